@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,10 +15,12 @@ from moot.cli.console.output import Output, handled_signals
 from moot.cli.console.results import OnScreen, Show
 from moot.engine import Engine
 from moot.errors import Busy, ConfigError, NotFound, UsageError
+from moot.features.family import asking_conversation
 from moot.plugins.registry import attribute
-from moot.runtime.requests import NO_ONE_AVAILABLE
+from moot.runtime.approvals.requests import NO_ONE_AVAILABLE
 from moot.types.conversation import Conversation
 from moot.types.event import Event
+from moot.types.hooks import BLOCKED
 from moot.types.message import Message, is_tool
 from moot.types.run import Run
 from moot.types.store import Store
@@ -76,7 +80,7 @@ class Follower:
         async with anyio.create_task_group() as group:
             if isinstance(self._show, OnScreen):
                 group.start_soon(self._show.keep)
-            group.start_soon(self._handle_signals, run, group.cancel_scope)
+            group.start_soon(self._handle_signals, run.conversation, partial(self._engine.runs.cancel, run.id), group.cancel_scope)
             final = await self._until_ended(run, conversation)
             group.cancel_scope.cancel()
         if final is None:
@@ -89,14 +93,42 @@ class Follower:
         with suppress(NotFound):
             message = await self._engine.store.conversations.message(final.message)
         await self._show.end(final, message)
-        return self._exit_code(final)
+        code = self._exit_code(final, message)
+        return await self._finish_others(final, code) if self._stops and final.status in ("finished", "waiting") else code
+
+    async def _finish_others(self, run: Run, code: int) -> int:
+        """Wait for the sub-agents that work in this process in the background, and return the exit code, which is `code` if all ended."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._handle_signals, run.conversation, self._cancel_others, group.cancel_scope)
+            left = {run.id}
+            while others := [other for other in await self._engine.runs.here() if other.id not in left]:
+                self._output.say(f"moot: waiting for {others[0].agent} in the background; press Ctrl+C to stop it", "dim")
+                ended = await self._until_settled(others[0])
+                left.add(ended.id)
+                if ended.status == "waiting":
+                    code = self._exit_code(ended, None) if code == 0 else code
+                else:
+                    self._output.say(f"moot: {ended.agent} has ended: {ended.status}", "dim")
+            group.cancel_scope.cancel()
+        return 128 + self._signal if self._signal else INTERRUPTED if self._stopped else code
+
+    async def _until_settled(self, run: Run) -> Run:
+        """Return the run once it has ended, or waits for an answer that the user doesn't give now."""
+        while (ended := await self._engine.runs.wait(run.id)).status == "waiting":
+            if not self._output.attended or not await self._answer(ended):
+                break
+        return ended
+
+    async def _cancel_others(self) -> None:
+        for run in await self._engine.runs.here():
+            await self._engine.runs.cancel(run.id)
 
     async def _until_ended(self, run: Run, conversation: Conversation) -> Run:
         while True:
             final = await self._watch(run.id, conversation.id)
             if final.status != "waiting":
                 return final
-            asked = self._output.attended and await self._answer(run.id, conversation)
+            asked = self._output.attended and await self._answer(run)
             if asked:
                 continue
             if self._stops:
@@ -139,14 +171,15 @@ class Follower:
             await self._show.event(event)
         self._seq = event.seq  # only after it is shown, because the last seq ends the loop
 
-    async def _answer(self, run: str, conversation: Conversation) -> bool:
+    async def _answer(self, run: Run) -> bool:
         """Ask for all open approvals. Return False if there were none or the user left them open."""
         asked = 0
         if isinstance(self._show, OnScreen):
             await self._show.pause()
-        while approvals := [asked for asked in await self._engine.store.records.approvals(run=run) if not asked.by_client]:
+        while approvals := [asked for asked in await self._engine.store.records.approvals(run=run.id, tree=True) if not asked.by_client]:
             asked += 1
-            context = attribute(_CONTEXT)(self._engine, approvals[0], conversation)
+            place = await asking_conversation(self._engine.store, approvals[0], run)
+            context = attribute(_CONTEXT)(self._engine, approvals[0], place)
             decided: Decision = await attribute(_DECIDE)(approvals[0], context, self._output)
             if decided.outcome == "later" and not (self._stops and approvals[0].outside is not None):
                 return False
@@ -157,16 +190,16 @@ class Follower:
                 continue
             if decided.outcome == "stop":  # Ctrl+C
                 if self._stops:
-                    await self._engine.runs.cancel(run)
+                    await self._engine.runs.cancel(run.id)
                 else:
                     signal.raise_signal(signal.SIGINT)
                     await anyio.sleep_forever()
                 return True
             if not await self._submit_answer(approvals[0].id, decided):
                 break
-        if (await self._engine.store.records.run(run)).status == "waiting":
+        if (await self._engine.store.records.run(run.id)).status == "waiting":
             with suppress(Busy, UsageError):  # another process continues the run
-                await self._engine.runs.resume(run)  # to pick up answers from elsewhere and expired approvals
+                await self._engine.runs.resume(run.id)  # to pick up answers from elsewhere and expired approvals
         return bool(asked)
 
     async def _submit_answer(self, approval: str, decided: Decision) -> bool:
@@ -183,8 +216,8 @@ class Follower:
             self._output.say(f"moot: {error.message}", "red")
         return True
 
-    async def _handle_signals(self, run: Run, scope: anyio.CancelScope) -> None:
-        """Stop the run on the first Ctrl+C and exit on the second. If the run is not ours, detach on the first.
+    async def _handle_signals(self, conversation: str, stop: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
+        """Stop what is followed on the first Ctrl+C and exit on the second. If the run is not ours, detach on the first.
 
         SIGTERM and SIGHUP leave the run resumable and terminate the commands that it started.
         """
@@ -197,7 +230,7 @@ class Follower:
                         if self._continued_here
                         else "continues; follow with: moot chat attach"
                     )
-                    self._farewell = f"moot: detached; the run {after} {run.conversation[:13]}"
+                    self._farewell = f"moot: detached; the run {after} {conversation[:13]}"
                     scope.cancel()
                     return
                 if self._stopped or self._signal:
@@ -205,9 +238,11 @@ class Follower:
                     return
                 self._stopped = True
                 self._output.say("moot: stopping; press Ctrl+C again to exit immediately", "yellow")
-                await self._engine.runs.cancel(run.id)
+                await stop()
 
-    def _exit_code(self, run: Run) -> int:
+    def _exit_code(self, run: Run, message: Message | None) -> int:
+        if message is not None and message.metadata.get("finish_reason") == BLOCKED:
+            return exit_code_of("refused")
         if run.status == "finished":
             return NEEDS_APPROVAL if self._denied_unattended else 0
         if run.status == "waiting":

@@ -80,6 +80,10 @@ class RunFlags:
         OnBusy,
         Parameter(metavar="ACTION", help="Action if the conversation is busy."),
     ] = "reject"
+    allow: Annotated[
+        list[Path] | None,
+        Parameter(metavar="DIR", help="Folder that tools and commands may use in addition to the working folder. May be repeated."),
+    ] = None
     schema: Annotated[Path | None, Parameter(help="File with a JSON Schema that the answer must match.")] = None
     max_steps: Annotated[int | None, Parameter(minimum=1, help="Maximum number of model calls.")] = None
     max_cost: Annotated[float | None, Parameter(metavar="DOLLARS", above=0, help="Maximum cost in US dollars.")] = None
@@ -115,11 +119,11 @@ def run_settings(flags: RunFlags, answer_schema: JsonObject | None, *, attended:
     """Return the settings of a prompt. Raise UsageError if options contradict each other."""
     if flags.no_tools and flags.tools is not None:
         raise UsageError("--tools and --no-tools cannot be used together.")
-    named = None
-    if flags.tools is not None and flags.tools != ALL_TOOLS:
-        named = list[Json]([name.strip() for name in flags.tools.split(",") if name.strip()])
+    tools: Json = False if flags.no_tools else None
+    if flags.tools is not None:
+        tools = flags.tools == ALL_TOOLS or list[Json]([name.strip() for name in flags.tools.split(",") if name.strip()])
     settings: JsonObject = {
-        "tools": False if flags.no_tools else named,
+        "tools": tools,
         "effort": flags.effort,
         "max_steps": flags.max_steps,
         "max_cost": None if flags.max_cost is None else round(flags.max_cost * 1e9),

@@ -10,28 +10,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from moot.agents.known import agent_named
+from moot.agents.known import agent_named, fallback_models
 from moot.cli.arguments.signatures import LATEST, PREVIOUS, Parameter
 from moot.cli.console.lines import write_notes
 from moot.cli.console.messages import print_messages, with_edits
 from moot.cli.console.output import Output
 from moot.cli.console.results import Show, ShowChunks, ShowEvents, ShowJson, ShowText
-from moot.cli.context.configuration import configured, here
-from moot.cli.context.engine import find_conversation
-from moot.cli.context.references import copied
+from moot.cli.context.configuration import configured_loader, here
+from moot.cli.context.engine import find_conversation, open_watched
+from moot.cli.context.references import copied, in_folder
 from moot.cli.download import provide_weights
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.welcome.check import ensure_model, needs_main_model
-from moot.config.settings import Settings
-from moot.engine import Engine, open_engine
+from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import UsageError
 from moot.features.attachments import MAX_TEXT, as_text, attach, read_whole
+from moot.features.settings import allow_folders, chosen_folders
 from moot.guard.json_schema import check_answer
+from moot.guard.roots import with_folders
 from moot.plugins.registry import attribute
 from moot.types.canonical import JsonObject, loads_object
 from moot.types.conversation import Conversation
+from moot.types.hooks import is_withheld
 from moot.types.message import Part, text_part
 from moot.types.run import Prompt
 
@@ -130,14 +132,14 @@ async def perform(request: Request, output: Output) -> int:
     schema = read_schema(request.flags.schema) if request.flags.schema is not None else None
     show = make_show(request.shown, output)
     settings = run_settings(request.flags, schema, attended=output.attended)
-    loaded = configured(output)
-    write_notes(output, loaded.notes)
+    loader = configured_loader(output)
+    write_notes(output, loader.current.notes)
     flags = request.flags
     # scripts and runs with --yes-download are never asked to choose a model
     asks = flags.yes or (request.shown.form() == "text" and not flags.yes_download)
-    if asks and request.conversation is None and needs_main_model(loaded.settings, flags.agent, flags.model):
-        loaded = await ensure_model(loaded, output, yes=flags.yes)
-    async with open_engine(loaded.settings) as engine:
+    if asks and request.conversation is None and needs_main_model(loader.current.settings, flags.agent, flags.model):
+        await ensure_model(loader, output, yes=flags.yes)
+    async with open_watched(loader, output) as engine:
         return await _submit(engine, request, settings, show, output)
 
 
@@ -156,15 +158,16 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     if existing is not None and request.show_history and output.stdout_terminal and request.shown.form() == "text":
         output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
         print_messages(await with_edits(engine.store, await engine.store.conversations.branch(existing.id)), output)
-    agent = flags.agent or (existing.agent if existing else "default")
-    wanted = flags.model or (existing.next_model if existing and not flags.agent else "")
-    if agent_type(engine.settings, agent) == "moot":  # outside agents have their own model
-        await provide_weights(engine.providers, wanted or agent_model(engine.settings, agent), output, consent=flags.yes_download)
+    allowed = chosen_folders(map(str, flags.allow or ()), directory)
+    if existing is not None and allowed:
+        existing = await allow_folders(engine, existing.id, allowed, directory)
+    await prepare_models(engine, flags, existing, output)
     submitted = await engine.runs.submit(
         Prompt(
             request.parts,
             conversation=existing.id if existing else None,
             directory=directory,
+            allowed_uris=with_folders((), directory, allowed),
             agent=flags.agent,
             model=flags.model,
             mode=flags.mode,
@@ -175,6 +178,8 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     )
     if named is not None and submitted.conversation.id != named.id:
         output.say(f"moot: {copied(named, submitted.conversation)}", "dim")
+    if existing is not None and not existing.directory:
+        output.say(f"moot: {in_folder(submitted.conversation)}", "dim")
     if submitted.steered:
         output.say("moot: added to the running answer", "dim")
     elif submitted.run.status == "queued":
@@ -183,7 +188,9 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     code = await follower.follow(submitted.run, submitted.conversation, submitted.seq)
     schema = settings.get("schema")
     if code == 0 and isinstance(schema, dict):
-        await check_answer(await engine.store.conversations.message(submitted.run.message), schema)
+        message = await engine.store.conversations.message(submitted.run.message)
+        if not is_withheld(message.metadata):  # a skipped run has no answer
+            await check_answer(message, schema)
     return code
 
 
@@ -195,18 +202,23 @@ async def _answers(engine: Engine, request: Request, existing: Conversation) -> 
     if last is not None and (last.role == "user" or request.again):
         return last.id
     raise UsageError(
-        f"The last message of {existing.title or existing.id!r} is already an answer.",
+        f"The last message of {existing.title or existing.id!r} is an answer, so there is nothing to answer.",
         fix=f'Run moot chat continue {existing.id[:13]} "…", or use --again for another answer.',
     )
 
 
-def agent_type(settings: Settings, agent: str) -> str:
-    """Return the agent_type of an agent, or `moot` for an unknown agent, which the engine rejects."""
-    found = agent_named(settings, agent)
-    return found.agent_type if found is not None else "moot"
-
-
-def agent_model(settings: Settings, agent: str) -> str:
-    """Return the model of an agent, or `main` for an unknown agent, which the engine rejects."""
-    found = agent_named(settings, agent)
-    return found.model if found is not None else "main"
+async def prepare_models(engine: Engine, flags: RunFlags, existing: Conversation | None, output: Output) -> None:
+    """Download the weights of the prompt's model if they are missing, and print a warning if --max-cost can't limit the run."""
+    agent = agent_named(engine.settings, flags.agent or (existing.agent if existing else "default"))
+    if agent is None:
+        return  # the engine reports it
+    if agent.agent_type != "moot":
+        if flags.max_cost is not None:
+            output.say(f"moot: {agent.name} makes its own model calls, so --max-cost doesn't limit them", "yellow")
+        return
+    model = flags.model or (existing.next_model if existing and not flags.agent else "") or agent.model
+    await provide_weights(engine.providers, model, output, consent=flags.yes_download)
+    if flags.max_cost is not None:
+        for choice in await engine.providers.choices(model, fallback_models(engine.settings, agent)):
+            if choice.model.price is None:
+                output.say(f"moot: the price of {choice.model.id} is unknown, so --max-cost stops the run after a call to it", "yellow")

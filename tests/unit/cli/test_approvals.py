@@ -56,6 +56,12 @@ def test_fast_typing_is_never_an_answer_and_never_lost(keys: list[tuple[str, flo
 def test_enter_chooses_nothing_and_only_shown_keys_are_answers() -> None:
     assert list(prompt(PART).keys()) == ["y", "s", "a", "n", "b", "?", "e"]
     assert list(prompt(ApprovalPart("rm x", "ask", "mode ask", ("rm x",))).keys()) == ["y", "s", "n", "b", "?", "e"]
+    edit = ApprovalPart("a.txt", "ask", "mode ask", ("a.txt",), edits=True)
+    assert list(prompt(edit).keys()) == ["y", "s", "f", "n", "b", "?", "e"]
+    chosen = prompt(edit)
+    chosen.choose("f")
+    assert chosen.proposed == Answer(True, "edits")
+    assert "f" not in list(prompt(edit, PART).keys())
     assert list(prompt(ApprovalPart("a > b", "ask", "writes")).keys()) == ["y", "n", "b", "?", "e"]
     assert not {"", "\r", "\n", " "} & set(prompt(PART).keys())
 

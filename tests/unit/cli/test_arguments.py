@@ -16,7 +16,8 @@ from moot.cli.arguments.completion import FILE, build_table, leaves
 from moot.cli.arguments.help import lines_of
 from moot.cli.arguments.parser import command_at, parse, wants_json
 from moot.cli.arguments.signatures import Call, arguments_of
-from moot.cli.tree import TREE, Command, Group
+from moot.cli.tree import TREE
+from moot.cli.tree.nodes import Command, Group
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.canonical import loads_object
@@ -286,7 +287,7 @@ def test_an_option_has_one_name_for_its_value_in_all_commands() -> None:
     for _, command in COMMANDS:
         for argument in arguments_of(attribute(command.path)):
             for flag in argument.flags:
-                if flag.startswith("--") and flag != "--from" and argument.type is not bool:
+                if flag.startswith("--") and flag not in ("--from", "--at") and argument.type is not bool:
                     found.setdefault(flag, set()).add(argument.metavar)
     assert {flag: names for flag, names in found.items() if len(names) > 1} == {}
     assert (found["--since"], found["--before"], found["--expires"], found["--timeout"]) == ({"TIME"}, {"TIME"}, {"DURATION"}, {"DURATION"})

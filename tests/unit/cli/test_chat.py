@@ -13,9 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.commands.chat.show import tree_lines
+from moot.cli.console.output import Output
+from moot.cli.console.results import ShowText
 from moot.config.settings import Settings
 from moot.store import open_store
+from moot.types.canonical import JsonObject
+from moot.types.chunk import Chunk
 from moot.types.conversation import Conversation
+from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.tree import Node
 
@@ -320,3 +325,42 @@ def test_every_message_is_drawn_once_after_its_parent(wished: list[int], deleted
         for node in nodes
         if node.parent and not node.deleted and int(node.parent[1:]) not in deleted
     )
+
+
+# ── sub-agents ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+RECORDED = Path(__file__).parents[2] / "recorded" / "agents"
+
+
+@pytest.mark.parametrize(
+    ("recording", "shown"),
+    [
+        (
+            "claude-code",
+            ['→ Task {"description"', "  [general-purpose: Looking.]", "  → Bash", "  [general-purpose: Found", "The sub"],
+        ),
+        ("codex", ["→ spawnAgent", "  [sub-agent 1: I run it.]", "  → shell", "  [sub-agent 1: It ran.]", "→ shell", "It was done."]),
+    ],
+)
+def test_calls_of_a_sub_agent_are_shown_below_the_call_that_started_it(moot: Moot, recording: str, shown: list[str]) -> None:
+    assert moot("import", str(RECORDED / recording / "sub-agent.wire.jsonl")).code == 0
+    [conversation] = moot("chat", "list", "--json").json["data"]
+    lines = moot("chat", "show", conversation["id"]).out.partition("── assistant")[2].splitlines()[2:]
+    assert [line[: len(words)] for line, words in zip(lines, shown, strict=False)] == shown
+
+
+def test_the_calls_of_a_sub_agent_are_indented_while_a_prompt_runs(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    def chunk(kind: str, id: str, **more: Any) -> Chunk:
+        return {"type": kind, "toolCallId": id, **more}
+
+    inside: JsonObject = {"toolMetadata": {"moot": {"parentToolCallId": "a"}}}
+    chunks: tuple[Chunk, ...] = (
+        chunk("tool-input-available", "a", toolName="Task", input={}),
+        chunk("tool-input-available", "b", toolName="Bash", input={}, **inside),
+        {"type": "data-subagent", "data": {"parentToolCallId": "a", "agent": "scout", "kind": "text", "text": "I look."}},
+        chunk("tool-output-error", "b", errorText="no", **inside),
+        chunk("tool-output-error", "a", errorText="failed too"),
+    )
+    anyio.run(ShowText(Output()).event, Event("chunks", chunks))
+    told = capfdbinary.readouterr().err.decode().splitlines()
+    assert told == ["→ Task ", "  → Bash ", "  scout: I look.", "    Bash failed: no", "  Task failed: failed too"]

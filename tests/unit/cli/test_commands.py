@@ -75,6 +75,18 @@ def test_files_are_attached_to_the_prompt(moot: Moot, tmp_path: Path) -> None:
     assert part["url"].startswith(("data:image/png;base64,", "blob:"))
 
 
+def test_attached_code_stays_a_file_that_models_read_as_text(moot: Moot, tmp_path: Path) -> None:
+    (tmp_path / "b.py").write_text("print('zebra')\n")
+    moot("run", *DEMO, "-f", "b.py", "what?")
+    file, prompt = moot("chat", "show", "1", "--json").json["data"][0]["parts"]
+    assert (file["type"], file["mediaType"], file["filename"]) == ("file", "text/x-python", "b.py")
+    assert file["providerMetadata"] == {"moot": {"path": "b.py", "size": 15}}
+    assert prompt["text"] == "what?"
+    shown = moot("chat", "show", "1").out
+    assert "[b.py, text/x-python, 15 bytes]" in shown
+    assert moot("search", "zebra", "--json").json["data"]
+
+
 # ── conversations ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -163,7 +175,7 @@ BAD = [
     (["run"], MINE, 2, "No prompt given"),
     (["run", "-f", "gone.txt", "hi"], MINE, 2, "Cannot read 'gone.txt'"),
     (["run", "-f", ".", "hi"], MINE, 2, "Cannot read '.'"),
-    (["run", "-f", "binary", "hi"], MINE, 2, "neither text, an image"),
+    (["run", "-f", "binary", "hi"], MINE, 2, "it is not text, an image"),
     (["run", "--json", "--ui", "hi"], MINE, 2, "cannot be used together"),
     (["run", "--tools=shell", "--no-tools", "hi"], MINE, 2, "cannot be used together"),
     (["run", "--timeout", "soon", "hi"], MINE, 2, "90s"),
@@ -229,10 +241,34 @@ def test_setting_a_model_of_an_unknown_provider_warns_but_succeeds(moot: Moot) -
     assert "not found" not in moot("config", "set", "limits.steps", "9").err
 
 
+def test_lists_mappings_and_quoted_text_are_set_as_in_yaml(moot: Moot, home: Path) -> None:
+    for key, value, stored in (
+        ("agents.a.tools", "[read_file, shell]", ["read_file", "shell"]),
+        ("agents.a.reasoning", "{effort: low}", {"effort": "low", "show": True}),
+        ("agents.a.description", "'[draft] agent'", "[draft] agent"),
+        ("models.fallback", '["a@groq"]', ["a@groq"]),
+    ):
+        assert moot("config", "set", key, value).code == 0
+        assert moot("config", "get", key, "--json").json["value"] == stored
+    before = (home / "config.yaml").read_text()
+    refused = moot("config", "set", "agents.a.tools", "[read_file")
+    assert (refused.code, (home / "config.yaml").read_text()) == (2, before)
+
+
+def test_the_settings_of_a_conversation_are_shown_and_changed(moot: Moot) -> None:
+    moot("run", *DEMO, "hi")
+    changed = moot("chat", "settings", "1", "mode=plan", "tools=[read_file]", "--json")
+    assert changed.json["settings"] == {"mode": "plan", "tools": ["read_file"], "model": "demo"}
+    assert "effort: not set" in moot("chat", "settings", "1", "tools=").out
+    assert moot("chat", "settings", "1", "--json").json["settings"] == {"mode": "plan", "model": "demo"}
+    for wrong in ("mode=nonsense", "colour=red", "mode", "tools=[nothing]"):
+        assert moot("chat", "settings", "1", wrong).code == 2
+
+
 def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (home / "config.yaml").write_text("models: {main: a@groq}\nproviders: {openai: {api_key: key-canary-0001}}\nhooks: {x: {command: y}}\n")
+    (home / "config.yaml").write_text("models: {main: a@groq}\nproviders: {openai: {api_key: key-canary-0001}}\ncommands: {x: {text: y}}\n")
     (tmp_path / ".moot").mkdir()
     (tmp_path / ".moot" / "config.yaml").write_text("models: {main: evil@x}")
     monkeypatch.setenv("MOOT_SERVER__PORT", "4748")
@@ -242,10 +278,13 @@ def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     assert "limits.steps: 50  (default)" in shown.out
     assert "canary" not in shown.out
     assert "is not trusted" in shown.err
-    assert "hooks: This section has no effect" in shown.err
+    assert shown.err.count("commands: This key has no effect") == 1
     value = moot("config", "show", "--json")
     assert "canary" not in value.out
     assert (value.json["config"]["server"]["port"], value.json["generation"], value.json["error"]) == (4748, 1, None)
+    checked = moot("config", "check")
+    assert (checked.code, f"{home / 'config.yaml'}:3:1: commands: This key has no effect" in checked.err) == (2, True)
+    (home / "config.yaml").write_text("models: {main: a@groq}")
     assert moot("config", "check").code == 0
     (home / "config.yaml").write_text("models: {mian: x}")
     assert moot("config", "check").code == 2
@@ -366,3 +405,47 @@ def test_a_deleted_working_directory_is_reported(moot: Moot, tmp_path: Path) -> 
     gone.rmdir()
     ended = moot("run", *DEMO, "hi")
     assert (ended.code, "no longer exists" in ended.err) == (2, True)
+
+
+def test_trusting_a_project_shows_the_commands_of_its_hooks(moot: Moot, tmp_path: Path) -> None:
+    (tmp_path / ".moot").mkdir()
+    (tmp_path / ".moot" / "config.yaml").write_text('hooks: {Stop: [{hooks: [{command: "sh x.sh \\e[2J"}]}]}')
+    shown = moot("trust")
+    assert (
+        "its hooks run outside the sandbox, with your rights" in shown.err and "  Stop: sh x.sh " in shown.err and "\x1b" not in shown.err
+    )
+    assert "hooks" not in moot("trust", "--json").out
+
+
+def test_a_project_is_trusted_listed_and_revoked(moot: Moot, tmp_path: Path) -> None:
+    file = tmp_path / ".moot" / "config.yaml"
+    assert moot("trust").code == 2
+    file.parent.mkdir()
+    file.write_text("limits: {stepz: 1}")
+    assert (moot("trust").code, moot("trust", "--list").out) == (2, "")
+    file.write_text("limits: {steps: 7}")
+    assert "moot trust" in moot("config", "show").err
+    assert moot("trust", "--json").json == {"file": str(file), "files": [str(file)], "trusted": True}
+    assert (moot("trust", "--list").out.strip(), moot("config", "get", "limits.steps").out.strip()) == (str(file), "7")
+    assert (moot("trust", "--revoke").code, moot("trust", "--revoke").code) == (0, 2)
+    assert moot("config", "get", "limits.steps").out.strip() == "50"
+
+
+def test_trust_warns_of_hidden_characters(moot: Moot, tmp_path: Path) -> None:
+    file = tmp_path / ".moot" / "agents" / "mine.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("Be kind.\u200b\U000e0041")
+    ended = moot("trust")
+    assert ended.code == 0 and "contains 2 hidden characters (U+200B, U+E0041) on line 1" in ended.err
+
+
+def test_an_invalid_agent_file_can_be_removed_although_nothing_else_works(moot: Moot, tmp_path: Path) -> None:
+    moot("agents", "new", "good", "--instructions", "Be kind.")
+    good = Path(moot("agents", "show", "good", "--json").json["origin"])
+    bad = good.with_name("bad.md")
+    bad.write_text("---\nrole: owner\n---\nx")
+    for arguments in (("agents", "list"), ("agents", "remove", "good"), ("agents", "edit", "bad", "--model", "small")):
+        ended = moot(*arguments)
+        assert ended.code == 2 and "bad.md:2:7" in ended.err
+    assert moot("agents", "remove", "bad", "--json").json["removed"] is True
+    assert not bad.exists() and moot("agents", "list").code == 0

@@ -25,6 +25,8 @@ def test_processes_are_found_by_their_locks(tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     assert processes(settings).detail == "none"
     owner = Owner(settings.owners, "a")
+    assert not settings.owners.exists()  # a process that only reads leaves nothing
+    assert owner.hold() == "a"
     (settings.owners / "b.lock").write_text('{"pid": 1, "host": "elsewhere"}')
     assert processes(settings).detail.startswith(f"process {os.getpid()} on ")
     assert "1 stale lock" in processes(settings).detail

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -16,9 +18,13 @@ from moot.cli.repl.composer import Composer, PromptHistory
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.mentions import paths_of, read_mentions
 from moot.cli.repl.programs import notification_text
-from moot.cli.repl.status import Status, branch_of, status_line
+from moot.cli.repl.status import Status, branch_of, current_status, status_line
+from moot.commands import CommandContext, RunOverrides
+from moot.config.settings import Models, Settings
+from moot.convert.files.attachments import label_of, prompt_text, with_texts
 from moot.errors import Refused, UsageError
 from moot.features.folders import candidates
+from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=40)
@@ -36,6 +42,30 @@ def test_a_narrow_status_line_keeps_the_most_important_fields() -> None:
     assert status_line(status, 40) == "big@mine · ctx 34% · plan · 2 queued"
     assert status_line(status, 12) == "big@mine"
     assert status_line(status, 3) == "big"
+
+
+def test_the_status_line_names_the_agent_and_its_model() -> None:
+    chosen = CommandContext(None, "/srv", overrides=RunOverrides(agent="claude-code"))  # type: ignore[arg-type]
+    runtime = SimpleNamespace(settings=Settings(Path("home"), models=Models(main="big@mine")))
+    chosen.engine = SimpleNamespace(runtime=runtime)  # type: ignore[assignment]
+    known = Conversation("c", agent="default", model="other@mine", settings={"model": "other@mine"})
+    status = current_status(chosen, known, queued=0)
+    assert (status.agent, status.model) == ("claude-code", "")
+    assert status_line(status, 100).startswith("claude-code · ask")
+    chosen.overrides.agent = None
+    assert current_status(chosen, known, queued=0).model == "other@mine"
+    assert current_status(chosen, None, queued=0).model == "big@mine"
+
+
+def test_the_last_model_is_shown_for_an_agent_that_chooses_its_own() -> None:
+    runtime = SimpleNamespace(settings=Settings(Path("home"), models=Models(main="big@mine")))
+    context = CommandContext(SimpleNamespace(runtime=runtime), "/srv")  # type: ignore[arg-type]
+    known = Conversation("c", agent="claude-code", agent_type="claude-code", last_model="opus@anthropic")
+    assert current_status(context, known, queued=0).model == "opus@anthropic"
+    assert current_status(context, replace(known, model="haiku"), queued=0).model == "haiku"
+    assert current_status(context, replace(known, origin={"format": "claude"}), queued=0).model == ""
+    context.overrides.agent = "codex"
+    assert current_status(context, known, queued=0).model == ""
 
 
 def test_the_branch_is_read_also_in_a_worktree(tmp_path: Path) -> None:
@@ -61,13 +91,20 @@ def test_mentions_are_files_lines_folders_pictures_or_plain_text(tmp_path: Path)
     (tmp_path / "d" / "x").write_text("")
     paths = paths_of(str(tmp_path))
     found = read_mentions('@"a b.txt" (see @d/), @p.png and me@example.org, @missing @gone.txt @"a b.txt"', paths)
-    assert [part.get("text", part.get("mediaType")) for part in found.parts] == [
+    assert [part.get("text", part.get("mediaType")) for part in with_texts(found.parts)] == [
         f"{tmp_path}/a b.txt:\n\none\ntwo\nthree",
         "d/:\n\nx",
         "image/png",
     ]
     assert found.notes == ("File 'gone.txt' not found; sent as text.",)
-    assert read_mentions('@"a b.txt#2"', paths).parts[0]["text"] == "a b.txt, lines 2 to 2:\n\ntwo"
+    (lines,) = read_mentions('@"a b.txt#2-3"', paths).parts
+    assert (lines["type"], lines["filename"], lines["providerMetadata"]) == (
+        "file",
+        "a b.txt",
+        {"moot": {"path": "a b.txt", "size": 9, "lines": [2, 3]}},
+    )
+    assert prompt_text(lines) == "a b.txt, lines 2 to 3:\n\ntwo\nthree"
+    assert label_of(lines) == "a b.txt (lines 2 to 3), text/plain, 9 bytes"
     with pytest.raises(UsageError, match="has 3 lines"):
         read_mentions('@"a b.txt#9-12"', paths)
     with pytest.raises(Refused):
@@ -117,11 +154,25 @@ async def test_large_pastes_are_placeholders_that_are_sent_in_full() -> None:
     composer.paste("x" * 5000)
     assert composer.text == "see [pasted 1,001 lines][pasted 5,000 characters #2]"
     assert composer.full_text() == "see " + "line\n" * 1000 + "x" * 5000
-    composer.delete_before_cursor(len(composer.paste_before_cursor()))
+    composer.delete_before_cursor()
     assert composer.text == "see [pasted 1,001 lines]"
     again = Composer(history=InMemoryHistory(), completer=DummyCompleter())
     again.replace(composer.text, composer.pastes())
     assert again.full_text() == composer.full_text()
+    composer.cursor_position = len("see [pasted 1,0")
+    composer.insert_text("!")  # inside the placeholder
+    assert composer.full_text() == "see " + "line\n" * 1000 + "!"
+    composer.cursor_position -= 5
+    composer.save_to_undo_stack()
+    composer.delete_before_cursor()
+    assert composer.text == "see !"
+    composer.undo()
+    assert composer.full_text() == "see " + "line\n" * 1000 + "!"
+    composer.cursor_position = len("see [")
+    composer.delete()
+    assert composer.text == "see !"
+    composer.give_back(["first", "line\n" * 1000])
+    assert composer.text == "first\n[pasted 1,001 lines #3]\nsee !"
     composer.replace("a\udcffb")
     assert composer.full_text() == "a\ufffdb"
     await anyio.sleep(0.05)  # the completion it started ends

@@ -13,7 +13,18 @@ from typing import Literal, TypeAlias
 import anyio
 
 from moot.cli.approvals.preview import call_rows
-from moot.cli.approvals.prompts import QUIET, CallPrompt, Pending, Prompt, QuestionPrompt, label, options_by_key, parse_reply, patterns_text
+from moot.cli.approvals.prompts import (
+    EDITS,
+    QUIET,
+    CallPrompt,
+    Pending,
+    Prompt,
+    QuestionPrompt,
+    label,
+    options_by_key,
+    parse_reply,
+    patterns_text,
+)
 from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.editor import edit_text
 from moot.cli.terminal.prompts.layout import moves_cursor
@@ -21,10 +32,10 @@ from moot.cli.terminal.prompts.plain import ask_line
 from moot.cli.terminal.prompts.rows import visible_line
 from moot.engine import Engine
 from moot.errors import MootError
-from moot.features.approvals import CallPreview, explain, preview_call
-from moot.guard.roots import folders
+from moot.features.approvals import CallPreview, command_of, explain, preview_call
+from moot.guard.roots import allowed_folders
 from moot.plugins.registry import attribute
-from moot.runtime.answers import check_answer, rule_on_edited
+from moot.runtime.approvals.answers import check_answer, rule_on_edited
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.conversation import Conversation
@@ -71,6 +82,7 @@ class ApprovalContext:
 def approval_context(engine: Engine, approval: Approval, conversation: Conversation) -> ApprovalContext:
     """Return the context of an approval in this engine's store."""
     step = _STEP.search(approval.id)
+    role = "sub-agent " if conversation.parent is not None else ""
 
     async def answered() -> Answer | None:
         stored = await engine.store.records.approval(approval.id)
@@ -87,11 +99,12 @@ def approval_context(engine: Engine, approval: Approval, conversation: Conversat
         same = arguments == approval.arguments
         parts = approval.parts if same else (await rule_on_edited(engine.runtime, approval, arguments)).parts
         directory = Path(conversation.directory)
-        return await preview_call(arguments, parts, folders(conversation.allowed_uris) or (directory,), directory)
+        command = command_of(engine.settings, approval, arguments)
+        return await preview_call(arguments, parts, allowed_folders(conversation, directory), directory, command)
 
     return ApprovalContext(
         directory=conversation.directory,
-        requested_by=" · ".join(filter(None, (conversation.agent, f"step {step[1]}" if step else ""))),
+        requested_by=" · ".join(filter(None, (f"{role}{conversation.agent}", f"step {step[1]}" if step else ""))),
         resume=f"moot chat resume {conversation.id[:13]}" if approval.outside is None else "the agent keeps waiting",
         now=lambda: engine.runtime.now() // 1000,
         answered=answered,
@@ -115,12 +128,12 @@ def seconds_left(approval: Approval, context: ApprovalContext) -> int | None:
 
 _YES = frozenset({"y", "yes"})
 _NO = frozenset({"n", "no"})
-_SCOPES = {"s": "conversation", "a": "always"}
+_SCOPES = {"s": "conversation", "f": "edits", "a": "always"}
 _POLL_SECONDS = 0.5
 
 
 async def ask(approval: Approval, context: ApprovalContext, output: Output) -> Decision:
-    """Ask the user, like `deciding.decide`."""
+    """Ask the user, until an answer arrives here or from another client."""
     decision: Decision | None = None
 
     async def watch(scope: anyio.CancelScope) -> None:
@@ -170,10 +183,12 @@ async def _answer_to(approval: Approval, context: ApprovalContext, output: Outpu
 def _choices(approval: Approval) -> str:
     if approval.options:
         words = [f"[{key}] {label(option)}" for key, option in options_by_key(approval.options).items()]
+        words += [f"[f] {EDITS}"] if approval.edits else []
         return f"{', '.join(words)}, or no because …"
     lasting = f", [s] yes in this conversation: {patterns_text(approval)}" if approval.lasting else ""
+    edits = f", [f] {EDITS}" if approval.edits else ""
     always = ", [a]lways" if approval.always else ""
-    return f"[y]es, once{lasting}{always}, [n]o, or no because …"
+    return f"[y]es, once{lasting}{edits}{always}, [n]o, or no because …"
 
 
 def _answer(approval: Approval, line: str) -> Answer | None:
@@ -186,9 +201,8 @@ def _answer(approval: Approval, line: str) -> Answer | None:
         return Answer(approved=True)
     if verdict in _NO:
         return Answer(approved=False, reason=reason.strip().removeprefix("because").strip() or "denied by the user")
-    if approval.options:
-        return None
-    offered = {"s": bool(approval.lasting), "a": approval.always}
+    own = not approval.options
+    offered = {"s": own and bool(approval.lasting), "f": approval.edits, "a": own and approval.always}
     if not reason and offered.get(verdict):
         return Answer(approved=True, option=_SCOPES[verdict])
     return None
@@ -291,4 +305,5 @@ def _answer_text(approval: Approval, answer: Answer | None) -> str:
         return "denied"
     if answer.arguments is not None:
         return "allowed once, with changes"
-    return {"conversation": "allowed in this conversation", "always": "always allowed"}.get(answer.option, "allowed once")
+    words = {"conversation": "allowed in this conversation", "edits": "all file edits allowed in this conversation"}
+    return {**words, "always": "always allowed"}.get(answer.option, "allowed once")

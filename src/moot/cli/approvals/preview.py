@@ -19,6 +19,8 @@ _VERDICTS = {"allow": ("allowed", "good"), "ask": ("needs approval", "warn"), "d
 def call_rows(preview: CallPreview) -> list[Row]:
     """Return the full content to approve."""
     value = object_of(preview.arguments)
+    if preview.command:
+        return [*_command(preview.command, preview.parts), *_arguments(value)]
     if not value:
         return [Row(line) for line in visible_lines(preview.arguments.decode("utf-8", "replace"))]
     if isinstance(command := value.get("command"), str) and command:

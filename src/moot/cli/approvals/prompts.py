@@ -16,6 +16,9 @@ from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 
 _NUMBERS = "123456789"
 
+EDITS = "yes, all file edits in this conversation"
+"""Label of the answer `edits`."""
+
 
 def options_by_key(options: Sequence[Option]) -> dict[str, Option]:
     """Return the options by key: `y` and `n` for once, `s` for a lasting yes, numbers for the others in the agent's order."""
@@ -173,11 +176,15 @@ class CallPrompt(Prompt):
             return {"y": "run with changes", "e": "edit again", "n": "no", "b": "no, because…"}
         if self._options:
             keys = {key: label(option) for key, option in self._options.items()}
+            if self._approval.edits:
+                keys["f"] = EDITS
             keys |= {"n": keys.get("n", "no"), "b": "no, because…", "?": "explain"}
             return keys | {"e": "edit arguments"} if self._editable else keys
         keys = {"y": "yes, once"}
         if self._approval.lasting:
             keys["s"] = "yes, in this conversation"
+        if self._approval.edits:
+            keys["f"] = EDITS
         if self._approval.always:
             keys["a"] = f"always: {self._approval.tool} {patterns_text(self._approval)} (edit)"
         keys |= {"n": "no", "b": "no, because…", "?": "explain"}
@@ -196,6 +203,8 @@ class CallPrompt(Prompt):
                 self.propose(Answer(True, arguments=self.edited))
             case "s":
                 self.propose(Answer(True, "conversation"))
+            case "f":
+                self.propose(Answer(True, "edits"))
             case "a":
                 self._entered = []
                 self._ask_pattern()
@@ -234,7 +243,7 @@ class CallPrompt(Prompt):
     def _ask_pattern(self) -> None:
         which = f" ({len(self._entered) + 1} of {len(self._approval.lasting)})" if len(self._approval.lasting) > 1 else ""
         pattern = self._approval.lasting[len(self._entered)]
-        wider = [part.patterns for part in self._approval.parts if part.action == "ask"][len(self._entered)]
+        wider = next(part.patterns for part in self._approval.parts if part.action == "ask" and part.patterns[0] == pattern)
         self.input = TextInput(f"Always allow {self._approval.tool}{which}: ", pattern, self._take_pattern, wider)
 
     def _take_pattern(self, text: str) -> None:

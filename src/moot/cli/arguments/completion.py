@@ -11,7 +11,8 @@ from pathlib import Path, PurePath
 from typing import Any, cast
 
 from moot.cli.arguments.signatures import arguments_of
-from moot.cli.tree import TREE, Command, Group
+from moot.cli.tree import TREE
+from moot.cli.tree.nodes import Command, Group
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, loads_object
 

@@ -11,7 +11,7 @@ from typing import Annotated
 from moot.cli.arguments.parser import command_at
 from moot.cli.arguments.signatures import Argument, Plain, arguments_of
 from moot.cli.console.lines import Lines
-from moot.cli.tree import Command, Group
+from moot.cli.tree.nodes import Command, Group
 from moot.plugins.registry import attribute
 
 WIDEST = 100
@@ -34,9 +34,9 @@ def lines_of(path: Sequence[str], item: Command | Group, width: int) -> Iterator
     """Yield the lines of a help page."""
     name = " ".join(("moot", *path))
     arguments = arguments_of(attribute(item.path)) if isinstance(item, Command) else ()
-    yield from textwrap.wrap(item.help, width)
+    yield from textwrap.wrap(item.help, width, break_on_hyphens=False)
     if item.details:
-        yield from ("", *textwrap.wrap(item.details, width))
+        yield from ("", *textwrap.wrap(item.details, width, break_on_hyphens=False))
     yield ""
     positional = [(_positional(each), _help(each)) for each in arguments if not each.flags]
     options = [(_option(each), _help(each)) for each in arguments if each.flags]
@@ -71,7 +71,10 @@ def _help(argument: Argument) -> str:
     default = argument.default
     has_default = not argument.required and isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
     choices = f" [choices: {', '.join(argument.choices)}]" if argument.choices else ""
-    return f"{argument.parameter.help}{choices}{f' [default: {default}]' if has_default else ''}"
+    note = f" [default: {default}]" if has_default else ""
+    if argument.flags and argument.required and not argument.group:
+        note = " [required]"
+    return f"{argument.parameter.help}{choices}{note}"
 
 
 def _section(title: str, table: Sequence[Row], width: int) -> Iterator[str]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from moot.cli.arguments.signatures import Argument, Call, arguments_of, call_arguments
-from moot.cli.tree import TREE, Command, Group
+from moot.cli.tree import TREE
+from moot.cli.tree.nodes import Command, Group
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 
@@ -23,6 +24,8 @@ def parse(words: Sequence[str]) -> Call:
         words = [*words[1:], "--help"]
     item, path, rest = command_at(words)
     options = rest[: rest.index("--")] if "--" in rest else rest
+    if isinstance(item, Group) and item.default and (not options or (options[0].startswith("-") and options[0] not in HELP_FLAGS)):
+        item, path = item.commands[item.default], (*path, item.default)
     if isinstance(item, Group):
         if options and options[0] not in HELP_FLAGS:
             kind, nearest = ("option", "") if options[0].startswith("-") else ("command", _suggestion(options[0], item.commands))
@@ -81,6 +84,9 @@ def _values(arguments: Sequence[Argument], words: Sequence[str], literal: Sequen
             flag = word.partition("=")[0]
             nearest = _suggestion(flag, [name for name in by_flag if name.startswith("--")])
             raise UsageError(f"Unknown option '{flag}'.{nearest}")
+    for argument in arguments:
+        if argument.flags and argument.required and not argument.group and not hasattr(namespace, argument.name):
+            raise UsageError(f"Missing option '{argument.flags[0]}'.")
     return vars(namespace) | _positional([item for item in arguments if not item.flags], [*plain, *literal])
 
 

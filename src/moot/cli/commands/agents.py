@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,16 @@ from typing import Annotated, get_args
 
 import anyio
 
-from moot.agents.known import agent_named, available_agents, known_agents, presence_of
+from moot.agents.known import agent_named, agents_of_project, available_agents, known_agents, presence_of
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
 from moot.cli.console.format import paged, print_fields, print_table
 from moot.cli.console.output import Output
-from moot.cli.context.configuration import configured
+from moot.cli.context.configuration import configured, here
+from moot.cli.context.engine import opened
 from moot.cli.download import fetch, try_model
 from moot.cli.options import Out, Timeout, seconds
 from moot.cli.welcome.screen import choose as choose_model
+from moot.config.agents.files import NAME
 from moot.config.changes import set_value
 from moot.config.home import home_of
 from moot.config.loader import FILE
@@ -27,6 +28,7 @@ from moot.config.settings import Settings
 from moot.convert.serialization import agent_json, model_json
 from moot.engine import open_engine
 from moot.errors import ConfigError, ProviderError, UsageError
+from moot.features.agents.sources import prompt_preview, source_of
 from moot.plugins import AGENTS
 from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
@@ -34,12 +36,11 @@ from moot.providers.status import QUESTION, providers_json
 from moot.providers.weights.manifest import DEFAULT
 from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
 from moot.types.exchange import Failure
 from moot.types.message import text_of, text_part
 from moot.types.model import ModelRole
 from moot.types.run import Prompt
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
 
 
 def list_agents(
@@ -51,18 +52,23 @@ def list_agents(
     output: Out,
 ) -> None:
     """Print the configured agents and the outside agents whose program is installed."""
-    settings = configured(output).settings
-    here = available_agents(settings)
-    absent = {name: entry.agent() for name, entry in known_agents().items() if name not in here}
-    page = paged([_agent_fields(agent) for agent in (here | absent if all_ else here).values()], limit, cursor, "name")
+    settings, folder = configured(output).settings, str(here())
+    found = available_agents(settings, folder)
+    absent = {name: entry.agent() for name, entry in known_agents().items() if name not in found}
+    page = paged([agent_fields(settings, agent) for agent in (found | absent if all_ else found).values()], limit, cursor, "name")
     if json:
         output.json(page.to_json())
         return
     rows: list[list[str]] = []
     for item in page.items:
-        words = [item["name"], item["model"] or "its own", item["agent_type"], "ready" if item["ready"] else "missing", item["description"]]
+        state = "ready" if item["ready"] else "missing"
+        about = f"{'(beta) ' if item['beta'] else ''}{item['description']}"
+        words = [item["name"], item["model"] or "its own", item["agent_type"], item["source"], state, about]
         rows.append([str(word) for word in words])
-    print_table(output, ["NAME", "MODEL", "TYPE", "STATE", "DESCRIPTION"], rows)
+    print_table(output, ["NAME", "MODEL", "TYPE", "SOURCE", "STATE", "DESCRIPTION"], rows)
+    project = agents_of_project(settings, folder)
+    for words in (*project.notes, *(error.advice() for error in project.refused.values())):
+        output.say(f"moot: {words}", "yellow")
     for item in page.items:
         if item["missing"]:
             output.say(f"moot: {item['name']}: {item['missing']}; {item['install']}", "yellow")
@@ -71,9 +77,29 @@ def list_agents(
     page.say_more(output)
 
 
-def show_agent(name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")], /, *, json: AsJson = False, output: Out) -> None:
+async def show_agent(
+    name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")],
+    /,
+    *,
+    prompt: Annotated[bool, Parameter(help="Print the parts of its system prompt in this folder, with their estimated tokens.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
     """Print the settings of an agent and whether its program is installed."""
-    print_fields(output, _agent_fields(agent_of(configured(output).settings, name)), json=json)
+    settings, folder = configured(output).settings, str(here())
+    agent = agent_of(settings, name, folder)
+    if not prompt:
+        print_fields(output, agent_fields(settings, agent), json=json)
+        return
+    async with opened(output) as engine:
+        parts = await prompt_preview(engine, agent.name, Conversation("", directory=folder))
+    if json:
+        output.json({"data": [part.to_json() for part in parts]})
+        return
+    for part in parts:
+        output.line(f"── {part.name} · {part.tokens:,} tokens")
+        output.line(f"{part.text}\n")
+    output.say(f"moot: {sum(part.tokens for part in parts):,} tokens in all, estimated", "dim")
 
 
 async def add_agent(
@@ -90,7 +116,7 @@ async def add_agent(
     output: Out,
 ) -> None:
     """Add an agent to the user's configuration file after checking it."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise UsageError(f"Invalid agent name {name!r}: use letters, digits, - and _.")
     if name in configured(output).settings.agents:
         raise UsageError(
@@ -106,13 +132,18 @@ async def add_agent(
     entry = {key: value for key, value in entry.items() if value or (key == "model" and kind != "moot")}
     entry |= {"options": {"command": list[Json](command)}} if command else {}
     set_value(path, f"agents.{name}", entry, os.environ)
-    agent = agent_of(configured(output).settings, name)
+    report_saved(output, name, f"added agents.{name} to {path}", json=json)
+
+
+def report_saved(output: Output, name: str, done: str, *, json: bool) -> None:
+    """Print an agent that was saved: its fields, or a sentence and how to test it."""
+    settings = configured(output).settings
+    agent = agent_of(settings, name)
     if json:
-        output.json(_agent_fields(agent))
+        output.json(agent_fields(settings, agent))
         return
-    output.say(f"moot: added agents.{name} to {path}", "green")
-    found = presence_of(agent)
-    if found.missing:
+    output.say(f"moot: {done}", "green")
+    if (found := presence_of(agent)).missing:
         output.say(f"moot: {name}: {found.missing}; {found.install}", "yellow")
     output.say(f"moot: test it with 'moot agents test {name}'", "dim")
 
@@ -127,19 +158,20 @@ async def _check_model(settings: Settings, model: str) -> None:
         await providers.close()
 
 
-def agent_of(settings: Settings, name: str) -> Agent:
-    """Return the agent with this name. Raise UsageError if it does not exist."""
-    agent = agent_named(settings, name)
+def agent_of(settings: Settings, name: str, directory: str = "") -> Agent:
+    """Return the agent with this name in a folder. Raise UsageError if it does not exist."""
+    agent = agent_named(settings, name, directory)
     if agent is None:
-        known = list(available_agents(settings))
+        known = list(available_agents(settings, directory))
         nearest = attribute("difflib:get_close_matches")(name, [*known, *known_agents()], n=1)
         suggestion = f" Did you mean {nearest[0]!r}?" if nearest else ""
         raise UsageError(f"Agent {name!r} not found.{suggestion} Available agents: {', '.join(known)}.", fix="moot agents list --all")
     return agent
 
 
-def _agent_fields(agent: Agent) -> JsonObject:
-    return agent_json(agent) | presence_of(agent).to_json()
+def agent_fields(settings: Settings, agent: Agent) -> JsonObject:
+    """Return the facts about an agent: its settings, where it is defined, and whether its program is installed."""
+    return {**agent_json(agent), "source": source_of(settings, agent), **presence_of(agent).to_json()}
 
 
 async def test_agent(
@@ -152,7 +184,7 @@ async def test_agent(
 ) -> int:
     """Run a short prompt with an agent in an empty directory, with every permission denied. Nothing is stored."""
     settings = configured(output).settings
-    agent = agent_of(settings, name)
+    agent = agent_of(settings, name, str(here()))
     if agent.agent_type == "moot":
         return await try_model(settings, agent.model, output, as_json=json)
     if not (found := presence_of(agent)).ready:

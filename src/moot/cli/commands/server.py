@@ -1,9 +1,8 @@
-"""The commands `moot serve` and `moot web`, and those of `moot channels`."""
+"""The commands `moot serve` and `moot web`."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import webbrowser
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,20 +14,17 @@ import anyio
 from anyio import to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import print_table
 from moot.cli.console.lines import write_notes
-from moot.cli.console.output import Output, cancel_on
-from moot.cli.context.configuration import configured, here
-from moot.cli.context.engine import opened
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import here
 from moot.cli.options import Out
 from moot.config.loader import Loader
-from moot.engine.channels import serve as serve_channel
 from moot.engine.locks import ServerInfo, find_server
 from moot.errors import UsageError
 from moot.guard.tokens import CODE_SECONDS, digest, new_code
-from moot.plugins import CHANNELS, FACES
+from moot.plugins import FACES
 from moot.store import SqliteStore, open_store
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json
 from moot.types.ids import SystemClock
 from moot.types.token import LOCAL_USER
 
@@ -142,26 +138,3 @@ async def _code(store: SqliteStore) -> str:
     until = (SystemClock().now() // 1000) + CODE_SECONDS * 1000
     await store.tokens.put_code(digest(code), owner=LOCAL_USER, expires_at=until)
     return code
-
-
-def list_channels(*, json: AsJson = False, output: Out) -> None:
-    """Print the channels and the packages that provide them."""
-    settings = configured(output).settings
-    found: list[JsonObject] = [
-        {"name": name, "configured": name in settings.channels, "package": CHANNELS.package(name)} for name in CHANNELS.names()
-    ]
-    if json:
-        output.json({"data": list[Json](found), "next_cursor": None})
-    elif found:
-        rows = [[str(item["name"]), "configured" if item["configured"] else "not configured", str(item["package"])] for item in found]
-        print_table(output, ["NAME", "STATE", "PACKAGE"], rows)
-    else:
-        output.say("moot: no channels are installed; see docs/plugins.md", "dim")
-
-
-async def run_channel(name: Annotated[str, Parameter(help="Name of the channel.")], /, *, output: Out) -> None:
-    """Serve one channel until it is stopped."""
-    async with opened(output) as engine, anyio.create_task_group() as group:
-        group.start_soon(cancel_on, group.cancel_scope, signal.SIGINT, signal.SIGTERM)
-        output.say(f"moot: serving {name}; Ctrl+C stops it", "dim")
-        await serve_channel(engine, name)

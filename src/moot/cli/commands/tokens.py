@@ -14,7 +14,7 @@ from moot.guard.tokens import digest, new_secret
 from moot.store import open_store
 from moot.types.canonical import Json, JsonObject
 from moot.types.ids import SystemClock, new_id
-from moot.types.token import LOCAL_USER, SCOPES, Scope, Token, User
+from moot.types.token import LOCAL_USER, SCOPES, Scope, Token, User, scopes_for
 
 All = Annotated[bool, Parameter(name="--all", help="Include expired and revoked tokens.")]
 
@@ -61,6 +61,8 @@ async def create_token(
             fix = f"Choose another name, such as '{name}-2', or revoke that token with: moot tokens revoke {name}"
             raise UsageError(f"An active token named {name!r} already exists.", fix=fix)
         owner = await store.tokens.user(user) if user is not None else User(LOCAL_USER, LOCAL_USER)
+        if not {*wanted} <= {*scopes_for(owner.id)}:
+            raise UsageError("A token of another user can't have the scope 'machine'.", fix="--scopes admin")
         secret = new_secret()
         token = await store.tokens.create(Token(new_id(), owner.id, name, wanted, expires_at=until), digest(secret))
     if json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Annotated, cast
 
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
@@ -12,25 +13,29 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import Out
-from moot.config.changes import without_rule
+from moot.config.changes import add_rules, without_rule
 from moot.config.home import home_of, lock_file, write_atomically
 from moot.config.loader import FILE
 from moot.config.settings import Permissions
 from moot.errors import NotFound
-from moot.plugins import TOOLS
-from moot.runtime.approvals import decide, grant_json, place_of, rule_json, ruling_json
+from moot.features.suggestions import Suggestion, past_decisions, suggest
+from moot.runtime.approvals.policy import grant_json, place_of, rule_json, ruling_json
+from moot.runtime.approvals.sandbox import rule_on_call
+from moot.runtime.setup import mode_of
 from moot.tools.catalogue import find_tool as find
-from moot.tools.catalogue import tool_facts, tool_json
+from moot.tools.catalogue import tool_facts, tool_json, tool_names
 from moot.tools.schema import definition
 from moot.types.agent import Mode
-from moot.types.approval import Grant, grants_of
+from moot.types.approval import Grant
 from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.sandbox import Access
 
 
 def list_tools(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
     """Print the tools and whether they are available."""
     settings = configured(output).settings
-    page = paged([tool_facts(name, settings) for name in TOOLS.names()], limit, cursor, "name")
+    page = paged([tool_facts(name, settings) for name in tool_names(settings)], limit, cursor, "name")
     tools = page.items
     if json:
         output.json(page.to_json())
@@ -39,9 +44,10 @@ def list_tools(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False
     for tool in tools:
         effects = ", ".join(map(str, cast("list[Json]", tool["effects"])))
         sentence = str(tool["description"]).strip().partition("\n")[0].partition(". ")[0]
-        rows.append([str(tool["name"]), effects, _state(tool), str(tool["package"]), sentence])
-    head = ["NAME", "EFFECTS", "STATE", "PACKAGE", "DESCRIPTION"]
-    if not any(tool["package"] for tool in tools):  # all are built in
+        origin = str(tool["package"]) or str(tool["origin"])
+        rows.append([str(tool["name"]), effects, _state(tool), origin, sentence])
+    head = ["NAME", "EFFECTS", "STATE", "ORIGIN", "DESCRIPTION"]
+    if all(tool["origin"] == "built-in" for tool in tools):
         head, rows = [*head[:3], head[4]], [[*row[:3], row[4]] for row in rows]
     print_table(output, head, rows)
     page.say_more(output)
@@ -50,7 +56,7 @@ def list_tools(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False
 def show_tool(name: Annotated[str, Parameter(kind="tool", help="Name of the tool.")], /, *, json: AsJson = False, output: Out) -> None:
     """Print a tool's description and schema as sent to models."""
     settings = configured(output).settings
-    tool = find(name)
+    tool = find(name, settings)
     print_fields(output, {**tool_json(tool, settings), "schema": definition(tool).schema}, json=json)
 
 
@@ -63,6 +69,7 @@ def _state(tool: JsonObject) -> str:
 
 
 Of = Annotated[str | None, Parameter(help="Conversation whose grants are included.", kind="conversation")]
+GrantedIn = Annotated[str | None, Parameter(help="Conversation whose grant is removed.", kind="conversation")]
 ToolName = Annotated[str, Parameter(help="Name of the tool.", kind="tool")]
 
 
@@ -83,15 +90,20 @@ async def test_rule(
     subject: Annotated[str, Parameter(help="Command, path or URL of the call.")] = "",
     /,
     *,
-    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode. Defaults to the configured one.")] = None,
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode. Defaults to that of the conversation.")] = None,
+    access: Annotated[Access, Parameter(metavar="ACCESS", help="Access that a command requests: sandbox, network or outside.")] = "sandbox",
     conversation: Of = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
     """Print whether a call would be allowed, the deciding rule and where it is defined. Command lines are checked part by part."""
-    permissions = configured(output).settings.permissions
-    grants = await _grants(conversation, output)
-    ruling = decide(permissions, mode or permissions.mode, find(tool), subject, directory=str(here()), grants=grants)
+    async with opened(output) as engine:
+        found = Conversation("", directory=str(here()))
+        if conversation is not None:
+            found = await find_conversation(engine, conversation, found.directory)
+        permissions, wanted = engine.settings.permissions, mode or mode_of(engine.settings, {}, found)
+        grants = found.grants
+        ruling = await rule_on_call(engine.runtime, found, find(tool, engine.settings), subject, access, mode=wanted, grants=grants)
     if json:
         output.json(ruling_json(permissions, ruling))
         return
@@ -100,12 +112,50 @@ async def test_rule(
         output.line(f"  {part.action}: {part.text}  ({part.why}{_place(permissions, part.why)})")
 
 
+async def suggest_rules(*, json: AsJson = False, output: Out) -> None:
+    """Print rules for the commands that you allowed at least 3 times and never denied. Nothing is changed."""
+    async with opened(output) as engine:
+        found = suggest(engine.settings.permissions, await past_decisions(engine.store))
+    if json:
+        output.json({"data": [{**each.to_json(), "command": _adding(each)} for each in found], "next_cursor": None})
+        return
+    if not found:
+        output.line("No suggestions. A command must be allowed at least 3 times, never denied, and not covered by a rule.")
+        return
+    print_table(
+        output, ["TOOL", "ALLOWED", "MATCH", "EXAMPLE"], [[each.tool, str(each.allowed), each.match, each.example] for each in found]
+    )
+    output.line("")
+    output.line("Add the rules that you want:")
+    for each in found:
+        output.line(f"  {_adding(each)}")
+
+
+def _adding(suggestion: Suggestion) -> str:
+    """Return the command that adds the rule."""
+    return shlex.join(["moot", "permissions", "allow", suggestion.tool, suggestion.match])
+
+
+def allow_rule(
+    tool: Annotated[str, Parameter(help="Name of a tool of moot or of an outside agent.", kind="tool")],
+    match: Annotated[str, Parameter(help="Pattern of the calls to allow.")],
+    /,
+    *,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Add an allow rule to the user's configuration file."""
+    path = home_of(os.environ) / FILE
+    add_rules(path, [{"tool": tool, "match": match, "action": "allow"}], os.environ)
+    write_done(output, json, {"ok": True, "tool": tool, "match": match, "to": str(path)}, f"added to {path}")
+
+
 async def remove_rule(
     tool: ToolName,
     match: Annotated[str, Parameter(help="Pattern of the rule, as shown by 'moot permissions list'.")],
     /,
     *,
-    conversation: Of = None,
+    conversation: GrantedIn = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -138,7 +188,7 @@ async def _grants(conversation: str | None, output: Output) -> tuple[Grant, ...]
     if conversation is None:
         return ()
     async with opened(output) as engine:
-        return grants_of((await find_conversation(engine, conversation, str(here()))).settings)
+        return (await find_conversation(engine, conversation, str(here()))).grants
 
 
 def _place(permissions: Permissions, why: str) -> str:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from moot.cli.console.format import moment
+from moot.cli.console.format import moment, plural
 from moot.cli.console.output import Output
 from moot.cli.console.results import brief, first_line
+from moot.convert.files.attachments import label_of
 from moot.convert.serialization import describe_origin
 from moot.errors import UsageError
+from moot.features.compactions import with_summaries
 from moot.plugins import Registry
 from moot.types.canonical import Json, dumps, loads_exact
+from moot.types.compaction import TITLE, summary_lines
 from moot.types.conversation import Conversation
+from moot.types.hooks import hook_of
 from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
+from moot.types.part_tree import Nested, nest
 from moot.types.store import Store
 
 
@@ -23,6 +28,16 @@ async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]
     answers = {item.id: item.answer for run in sorted(runs) for item in await store.records.approvals(run=run, open_only=False)}
     edits = {id: loads_exact(answer.arguments) for id, answer in answers.items() if answer is not None and answer.arguments is not None}
     return [replace(message, parts=tuple(_with(message.parts, edits))) for message in messages] if edits else list(messages)
+
+
+def hook_label(part: Part) -> str:
+    """Return `before_run hook` or the like for a call that a hook made; empty for calls of models."""
+    return f"{hook} hook" if (hook := hook_of(part)) else ""
+
+
+async def for_display(store: Store, messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with edited arguments, and with the summaries that end with one of them."""
+    return await with_edits(store, await with_summaries(store.tree, messages))
 
 
 def edited_input(part: Part) -> Json:
@@ -73,7 +88,10 @@ def print_call(messages: Sequence[Message], number: int, output: Output, *, json
     """Print one tool call in full. Calls are numbered from 1 over all messages of the branch. Raise UsageError if there is no such call."""
     calls = _calls(messages)
     if not 1 <= number <= len(calls):
-        raise UsageError(f"No tool call {number}: the conversation has {len(calls)}.", fix="Run 'moot chat show ID' to see their numbers.")
+        raise UsageError(
+            f"No tool call {number}: the conversation has {plural(len(calls), 'tool call')}.",
+            fix="Run 'moot chat show ID' to see their numbers.",
+        )
     part = calls[number - 1]
     if json:
         output.json(part)
@@ -90,9 +108,8 @@ def _calls(messages: Sequence[Message]) -> list[Part]:
 def _print_bare(message: Message, output: Output) -> None:
     state = "" if message.status == "finished" else f" ({message.status})"
     output.data(f"── {message.role} · {moment(message.created_at)}{state}\n")
-    for part in message.parts:
-        text = _part(part)
-        if text:
+    for node in nest(message.parts):
+        for text in _texts(node):
             output.data(text if text.endswith("\n") else text + "\n")
     note = message.metadata.get("note")
     if isinstance(note, str):
@@ -100,19 +117,33 @@ def _print_bare(message: Message, output: Output) -> None:
     output.data("\n")
 
 
+def _texts(node: Nested, margin: str = "") -> Iterator[str]:
+    """Yield the texts of a part and of what is below it, indented."""
+    if text := _part(node.part):
+        yield "\n".join(f"{margin}{line}" for line in text.split("\n"))
+    for inner in node.inner:
+        yield from _texts(inner, f"{margin}  ")
+
+
 def _part(part: Part) -> str:
     match part.get("type"):
         case "text":
             return str(part.get("text", ""))
         case "file":
-            return f"[{part.get('filename') or 'file'}, {part.get('mediaType', 'unknown')}]"
+            return f"[{label_of(part)}]"
         case "data-note":
             return f"[{note_of(part)}]"
         case "data-plan":
             return "\n".join(["[plan]", *(f"[{_DONE.get(entry.status, ' ')}] {entry.content}" for entry in plan_of(part))])
+        case "data-compaction":
+            return "\n".join([f"── {TITLE}", *summary_lines(part), "──"])
         case "data-subagent":
             text = sub_agent_words(part)
             return "" if text.thought else f"[{text.agent}: {text.text}]"
+        case "steering-message":
+            inner = part.get("parts")
+            lines = [_part(piece) for piece in inner if isinstance(piece, dict)] if isinstance(inner, list) else []
+            return "\n".join(f"> {line}" for text in lines for line in text.split("\n"))
         case "data-attempt":
             return "[the answer was interrupted and started again]"
         case _:
@@ -123,8 +154,9 @@ def _tool(part: Part) -> str:
     state = str(part.get("state", ""))
     outcome = {"output-error": f" failed: {first_line(part.get('errorText'))}", "output-denied": " denied"}.get(state, "")
     edited = edited_input(part)
+    label = f" ({made_by})" if (made_by := hook_label(part)) else ""
     if edited is None:
-        return f"→ {tool_name(part)} {brief(part.get('input'))}{outcome}"
+        return f"→ {tool_name(part)}{label} {brief(part.get('input'))}{outcome}"
     return f"→ {tool_name(part)} {brief(edited)} (edited by you){outcome}\n  instead of {brief(part.get('input'))}"
 
 

@@ -12,7 +12,9 @@ from moot.guard.terminal import Cleaner, clean
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
-from moot.types.message import Message, note_of, plan_line, plan_of, sub_agent_words, text_of
+from moot.types.hooks import BLOCKED, hook_of
+from moot.types.message import Message, model_ms, note_of, plan_line, plan_of, sub_agent_words, text_of
+from moot.types.part_tree import parent_call
 from moot.types.run import Run
 
 INPUT_CHARACTERS = 160
@@ -54,6 +56,8 @@ class ShowText:
         self._thinking: Cleaner | None = None
         self._note = ""
         self._tools: dict[str, str] = {}
+        self._margins: dict[str, str] = {}
+        """The indentation of each call; those of sub-agents are below the call that started them."""
 
     async def event(self, event: Event) -> None:
         for chunk in event.chunks:
@@ -101,28 +105,37 @@ class ShowText:
 
     def _other_chunk(self, chunk: Chunk) -> None:
         call = str(chunk.get("toolCallId", ""))
+        margin = self._margin(call, chunk)
         match chunk.get("type"):
             case "tool-input-available":
-                self._tools[call] = str(chunk.get("toolName", ""))
-                self._print_status(f"→ {self._tools[call]} {brief(chunk.get('input'))}", "cyan")
+                made_by = hook_of(chunk)
+                self._tools[call] = f"{chunk.get('toolName', '')}{f' ({made_by} hook)' if made_by else ''}"
+                self._print_status(f"{margin}→ {self._tools[call]} {brief(chunk.get('input'))}", "cyan")
             case "tool-input-error":
-                self._print_status(f"→ {chunk.get('toolName', '')}: {first_line(chunk.get('errorText'))}", "yellow")
+                self._print_status(f"{margin}→ {chunk.get('toolName', '')}: {first_line(chunk.get('errorText'))}", "yellow")
             case "tool-output-error":
-                self._print_status(f"  {self._tools.get(call, 'tool')} failed: {first_line(chunk.get('errorText'))}", "yellow")
+                self._print_status(f"{margin}  {self._tools.get(call, 'tool')} failed: {first_line(chunk.get('errorText'))}", "yellow")
             case "tool-output-denied":
-                self._print_status(f"  {self._tools.get(call, 'tool')}: denied", "yellow")
+                self._print_status(f"{margin}  {self._tools.get(call, 'tool')}: denied", "yellow")
             case "data-note":
                 self._print_status(f"  {note_of(chunk)}", "yellow")
             case "data-plan":
                 self._print_status(f"  {plan_line(plan_of(chunk))}", "dim")
             case "data-subagent" if not (text := sub_agent_words(chunk)).thought:
-                self._print_status(f"  {text.agent}: {first_line(text.text)}", "dim")
+                self._print_status(f"{margin or '  '}{text.agent}: {first_line(text.text)}", "dim")
             case "data-attempt":
                 self._print_status("  the answer was interrupted; retrying", "yellow")
             case "message-metadata" | "start" | "finish":
                 self._label(chunk.get("messageMetadata"))
             case _:
                 pass
+
+    def _margin(self, call: str, chunk: Chunk) -> str:
+        parent = self._margins.get(parent_call(chunk))
+        margin = self._margins.get(call, "") if parent is None else f"{parent}  "
+        if call:
+            self._margins[call] = margin
+        return margin
 
     def _label(self, metadata: Json) -> None:
         """Print a model's note once, for example that it is very small or only a demo."""
@@ -190,7 +203,7 @@ def result(run: Run, message: Message | None) -> JsonObject:
     failure = run.error
     return {
         "schema_version": 1,
-        "ok": run.status == "finished",
+        "ok": run.status == "finished" and (message is None or message.metadata.get("finish_reason") != BLOCKED),
         "conversation": run.conversation,
         "run": run.id,
         "message": run.message,
@@ -207,15 +220,15 @@ def result(run: Run, message: Message | None) -> JsonObject:
 
 
 def summary(run: Run, message: Message | None) -> str:
-    """Return one line with model, tokens, cost, duration and the command to continue."""
+    """Return one line with model, tokens, cost, time of the model and the command to continue."""
     usage = run.usage
     figures = [_model(run, message)]
     if usage.input is not None or usage.output is not None:
         figures.append(f"{usage.input or 0:,} in, {usage.output or 0:,} out")
     if run.cost is not None:
         figures.append(f"${run.cost / 1e9:.4f}")
-    if run.started_at is not None and run.ended_at is not None:
-        figures.append(f"{(run.ended_at - run.started_at) / 1000:.1f} s")
+    if message is not None and (ms := model_ms(message.metadata)) is not None:
+        figures.append(f"{ms / 1000:.1f} s")
     figures.append(f"moot chat continue {run.conversation[:13]}")
     return " · ".join(figure for figure in figures if figure)
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from moot.cli.console.lines import Lines
-from moot.config.loader import Loaded, load
+from moot.config.loader import Loaded, Loader, load
 from moot.errors import UsageError
 
 
@@ -21,6 +21,18 @@ def here() -> Path:
 def configured(output: Lines) -> Loaded:
     """Load the configuration and apply its secrets and `ui` to the output. Raise ConfigError if it is invalid."""
     loaded = load(environ=os.environ, directory=here())
+    apply(loaded, output)
+    return loaded
+
+
+def configured_loader(output: Lines) -> Loader:
+    """Return the loader for a command that follows changes of the configuration. Apply and raise like `configured`."""
+    loader = Loader(environ=os.environ, directory=here())
+    apply(loader.current, output)
+    return loader
+
+
+def apply(loaded: Loaded, output: Lines) -> None:
+    """Apply the secrets and `ui` of a configuration to the output."""
     output.hide(loaded.secrets)
     output.ui = loaded.settings.ui
-    return loaded

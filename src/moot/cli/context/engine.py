@@ -9,10 +9,13 @@ from pathlib import Path
 import anyio
 
 from moot.cli.console.output import Output
-from moot.cli.context.configuration import configured, here
+from moot.cli.context.configuration import apply, configured_loader, here
 from moot.cli.context.references import find_in, live_statuses
+from moot.config.loader import Loaded, Loader
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
+from moot.errors import ConfigError
+from moot.runtime.configuration import log_change
 from moot.store.tree.lists import ListFilter
 from moot.types.conversation import Conversation, Page
 from moot.types.run import RunStatus
@@ -31,7 +34,25 @@ def state_of(engine: Engine) -> Path:
 @asynccontextmanager
 async def opened(output: Output) -> AsyncGenerator[Engine, None]:
     """Open the engine for the block. Raise ConfigError or StoreError on failure."""
-    async with open_engine(configured(output).settings) as engine:
+    async with open_watched(configured_loader(output), output) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def open_watched(loader: Loader, output: Output, *, resume: bool = False) -> AsyncGenerator[Engine, None]:
+    """Open the engine for the block and follow changes of the configuration. Raise StoreError on failure.
+
+    With `resume`, runs of dead processes are resumed, as in a server.
+    """
+
+    def on_change(change: Loaded | ConfigError) -> None:
+        if isinstance(change, Loaded):
+            apply(change, output)
+        log_change(change)
+
+    async with open_engine(loader.current.settings, loader=loader, resume=resume) as engine:
+        assert engine.configuration is not None
+        engine.configuration.on_change = on_change
         yield engine
 
 
@@ -57,4 +78,4 @@ async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Pag
             deleted=wanted.deleted,
             archived=wanted.archived,
         )
-        return shown, await live_statuses(engine.store)
+        return shown, await live_statuses(engine)

@@ -1,4 +1,4 @@
-"""List numbers: `3` in a command refers to the third conversation of the list printed last."""
+"""List numbers: `3` in a command refers to the third conversation or approval of the list printed last."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from moot.types.canonical import dumps, loads_object
 
-_FILE = "last-list.json"
+Listed = Literal["conversations", "approvals"]
+
+_FILES: dict[Listed, str] = {"conversations": "last-list.json", "approvals": "last-approvals.json"}
 
 log = logging.getLogger("moot.cli")
 
 
-def keep_numbers(state: Path, ids: Sequence[str]) -> None:
+def keep_numbers(state: Path, ids: Sequence[str], listed: Listed = "conversations") -> None:
     """Store the ids of a printed list atomically, for all processes. Log a warning if the directory is not writable."""
-    fresh = state / f"{_FILE}.{os.getpid()}"
+    fresh = state / f"{_FILES[listed]}.{os.getpid()}"
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh.write_bytes(dumps({"conversations": list(ids)}))
-        fresh.replace(state / _FILE)
+        fresh.write_bytes(dumps({listed: list(ids)}))
+        fresh.replace(state / _FILES[listed])
     except OSError as error:
         log.warning("cannot save the numbers of this list: %s", error)
 
 
-def numbered(state: Path) -> Sequence[str] | None:
+def numbered(state: Path, listed: Listed = "conversations") -> Sequence[str] | None:
     """Return the ids of the list printed last, or None if there is none or it cannot be read."""
     try:
-        ids = loads_object((state / _FILE).read_bytes()).get("conversations")
+        ids = loads_object((state / _FILES[listed]).read_bytes()).get(listed)
     except (OSError, ValueError):
         return None
     return [str(id) for id in ids] if isinstance(ids, list) else None

@@ -5,21 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moot.cli.arguments.signatures import LATEST, PREVIOUS
+from moot.cli.console.format import plural
 from moot.cli.context.numbers import numbered
 from moot.errors import NotFound
 from moot.types.conversation import Conversation
+from moot.types.ids import SHORTEST_PREFIX
 from moot.types.run import STARTED, Run, RunStatus
 from moot.types.store import Store
 from moot.types.tree import Node
 
+if TYPE_CHECKING:
+    from moot.engine import Engine
+
 QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
 
-async def live_statuses(store: Store) -> dict[str, RunStatus]:
+async def live_runs(engine: Engine) -> list[Run]:
+    """Return the started and queued runs, newest first. Runs of dead processes are interrupted, also where this can't be stored."""
+    runs = await engine.store.records.runs(statuses=STARTED | QUEUED)
+    return [await engine.runs.current(run.id) if run.status == "running" else run for run in runs]
+
+
+async def live_statuses(engine: Engine) -> dict[str, RunStatus]:
     """Return the status of each conversation's live run by conversation id."""
-    runs = await store.records.runs(statuses=STARTED | QUEUED)
+    runs = await live_runs(engine)
     started = [run for run in runs if run.status in STARTED]
     return {run.conversation: run.status for run in [*runs, *started]}
 
@@ -27,7 +39,6 @@ async def live_statuses(store: Store) -> dict[str, RunStatus]:
 _INDEX = re.compile(r"[1-9][0-9]{0,2}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 MAX_INDEX = 200
-SHORTEST_PREFIX = 4
 
 
 async def find_in(store: Store, state: Path, reference: str, directory: str) -> Conversation:
@@ -69,13 +80,18 @@ async def _by_number(store: Store, state: Path, number: int) -> Conversation:
         listed = (await store.conversations.list(limit=number)).items
         ids = [item.id for item in listed]
     if len(ids) < number:
-        raise NotFound(f"No conversation number {number}: the last list had {len(ids)}.", fix="moot chat list")
+        raise NotFound(f"No conversation number {number}: the last list had {plural(len(ids), 'conversation')}.", fix="moot chat list")
     return await store.conversations.get(ids[number - 1])
 
 
 def copied(source: Conversation, copy: Conversation) -> str:
     """Return the notice that an imported conversation is continued as a copy."""
     return f"continuing in {copy.id[:13]}, a copy, because {source.id[:13]} is synchronized with {source.came_from}"
+
+
+def in_folder(conversation: Conversation) -> str:
+    """Return the notice that a conversation without a folder has been given one."""
+    return f"the conversation had no folder; it now uses {conversation.directory}"
 
 
 async def live_run(store: Store, conversation: Conversation) -> Run | None:
@@ -94,10 +110,11 @@ def find_message(nodes: Sequence[Node], reference: str) -> Node:
     if _NUMBER.fullmatch(reference):
         if int(reference) <= len(nodes):
             return nodes[int(reference) - 1]
-        raise NotFound(f"No message number {reference}: the conversation has {len(nodes)}.", fix="moot chat tree ID")
+        raise NotFound(f"No message number {reference}: the conversation has {plural(len(nodes), 'message')}.", fix="moot chat tree ID")
     found = [node for node in nodes if len(reference) >= SHORTEST_PREFIX and node.id.startswith(reference)]
     if len(found) == 1:
         return found[0]
     if found:
         raise NotFound(f"Several messages match {reference!r}: {', '.join(node.id for node in found[:5])}.", fix="Type more of the id.")
-    raise NotFound(f"No message matches {reference!r}.", fix="moot chat tree ID")
+    short = f" The beginning of an id needs at least {SHORTEST_PREFIX} characters." if len(reference) < SHORTEST_PREFIX else ""
+    raise NotFound(f"No message matches {reference!r}.{short}", fix="moot chat tree ID")

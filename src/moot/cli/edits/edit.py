@@ -13,18 +13,19 @@ import anyio.to_thread
 from moot.cli.arguments.signatures import Parameter
 from moot.cli.console.format import moment
 from moot.cli.console.output import Output
+from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened_at
-from moot.cli.context.references import copied, find_message
-from moot.cli.download import provide_weights
+from moot.cli.context.references import copied, find_message, in_folder
 from moot.cli.edits.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, Out, RunFlags, ShowFlags, Which, run_settings
-from moot.cli.run import agent_model, make_show
+from moot.cli.run import make_show, prepare_models
 from moot.cli.terminal.prompts.editor import edit_text, save_text
 from moot.cli.terminal.prompts.items import Column, Item
 from moot.cli.terminal.prompts.pick import pick
 from moot.engine import Engine
 from moot.errors import UsageError
+from moot.features.settings import allow_folders, chosen_folders
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
 from moot.types.message import Message, Part, Role
@@ -87,15 +88,17 @@ async def edit_message(
 async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, options: EditOptions, output: Output) -> int:
     """Generate and show the answer to an edited message. Return the exit code."""
     flags = options.flags
+    if allowed := chosen_folders(map(str, flags.allow or ()), str(here())):
+        await allow_folders(engine, conversation.id, allowed, str(here()))
     show = make_show(options.shown, output)
-    model = flags.model or (conversation.next_model if not flags.agent else "")
-    model = model or agent_model(engine.settings, flags.agent or conversation.agent)
-    await provide_weights(engine.providers, model, output, consent=flags.yes_download)
+    await prepare_models(engine, flags, conversation, output)
     settings = run_settings(flags, None, attended=output.attended)
-    prompt = replace(prompt, conversation=conversation.id, directory=conversation.directory, settings=settings)
+    prompt = replace(prompt, conversation=conversation.id, directory=conversation.directory or str(here()), settings=settings)
     submitted = await engine.runs.submit(replace(prompt, agent=flags.agent, model=flags.model, mode=flags.mode))
     if submitted.conversation.id != conversation.id:
         output.say(f"moot: {copied(conversation, submitted.conversation)}", "dim")
+    if not conversation.directory:
+        output.say(f"moot: {in_folder(submitted.conversation)}", "dim")
     return await Follower(engine, output, show).follow(submitted.run, submitted.conversation, submitted.seq)
 
 

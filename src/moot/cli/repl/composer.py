@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from prompt_toolkit.buffer import Buffer
@@ -27,9 +27,12 @@ class Composer(Buffer):
     def __init__(self, *, history: History, completer: Completer) -> None:
         super().__init__(history=history, completer=completer, complete_while_typing=True, multiline=True)
         self._pastes: dict[str, str] = {}
+        self.on_paste_removed: Callable[[], object] = lambda: None
+        """Called after a key removed the placeholder of a paste."""
 
     def insert_text(self, data: str, overwrite: bool = False, move_cursor: bool = True, fire_event: bool = True) -> None:
-        """Insert text. Invalid UTF-8 becomes U+FFFD."""
+        """Insert text. Invalid UTF-8 becomes U+FFFD. Inside the placeholder of a paste, insert behind it."""
+        self.cursor_position = self._around_pastes(self.cursor_position, self.cursor_position)[1]
         super().insert_text(_UNENCODABLE.sub("\ufffd", data), overwrite, move_cursor, fire_event)
 
     def paste(self, data: str) -> None:
@@ -52,16 +55,49 @@ class Composer(Buffer):
             text = text.replace(placeholder, pasted, 1)
         return text
 
-    def paste_before_cursor(self) -> str:
-        """Return the paste placeholder that ends at the cursor; empty if there is none."""
-        before = self.document.text_before_cursor
-        return next((placeholder for placeholder in self._pastes if before.endswith(placeholder)), "")
+    def delete_before_cursor(self, count: int = 1) -> str:
+        """Delete text before the cursor, and whole placeholders of pastes."""
+        start, end = self._around_pastes(max(self.cursor_position - count, 0), self.cursor_position)
+        self.cursor_position = end
+        return self._report_pastes(super().delete_before_cursor(end - start))
+
+    def delete(self, count: int = 1) -> str:
+        """Delete text behind the cursor, and whole placeholders of pastes."""
+        start, end = self._around_pastes(self.cursor_position, min(self.cursor_position + count, len(self.text)))
+        self.cursor_position = start
+        return self._report_pastes(super().delete(end - start))
+
+    def _report_pastes(self, removed: str) -> str:
+        if any(placeholder in removed for placeholder in self._pastes):
+            self.on_paste_removed()
+        return removed
+
+    def _around_pastes(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range extended by the placeholders that it cuts."""
+        for placeholder in self._pastes:
+            at = self.text.find(placeholder)
+            behind = at + len(placeholder)
+            if at >= 0 and start < behind and end > at:
+                start, end = min(start, at), max(end, behind)
+        return start, end
 
     def replace(self, text: str, pastes: Mapping[str, str] | None = None) -> None:
         """Replace the whole text and move the cursor to its end."""
         self._pastes = dict(pastes or {})
         text = _UNENCODABLE.sub("\ufffd", text)
         self.set_document(Document(text, len(text)), bypass_readonly=True)
+
+    def give_back(self, texts: Iterable[str]) -> None:
+        """Insert texts before the current one, each on its own lines."""
+        rest = self.text
+        for number, text in enumerate(texts):
+            self.cursor_position = len(self.text) - len(rest)
+            if number:
+                self.insert_text("\n")
+            self.paste(text)
+        if rest:
+            self.insert_text("\n")
+        self.cursor_position = len(self.text)
 
     def take(self) -> str:
         """Return the full text, clear the composer and append it to the history."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
-from moot.cli.console.messages import with_edits
-from moot.cli.console.output import Output
-from moot.cli.context.references import copied
+from moot.cli.approvals.requests import ask_approvals
+from moot.cli.console.messages import for_display
+from moot.cli.context.references import copied, in_folder
+from moot.cli.repl.branch import QueuedPrompt, ShownBranch, parts_of, taken_text, withdrawn
 from moot.commands import CommandContext
-from moot.engine import Engine
+from moot.convert.files.attachments import readable_prompt
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, MootError, NotFound, UsageError
-from moot.plugins.registry import attribute
+from moot.guard.roots import with_folders
 from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
@@ -42,7 +43,11 @@ class ConversationView(Protocol):
     def message(self, message: Message) -> None:
         """Show an existing message."""
 
-    def started(self, run: str) -> None: ...
+    def started(self, run: str, resumed: Message | None = None) -> None:
+        """Show a run from here on. `resumed` is its answer so far, if that is already on the screen."""
+
+    def left(self) -> None:
+        """Stop showing the run, which continues."""
 
     def event(self, event: Event) -> None: ...
 
@@ -62,61 +67,20 @@ class ConversationView(Protocol):
         ...
 
 
-_CONTEXT, _DECIDE = "moot.cli.approvals.decide:approval_context", "moot.cli.approvals.decide:decide"
-"""Loaded by path for the first approval: the first prompt does not wait for tools and pydantic."""
-
-
-async def decide(engine: Engine, approval: Approval, conversation: Conversation, output: Output, *, draft: str = "") -> Decision:
-    """Ask the user about one approval and return their decision without storing it."""
-    context = attribute(_CONTEXT)(engine, approval, conversation)
-    return await attribute(_DECIDE)(approval, context, output, draft=draft)
-
-
-async def ask_approvals(engine: Engine, view: ConversationView, run: Run) -> Literal["asked", "nothing", "later"]:
-    """Ask for all open approvals. Return "later" if the user postpones the decision; the run keeps waiting."""
-    conversation = await engine.store.conversations.get(run.conversation)
-    approvals = [one for one in await engine.store.records.approvals(run=run.id) if not one.by_client]
-    for approval in approvals:
-        decision = await view.decide(approval, conversation)
-        match decision.outcome:
-            case "stop":
-                await engine.runs.cancel(run.id)
-                break
-            case "later":
-                return "later"
-            case "expired" | "elsewhere":
-                await _resume(engine, run.id)
-            case _ if decision.answer is not None:
-                try:
-                    await engine.runs.answer(approval.id, decision.answer)
-                except (Busy, NotFound) as error:  # expired or answered elsewhere meanwhile
-                    view.failed(error)
-                    await _resume(engine, run.id)
-            case _:
-                pass
-    return "asked" if approvals else "nothing"
-
-
-async def _resume(engine: Engine, run: str) -> None:
-    """Let a waiting run continue after its approval was answered elsewhere or expired."""
-    if (await engine.store.records.run(run)).status == "waiting":
-        with suppress(Busy):  # another process resumes it
-            await engine.runs.resume(run)
-
-
 _LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
+_BUSY: frozenset[RunStatus] = frozenset({"running", "queued"})
 _POLL_SECONDS = 0.25
 """Time between two checks of an approval that someone else decides."""
+_END_SECONDS = 10.0
+"""Maximum time that the start of a run waits until the end of the run before it is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedPrompt:
-    """A prompt that waits for the live run."""
+@dataclass(slots=True)
+class _Place:
+    """The place of a run's answer."""
 
-    run: str
-    text: str
-    message: str
-    """ID of the message that will answer it."""
+    parent: str | None
+    answer: str
 
 
 class InteractiveConversation:
@@ -125,19 +89,22 @@ class InteractiveConversation:
     def __init__(self, context: CommandContext, group: TaskGroup, view: ConversationView) -> None:
         self.context = context
         self.queued: list[QueuedPrompt] = []
+        self.unread: list[QueuedPrompt] = []
+        """Messages for the active run that it has not read yet."""
         self.live: str | None = None
         """The active run."""
         self.conversation: Conversation | None = None
         """Snapshot from the end of the last run."""
         self.interrupted = False
         """True if the opened conversation has an interrupted answer."""
+        context.stored = self._refreshed
         self._engine = context.engine
         self._group = group
         self._view = view
         self._scopes: set[anyio.CancelScope] = set()
         """Scopes of the tasks for the open conversation."""
         self._seq = 0
-        self._moved = anyio.Event()
+        self._moved, self._ended = anyio.Event(), anyio.Event()
         self._orphans: list[str] = []
         """Runs that were queued by other processes, oldest first."""
         self._tended: set[str] = set()
@@ -145,29 +112,51 @@ class InteractiveConversation:
         """Client IDs of prompts that are already on the screen."""
         self._prompts: dict[str, JsonObject] = {}
         """Bodies of user messages whose answer has not started."""
-        self._prompt_of: dict[str, str] = {}
-        """Run → ID of the prompt that it answers."""
+        self._places: dict[str, _Place] = {}
+        """Places of answers that have not started, by run."""
+        self._shown = ShownBranch(view)
+        self._opened = False
+        """True after the first `open`."""
+        self._changing = anyio.Lock()
+        """Held while the tree changes in several steps."""
 
     async def open(self, conversation: str | None) -> None:
         """Switch to a conversation and show its messages; None starts a new one. Raise NotFound if it does not exist."""
         found = await self._found(conversation) if conversation is not None else None
-        self._leave()
-        self.conversation = found
-        self.context.conversation = found.id if found is not None else None
+        before = self.context.conversation
         if found is None:
+            self._leave()
+            self.conversation = self.context.conversation = None
+            if self._opened:
+                self._view.notice("New conversation")
+            self._opened = True
+            self._shown.ids = []
             self._view.changed()
             return
         runs = await self._engine.store.records.runs(conversation=found.id, statuses=_LIVE)
-        live = {run.message: run for run in runs if run.status != "queued"}
+        answers = {run.message: run for run in runs if run.status != "interrupted"}
         after = await self._engine.store.log.last_seq(found.id)
-        self._view.opened(found)
-        for message in await with_edits(self._engine.store, await self._engine.store.conversations.branch(found.id)):
-            run = live.get(message.id)
-            if run is not None and run.status != "interrupted":
+        branch, hidden = await self._branch(found.id), set[str]()
+        self._leave()
+        self.conversation, self.context.conversation = found, found.id
+        for message in branch:
+            run = answers.get(message.id)
+            if run is None:
+                continue
+            hidden.add(message.id)
+            self._places[run.id] = _Place(message.parent, message.id)
+            if run.status != "queued":
                 after = min(after, max(message.first_seq - 1, 0))
                 self._tend(run.id)
-            elif not self._is_queued(message, runs):
-                self._view.message(message)
+            elif message.parent is not None:
+                hidden.add(message.parent)
+        if found.id != before:
+            if self._opened:
+                self._view.notice(f"Switched to “{found.title or 'untitled'}”")
+            self._shown.ids = []
+        self._opened = True
+        self._view.opened(found)
+        self._shown.show(branch[: next((at for at, message in enumerate(branch) if message.id in hidden), len(branch))])
         self.interrupted = any(run.status == "interrupted" for run in runs)
         self._watch(found.id, after)
         await self._adopt_queue([run for run in reversed(runs) if run.status == "queued"])
@@ -187,8 +176,7 @@ class InteractiveConversation:
         for run in runs:
             answer = await self._engine.store.conversations.message(run.message)
             prompt = await self._engine.store.conversations.message(answer.parent) if answer.parent else None
-            self._prompts[run.id] = {"parts": list(prompt.parts) if prompt else []}
-            self._prompt_of[run.id] = run.id
+            self._places[run.id] = _Place(answer.parent, answer.id)
             self.queued.append(QueuedPrompt(run.id, text_of(prompt.parts) if prompt else "", run.message))
             self._orphans.append(run.id)
         await self._start_next_orphan()
@@ -208,40 +196,59 @@ class InteractiveConversation:
         branch = await self._engine.store.conversations.branch(self.context.conversation, limit=1)
         return bool(branch) and branch[-1].role == "user"
 
-    def _is_queued(self, message: Message, runs: Sequence[Run]) -> bool:
-        """Return True if the message is a queued prompt or its answer, which are shown when they start."""
-        queued = [run for run in runs if run.status == "queued"]
-        return any(message.id == run.message or (message.role == "user" and message.last_seq == run.first_seq - 2) for run in queued)
-
     def _leave(self) -> None:
+        """Stop following the open conversation. Its run continues."""
         for scope in self._scopes:
             scope.cancel()
         self._scopes = set()
+        if self.live is not None and self.context.conversation is not None:
+            self._shown.cut()
+            self._view.left()
+            self._view.notice(f"Still running: moot chat attach {self.context.conversation[:13]}")
         self._seq, self.live = 0, None
         self.queued.clear()
-        self._tended, self._prompts, self._prompt_of, self._orphans = set(), {}, {}, []
+        self.unread.clear()
+        self._tended, self._prompts, self._places, self._orphans = set(), {}, {}, []
 
     async def send(
-        self, parts: Sequence[Part], shown: str, on_busy: OnBusy = "queue", *, echoed: bool = False, edits: str | None = None
-    ) -> bool:
-        """Submit a prompt. Return True if it steers the running answer. Raise MootError if nothing was stored.
+        self,
+        parts: Sequence[Part],
+        shown: str,
+        on_busy: OnBusy = "queue",
+        *,
+        echoed: bool = False,
+        edits: str | None = None,
+        extra: tuple[Part, ...] = (),
+    ) -> None:
+        """Submit a prompt. Raise MootError if nothing was stored.
 
         `shown` is the text for the queue. `echoed` is True if the prompt is already on the screen. `edits` is the message it replaces.
+        `extra` are the parts to give back with the text.
         """
         client = new_id()
         if echoed:
             self._echoed.add(client)
         submitted = await self._submit(Prompt(tuple(parts), client_id=client, on_busy=on_busy, edits=edits))
-        if submitted.run.status == "queued" and on_busy == "queue":
-            self.queued.append(QueuedPrompt(submitted.run.id, shown, submitted.run.message))
+        prompt = QueuedPrompt(submitted.run.id, shown, submitted.run.message, extra)
+        if submitted.steered:
+            self.unread.append(prompt)
+        elif submitted.run.status == "queued" and on_busy == "queue":
+            self.queued.append(prompt)
         self._view.changed()
-        return submitted.steered
 
     async def answer(self, resume: str | None = None) -> None:
         """Answer the last prompt (again), or resume an interrupted run."""
         if resume is not None:
-            run = await self._engine.runs.resume(resume)
-            self._run_started(run.id)
+            run = await self._engine.store.records.run(resume)
+            message = await self._engine.store.conversations.message(run.message)
+            self._places[run.id] = _Place(message.parent, message.id)
+            await self._run_started(run.id, message)  # before its first event
+            try:
+                await self._engine.runs.resume(run.id)
+            except MootError:
+                self.live = None
+                self._view.left()
+                raise
             self._watch_from(run.conversation, self._seq)
             self._tend(run.id)
             return
@@ -251,39 +258,58 @@ class InteractiveConversation:
         context, overrides = self.context, self.context.overrides
         prompt = replace(prompt, conversation=context.conversation, directory=context.directory, settings=overrides.settings())
         prompt = replace(prompt, agent=overrides.agent, model=overrides.model, mode=overrides.mode)
+        if context.conversation is None:
+            prompt = replace(prompt, allowed_uris=with_folders((), context.directory, context.further_folders or ()))
         submitted = await self._engine.runs.submit(prompt)
+        context.take_folders()
+        if self.conversation is not None and not self.conversation.directory and submitted.conversation.directory:
+            self._view.notice(in_folder(submitted.conversation))
         if self.conversation is not None and self.conversation.id != submitted.conversation.id:
             self._leave()
             self._view.notice(copied(self.conversation, submitted.conversation))
-        self.conversation = submitted.conversation
-        context.conversation = submitted.conversation.id
+            copies = await self._engine.store.conversations.branch(submitted.conversation.id, head=submitted.run.message)
+            known = [message.id for message in copies if message.last_seq < submitted.seq - 1]
+            if len(known) == len(self._shown.ids):  # the same messages under new ids
+                self._shown.ids = known
+        self.conversation, context.conversation = submitted.conversation, submitted.conversation.id
+        await context.store_settings({})
         if not submitted.steered:
             # start before the prompt, which is stored as two events: the message and its place in the tree
             self._watch_from(submitted.conversation.id, max(submitted.seq - 2, 0))
             self._tend(submitted.run.id)
         return submitted
 
-    async def interrupt(self) -> bool:
-        """Stop the active run and keep its output. Return False if there is none."""
-        if self.live is None:
-            return False
-        await self._engine.runs.cancel(self.live)
-        return True
+    async def interrupt(self) -> list[QueuedPrompt]:
+        """Stop the active run and keep its output. Return the prompts that were taken back: unread messages and the queue, in order."""
+        taken: list[QueuedPrompt] = []
+        while self.queued:
+            if (dropped := await self.drop_queued()) is not None:
+                taken.insert(0, dropped)
+        if (live := self.live) is not None:
+            items = await self._engine.store.records.withdraw_steers(live)
+            await self._engine.runs.cancel(live)
+            unread = [withdrawn(live, item) for item in items]
+            extra = {prompt.text: prompt for prompt in self.unread}
+            self.unread = [prompt for prompt in self.unread if prompt.run != live]
+            taken[:0] = [extra.get(prompt.text, prompt) for prompt in unread]
+        self._view.changed()
+        return taken
 
-    async def drop_queued(self) -> str | None:
-        """Remove the last queued prompt. Return its text, or None if its answer has already started."""
+    async def drop_queued(self) -> QueuedPrompt | None:
+        """Remove the last queued prompt. Return it, or None if its answer has already started."""
         if not self.queued:
             return None
         last = self.queued.pop()
         self._orphans = [one for one in self._orphans if one != last.run]
-        await self._engine.runs.cancel(last.run)
         store = self._engine.store
-        dropped = (await store.records.run(last.run)).started_at is None
-        if dropped:
-            answer = await store.conversations.message(last.message)
-            await store.tree.delete(answer.conversation, [id for id in (answer.parent, answer.id) if id is not None])
+        async with self._changing:
+            dropped = await store.records.withdraw(last.run)
+            if dropped:
+                answer = await store.conversations.message(last.message)
+                await store.tree.delete(answer.conversation, [id for id in (answer.parent, answer.id) if id is not None])
+                self._engine.runtime.hub.touch(answer.conversation)
         self._view.changed()
-        return last.text if dropped else None
+        return last if dropped else None
 
     def _watch_from(self, conversation: str, seq: int) -> None:
         if not self._seq:
@@ -312,32 +338,83 @@ class InteractiveConversation:
         async with aclosing(self._engine.tail.watch(conversation, after=after)) as batches:
             async for events in batches:
                 for event in events:
-                    self._handle(event)
-                moved, self._moved = self._moved, anyio.Event()
-                moved.set()
+                    await self._handle(event)
+                self._notify()
+                if any(event.kind in ("message", "tree") for event in events):
+                    await self._show_branch()
 
-    def _handle(self, event: Event) -> None:
+    def _notify(self) -> None:
+        moved, self._moved = self._moved, anyio.Event()
+        moved.set()
+
+    async def _handle(self, event: Event) -> None:
         self._seq = event.seq
         body = event.body if isinstance(event.body, dict) else {}
         if event.kind == "message" and body.get("role") == "user":
             self._prompts[str(body.get("id"))] = body
         elif event.kind == "tree" and body.get("op") == "answer":
-            self._prompt_of[str(body.get("run"))] = str(body.get("parent"))
+            parent = body.get("parent")
+            self._places[str(body.get("run"))] = _Place(parent if isinstance(parent, str) else None, str(body.get("message")))
             self._tend(str(body.get("run")))
         if event.run is not None:
             if event.phase == "start" and event.key == "run":
-                self._run_started(event.run)
+                await self._run_started(event.run)
             if event.run == self.live:
+                for chunk in event.chunks:
+                    if (taken := taken_text(chunk)) is not None:
+                        self._was_read(taken)
                 self._view.event(event)
 
-    def _run_started(self, run: str) -> None:
-        prompt = self._prompts.pop(self._prompt_of.pop(run, ""), None)
+    def _was_read(self, text: str) -> None:
+        """Forget the first unread message with this text, which hooks may have added something to."""
+        read = next((prompt for prompt in self.unread if prompt.text == text or text.endswith(f"\n\n{prompt.text}")), None)
+        self.unread = [prompt for prompt in self.unread if prompt is not read]
+
+    async def _run_started(self, run: str, resumed: Message | None = None) -> None:
+        place = self._places.pop(run, None)
+        if place is None:
+            answer = await self._engine.store.conversations.message((await self._engine.store.records.run(run)).message)
+            place = _Place(answer.parent, answer.id)
+        prompt = self._prompts.pop(place.parent or "", None)
+        if self.live not in (None, run):
+            await self._show_end(self.live)
+        echoed = prompt is not None and str(prompt.get("client_id")) in self._echoed
+        conversation = self.context.conversation
+        if prompt is not None and prompt.get("parent") == self._shown.last:  # usual, and faster
+            self._shown.ids.append(str(place.parent))
+            if not echoed:
+                self._view.prompted(readable_prompt(parts_of(prompt.get("parts"))))
+        elif conversation is not None and place.parent is not None and self._shown.last not in (place.parent, place.answer):
+            self._shown.show(await self._branch(conversation, place.parent), echoed=echoed)
+        if self._shown.last != place.answer:
+            self._shown.ids.append(place.answer)
         self.queued = [one for one in self.queued if one.run != run]
         self.live = run
-        if prompt is not None and str(prompt.get("client_id")) not in self._echoed:
-            parts = prompt.get("parts")
-            self._view.prompted(text_of([part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []))
-        self._view.started(run)
+        self._view.started(run, resumed)
+        if resumed is None:
+            self._tend(run)
+
+    async def _show_end(self, run: str | None) -> None:
+        """Wait until the end of a run that has ended is shown. If it takes too long, leave the run without showing its end."""
+        with anyio.move_on_after(_END_SECONDS):
+            while self.live == run and run in self._tended:
+                ended = self._ended
+                self._notify()  # its last event has been shown
+                await ended.wait()
+        if self.live == run:
+            self._view.left()
+
+    async def _show_branch(self) -> None:
+        """Show the branch of the next request, unless an answer is being written or waited for."""
+        conversation = self.context.conversation
+        if conversation is None or self.live is not None or self._tended or self.queued:
+            return
+        async with self._changing:
+            if not await self._engine.store.records.runs(conversation=conversation, statuses=_BUSY):
+                self._shown.show(await self._branch(conversation))
+
+    async def _branch(self, conversation: str, head: str | None = None) -> list[Message]:
+        return await for_display(self._engine.store, await self._engine.store.conversations.branch(conversation, head=head))
 
     def _tend(self, run: str) -> None:
         if run not in self._tended:
@@ -351,29 +428,40 @@ class InteractiveConversation:
             while (final := await self._engine.runs.wait(run)).status == "waiting":
                 self.live = run
                 result = await ask_approvals(self._engine, self._view, final)
+                if result == "edits":  # the mode chosen here must not override the conversation's new one
+                    self.context.overrides.drop(["mode"])
+                    self._refreshed(await self._engine.store.conversations.get(final.conversation))
                 if result == "later":
                     break
                 if result == "nothing":
                     await anyio.sleep(_POLL_SECONDS)
-            through = await self._engine.store.log.last_seq(final.conversation)
-            while self._seq < through:
+            while self._seq < final.last_seq:
                 await self._moved.wait()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self._run_ended(run, final)
+        except MootError:
+            await self._run_ended(run, None)
+            raise
+        await self._run_ended(run, final)
+
+    def _refreshed(self, conversation: Conversation) -> None:
+        self.conversation = conversation
+        self._view.changed()
 
     async def _run_ended(self, run: str, final: Run | None) -> None:
         self._tended.discard(run)
         self.queued = [one for one in self.queued if one.run != run]
+        self.unread = [one for one in self.unread if one.run != run]
         was_live, self.live = self.live == run, None if self.live == run else self.live
+        if final is not None and (was_live or (self.live is None and final.started_at is not None)):
+            self._view.ended(final)  # before anything is awaited, because the next run may start then
+        ended, self._ended = self._ended, anyio.Event()
+        ended.set()
         if self.context.conversation is not None:
             try:
                 self.conversation = await self._engine.store.conversations.get(self.context.conversation)
             except NotFound:
                 self.conversation = None
-        if final is not None and (was_live or final.started_at is not None):
-            self._view.ended(final)
         self._orphans = [one for one in self._orphans if one != run]
         if final is not None and final.status in TERMINAL:
             await self._start_next_orphan()
+        await self._show_branch()
         self._view.changed()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 import anyio.to_thread
 
 from moot.agents.known import agent_named
 from moot.cli.console.output import Output
+from moot.cli.context.configuration import apply
 from moot.cli.download import provide_weights, wants_weights
+from moot.cli.repl.branch import QueuedPrompt
 from moot.cli.repl.conversation import InteractiveConversation
 from moot.cli.repl.mentions import Mentions, paths_of, read_mentions
 from moot.cli.repl.programs import ShellCommand, copy_with_program
@@ -22,52 +21,10 @@ from moot.cli.repl.status import current_status
 from moot.cli.terminal.prompts.items import Column, Item
 from moot.cli.terminal.prompts.pick import pick
 from moot.commands import Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Quit, Regenerate, Reply, find, parse
-from moot.config.loader import FILE, Loaded, load
-from moot.engine import Engine
+from moot.config.loader import Loaded
 from moot.errors import ConfigError, MootError, UsageError
 from moot.types.message import Part, text_part
 from moot.types.run import OnBusy
-
-
-class ConfigReloader:
-    """Applies a changed configuration to the next run and to the screen."""
-
-    def __init__(self, engine: Engine, directory: str, output: Output, scrollback: Scrollback) -> None:
-        self._engine, self._output, self._scrollback = engine, output, scrollback
-        self._directory = Path(directory)
-        self._file = engine.settings.home / FILE
-        self._stamp = self._file_stamp()
-        self._generation = engine.settings.generation
-
-    async def reload(self) -> None:
-        """Reload a changed configuration. If it is invalid, show the error and keep the current one."""
-        if (stamp := self._file_stamp()) == self._stamp:
-            return
-        self._stamp = stamp
-        try:
-            loaded = await anyio.to_thread.run_sync(self._load)
-        except ConfigError as error:
-            self._scrollback.failed(error)
-            self._scrollback.say("The previous configuration stays active.", "yellow")
-            return
-        self._output.hide(loaded.secrets)
-        self._output.ui = loaded.settings.ui
-        self._engine.runtime.settings = loaded.settings
-        self._engine.providers.update(loaded.settings)
-        self._scrollback.say("Configuration reloaded.", "dim")
-
-    def _load(self) -> Loaded:
-        loaded = load(home=self._engine.settings.home, environ=os.environ, directory=self._directory)
-        self._generation += 1
-        return replace(loaded, settings=replace(loaded.settings, generation=self._generation))
-
-    def _file_stamp(self) -> tuple[int, int]:
-        try:
-            status = self._file.stat()
-        except OSError:  # a missing file is a change too
-            return 0, 0
-        return status.st_mtime_ns, status.st_size
-
 
 T = TypeVar("T")
 
@@ -81,8 +38,8 @@ class ReplHost(Protocol):
         """Run work that needs the terminal for itself."""
         ...
 
-    def compose(self, text: str) -> None:
-        """Put a text into the composer, unless it already contains one."""
+    def compose(self, *texts: str) -> None:
+        """Put texts before the text of the composer."""
 
     def touch(self) -> None:
         """Redraw, because something has changed."""
@@ -94,6 +51,11 @@ class ReplHost(Protocol):
 
     async def open(self, conversation: str | None) -> None:
         """Switch to another conversation; None starts a new one."""
+
+
+def _is_command(line: str) -> bool:
+    """Return True for a slash command or a shell command."""
+    return line.startswith("!") or parse(line) is not None
 
 
 class InputHandler:
@@ -114,7 +76,9 @@ class InputHandler:
         self._copy_to_terminal = copy_to_terminal
         self._context, self._conversation, self._host, self._output = context, conversation, host, output
         self._scrollback, self._display = scrollback, display
-        self._reloader = ConfigReloader(context.engine, context.directory, output, scrollback)
+        self._configuration = context.engine.configuration
+        if self._configuration is not None:
+            self._configuration.on_change = self._configuration_changed
         self._shell: ShellCommand | None = None
         self.shell_output: list[Part] = []
         """Output of shell commands, sent to the model with the next prompt."""
@@ -122,14 +86,14 @@ class InputHandler:
         """ID of the message that the next prompt replaces."""
 
     def echo(self, text: str, on_busy: OnBusy = "queue") -> bool:
-        """Show the typed line at once, unless it will be queued. Return True if it was shown."""
+        """Show the typed line at once, unless it is a prompt that is not answered next. Return True if it was shown."""
         line = text.strip()
         if line in EXIT_WORDS:
             return False
-        if line.startswith("!") or parse(line) is not None:
+        if _is_command(line):
             self._scrollback.say(f"{self._scrollback.sign}{line}", "dim")
             return True
-        if self._display.active or on_busy == "steer":
+        if self._display.active or self._conversation.queued or on_busy == "steer" or self.edits is not None:
             return False
         self._scrollback.prompted(text)
         self._display.wait_for(self._model())
@@ -137,9 +101,12 @@ class InputHandler:
 
     async def line(self, text: str, on_busy: OnBusy = "queue", *, echoed: bool = False) -> None:
         """Carry out a line. `echoed` is the result of `echo`."""
-        await self._reloader.reload()
+        if self._configuration is not None:
+            await self._configuration.refresh()
         line = text.strip()
         typed = parse(line)
+        if not echoed and _is_command(line):
+            self.echo(text)
         if line in EXIT_WORDS:
             self._host.leave()
         elif line.startswith("!") and line.strip("! \n"):
@@ -164,10 +131,9 @@ class InputHandler:
                 await self._host.suspend_for(partial(provide_weights, providers, model, self._output, consent=False))
             message = (*self.shell_output, *mentions.parts, *parts, *((text_part(text),) if text else ()))
             edits, self.edits = self.edits, None
-            steered = await self._conversation.send(message, text, on_busy, echoed=echoed, edits=edits)
+            extra = tuple(self.shell_output)
+            await self._conversation.send(message, text, on_busy, echoed=echoed, edits=edits, extra=extra)
             self.shell_output.clear()
-            if steered:
-                self._scrollback.say(f"Added to the running answer: {text}", "dim")
         except MootError:
             if echoed:
                 self._display.wait_for(None)
@@ -180,11 +146,32 @@ class InputHandler:
             await self._reply(name, reply)
 
     async def stop(self) -> None:
-        """Stop the running shell command, otherwise the answer."""
+        """Stop the running shell command, otherwise the answer. Prompts that were not sent return to the composer."""
         if self._shell is not None:
             await self._shell.stop()
         else:
-            await self._conversation.interrupt()
+            await self.give_back(await self._conversation.interrupt())
+
+    async def edit_queued(self) -> None:
+        """Return the last queued prompt to the composer."""
+        if (prompt := await self._conversation.drop_queued()) is not None:
+            await self.give_back([prompt])
+
+    async def give_back(self, prompts: Sequence[QueuedPrompt]) -> None:
+        """Return prompts to the composer, and shell output to the next prompt."""
+        if prompts:
+            self.shell_output[:0] = [part for prompt in prompts for part in prompt.extra]
+            self._host.compose(*(prompt.text for prompt in prompts))
+            await self._host.save()
+
+    def _configuration_changed(self, change: Loaded | ConfigError) -> None:
+        if isinstance(change, Loaded):
+            apply(change, self._output)
+            self._scrollback.say("Configuration reloaded.", "dim")
+        else:
+            self._scrollback.failed(change)
+            self._scrollback.say("The previous configuration stays active.", "yellow")
+        self._host.touch()
 
     def _next_model(self) -> str:
         """Return the model of the next prompt; empty if an outside agent chooses it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -31,7 +32,7 @@ class Key:
 KEYS = (
     Key("Enter", "Send; queue while an answer is running", "enter", (("enter",),)),
     Key("Alt+Enter, Ctrl+J, \\ at the end", "New line", "newline", (("escape", "enter"), ("c-j",))),
-    Key("Esc", "Stop the answer; received text is kept", "stop", (("escape",),)),
+    Key("Esc", "Stop the answer; queued prompts return to the input line", "stop", (("escape",),)),
     Key("Ctrl+C", "Put the draft aside, stop, or (twice) exit", "cancel", (("c-c",),)),
     Key("Ctrl+D", "Exit if nothing is typed", "end", (("c-d",),)),
     Key("Up", "Queued prompt, draft put aside, history", "up", (("up",),)),
@@ -93,10 +94,6 @@ def bindings(actions: KeyHandler, composer: Composer) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         composer.paste(event.data)
 
-    @keys.add("backspace", filter=Condition(lambda: bool(composer.paste_before_cursor())))
-    def _(event: KeyPressEvent) -> None:
-        composer.delete_before_cursor(len(composer.paste_before_cursor()))
-
     @keys.add(_FOCUS)
     def _(event: KeyPressEvent) -> None:
         actions.focused = True
@@ -139,6 +136,8 @@ class KeyHandler:
         """True if the terminal is focused; None if it does not report that."""
         self.note = ""
         self._composer, self._actions = composer, actions
+        composer.on_text_changed.add_handler(self._forget_note)
+        composer.on_paste_removed = lambda: self._show("Pasted text removed. Press Ctrl+_ to restore it.")
         self.stash = ""
         """Text set aside with Ctrl+C."""
         self._pressed_at = 0.0
@@ -171,6 +170,12 @@ class KeyHandler:
             self.note = ""
         handler = self._handlers.get(name)
         handler() if handler is not None else self._actions.do(name)
+
+    def _show(self, note: str) -> None:
+        self.note = note
+
+    def _forget_note(self, changed: Buffer) -> None:
+        self.note = ""
 
     def tick(self) -> bool:
         """Forget the first Ctrl+C after a while. Return True if that changed the screen."""

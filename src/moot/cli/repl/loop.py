@@ -11,13 +11,15 @@ import anyio
 
 from moot.cli.console.lines import debugging, write_notes
 from moot.cli.console.output import Output, handled_signals
-from moot.cli.context.configuration import configured, here
+from moot.cli.context.configuration import configured_loader, here
+from moot.cli.context.engine import open_watched
 from moot.cli.options import Out
 from moot.cli.terminal.prompts.layout import moves_cursor, speaks_unicode
 from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.commands import CommandContext, RunOverrides
-from moot.engine import open_engine
+from moot.engine.submissions import copy_of
 from moot.errors import UsageError
+from moot.features.settings import allow_folders
 from moot.guard.secrets import redact
 from moot.plugins.registry import attribute
 from moot.types.message import Part
@@ -59,20 +61,30 @@ async def start_repl(*, yes: bool = False, output: Out) -> int:
 
 
 async def run_repl(
-    conversation: str | None, output: Output, *, prompt: Sequence[Part] = (), overrides: RunOverrides | None = None, yes: bool = False
+    conversation: str | None,
+    output: Output,
+    *,
+    prompt: Sequence[Part] = (),
+    overrides: RunOverrides | None = None,
+    allowed: Sequence[str] = (),
+    yes: bool = False,
 ) -> int:
     """Continue the conversation with this ID (None for a new one) until the user leaves. Return the exit code.
 
     Print the existing messages first. Then send the prompt or, without one, answer an unanswered last message. Needs a terminal.
     """
-    loaded = configured(output)
-    write_notes(output, loaded.notes)
+    loader = configured_loader(output)
+    write_notes(output, loader.current.notes)
     overrides = overrides or RunOverrides()
-    if conversation is None and needs_main_model(loaded.settings, overrides.agent, overrides.model):
-        loaded = await ensure_model(loaded, output, yes=yes)
+    if conversation is None and needs_main_model(loader.current.settings, overrides.agent, overrides.model):
+        await ensure_model(loader, output, yes=yes)
     exit_code = 0
-    async with open_engine(loaded.settings) as engine:
-        context = CommandContext(engine, str(here()), overrides=overrides)
+    async with open_watched(loader, output) as engine:
+        context = CommandContext(engine, str(here()), overrides=overrides, further_folders=list(allowed))
+        if conversation is not None and allowed:
+            existing = await engine.store.conversations.get(conversation)
+            existing = await copy_of(engine.store.conversations, existing) or existing
+            await allow_folders(engine, existing.id, context.take_folders(), context.directory)
         async with anyio.create_task_group() as group:
             repl = attribute(_SCREEN if moves_cursor() and speaks_unicode() else _PLAIN)(context, group, output)
 
@@ -87,7 +99,7 @@ async def run_repl(
                         repl.leave()
 
             group.start_soon(watch_signals)
-            with log_to(repl.log, loaded.secrets) if output.stderr_terminal else nullcontext():
+            with log_to(repl.log, loader.current.secrets) if output.stderr_terminal else nullcontext():
                 await repl.run(conversation, prompt)
             group.cancel_scope.cancel()
     if context.conversation is not None and not exit_code:

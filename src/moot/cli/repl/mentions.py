@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from moot.convert.files.attachments import local_file
 from moot.errors import NotFound, UsageError
 from moot.features.attachments import MAX_MEDIA, as_text, attach, read_whole
 from moot.guard.paths import Paths
@@ -78,5 +79,6 @@ def _part(paths: Paths, path: str, first: int, last: int) -> tuple[Part, str]:
     text, note = as_text(read_whole(real, MAX_MEDIA), path)
     lines = text.split("\n")
     if first > len(lines) or last < first:
-        raise UsageError(f"{path!r} has {len(lines)} lines; lines {first}-{last} do not exist.")
-    return text_part(f"{path}, lines {first} to {min(last, len(lines))}:\n\n" + "\n".join(lines[first - 1 : last])), note
+        raise UsageError(f"{path!r} has {len(lines)} lines; lines {first}-{last} don't exist.")
+    last = min(last, len(lines))
+    return local_file("\n".join(lines[first - 1 : last]).encode(), path, lines=(first, last)), note

@@ -14,9 +14,11 @@ import anyio.lowlevel
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from moot.cli.approvals.requests import decide
 from moot.cli.console.output import Output
-from moot.cli.repl.conversation import InteractiveConversation, decide
+from moot.cli.repl.conversation import InteractiveConversation
 from moot.cli.repl.drafts import Draft, Drafts
+from moot.cli.repl.inbox import watch_inbox
 from moot.cli.repl.input import InputHandler
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.terminal.look import look_of
@@ -59,6 +61,7 @@ class PlainRepl:
     async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
         """Send the prompt, then run until the user leaves."""
         self._group.start_soon(self._print)
+        self._group.start_soon(watch_inbox, self._context, self._conversation, self._show_inbox)
         await self.open(conversation)
         if prompt:
             await self._run_action(lambda: self._input.prompt(prompt, ""))
@@ -72,6 +75,10 @@ class PlainRepl:
                 await self._run_action(lambda text=line: self._input.line(text, echoed=True))
                 await self.save()
         self._flush()
+
+    def _show_inbox(self, notice: str) -> None:
+        if notice:
+            self._scrollback.say(notice, "dim")
 
     def leave(self) -> None:
         """End `run`."""
@@ -93,9 +100,10 @@ class PlainRepl:
         async with self._terminal_lock:
             return await work()
 
-    def compose(self, text: str) -> None:
-        """Show the text, because there is no composer."""
-        self._scrollback.say(f"Not sent: {text}")
+    def compose(self, *texts: str) -> None:
+        """Show the texts, because there is no composer."""
+        for text in texts:
+            self._scrollback.say(f"Not sent: {text}")
 
     def touch(self) -> None:
         """Do nothing: finished text is printed regularly."""

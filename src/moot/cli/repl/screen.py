@@ -11,11 +11,13 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from moot.cli.approvals.requests import decide
 from moot.cli.console.output import Output
 from moot.cli.repl.completion import ReplCompleter
 from moot.cli.repl.composer import Composer, PromptHistory
-from moot.cli.repl.conversation import InteractiveConversation, decide
+from moot.cli.repl.conversation import InteractiveConversation
 from moot.cli.repl.drafts import Draft, Drafts
+from moot.cli.repl.inbox import watch_inbox
 from moot.cli.repl.input import InputHandler
 from moot.cli.repl.keys import KeyHandler, bindings, register_sequences, table
 from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_statusline
@@ -27,12 +29,13 @@ from moot.cli.terminal.prompts.editor import edit_text
 from moot.cli.terminal.prompts.items import Item
 from moot.cli.terminal.prompts.pick import pick
 from moot.commands import CommandContext
+from moot.convert.files.attachments import readable_prompt
 from moot.engine import Engine
 from moot.errors import MootError
 from moot.plugins.registry import attribute
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
-from moot.types.message import Part, text_of
+from moot.types.message import Part
 from moot.types.run import OnBusy, Run
 
 if TYPE_CHECKING:
@@ -120,11 +123,16 @@ class ReplScreen:
         self._saved: tuple[str | None, Draft] = (None, Draft())
         """The saved draft and its conversation."""
         context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table())
+        self._inbox = ""  # the notice about other conversations
+        self._pending = 0
+        """Number of actions that are queued or running."""
+        self._unsent: list[str] = []
+        """Prompts behind a running action, such as a shell command."""
         self._queue, self._queued_actions = anyio.create_memory_object_stream[Action](100)
         self._actions: dict[str, Callable[[], object]] = {
             "exit": self.leave,
             "interrupt": lambda: self._group.start_soon(self._run_action, self._input.stop),  # ahead of all queued actions
-            "edit_queued": lambda: self._enqueue(self._edit_queued),
+            "edit_queued": lambda: self._enqueue(self._input.edit_queued),
             "drop_queued": lambda: self._enqueue(self._conversation.drop_queued),
             "cancel_edit": self._cancel_edit,
             "next_mode": self._next_mode,
@@ -143,10 +151,11 @@ class ReplScreen:
         """Send the prompt, then run until the user leaves."""
         for work in (self._terminal.draw, self._tick, self._run_actions, self._update_custom_status):
             self._group.start_soon(work)
+        self._group.start_soon(watch_inbox, self._context, self._conversation, self._show_inbox)
         await self._conversation.open(conversation)
         self._restore_draft()
         if prompt:
-            self._scrollback.prompted(text_of(tuple(prompt)))
+            self._scrollback.prompted(readable_prompt(prompt))
             self._display.wait_for(self._current().model)
             self._enqueue(partial(self._input.prompt, prompt, ""))
         elif await self._conversation.unanswered():
@@ -172,6 +181,7 @@ class ReplScreen:
     async def _run_actions(self) -> None:
         async for action in self._queued_actions:
             await self._run_action(action)
+            self._pending -= 1
 
     async def _run_action(self, action: Action) -> None:
         """Run an action; show its error and continue."""
@@ -184,6 +194,7 @@ class ReplScreen:
     def _enqueue(self, action: Action) -> None:
         with suppress(anyio.WouldBlock):  # drop it: 100 actions are queued
             self._queue.send_nowait(action)
+            self._pending += 1
 
     async def _tick(self) -> None:
         while True:
@@ -225,11 +236,21 @@ class ReplScreen:
         self._notifier.progress(False)
         self._notifier.title(title)
 
+    def _show_inbox(self, notice: str) -> None:
+        self._inbox = notice
+        self._terminal.touch()
+
     def _notes(self) -> Sequence[tuple[str, str]]:
         notes: list[tuple[str, str]] = []
+        if unread := self._conversation.unread:
+            notes.append(("class:queue", f"Will be sent at the answer's next step · {' '.join(unread[-1].text.split())}"))
+        if self._unsent:
+            notes.append(("class:queue", f"{len(self._unsent)} not sent yet · {' '.join(self._unsent[-1].split())}"))
         if queued := self._conversation.queued:
             last = " ".join(queued[-1].text.split())
             notes.append(("class:queue", f"{len(queued)} queued · Up to edit, Del to drop · {last}"))
+        if self._inbox:
+            notes.append(("class:note", self._inbox))
         if self._keys.leading:
             notes.append(("class:note", "Ctrl+X: e editor · s steer · n new · m models · l conversations"))
         if self._keys.note:
@@ -249,17 +270,24 @@ class ReplScreen:
         self._terminal.touch()
 
     def send(self, text: str, on_busy: OnBusy) -> None:
-        echoed = self._input.echo(text, on_busy)
+        waits = self._pending > 0  # what is done first may change the conversation
+        echoed = not waits and self._input.echo(text, on_busy)
         self._notifier.progress(self._display.active)
-        self._enqueue(partial(self._input.line, text, on_busy, echoed=echoed))
+        self._unsent += [text] if waits else []
+
+        async def carry_out() -> None:
+            if waits:
+                self._unsent.remove(text)
+            await self._input.line(text, on_busy, echoed=echoed)
+
+        self._enqueue(carry_out)
         self._terminal.touch()
 
     async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
         return await self._terminal.suspend_for(work)
 
-    def compose(self, text: str) -> None:
-        if not self._composer.text:
-            self._composer.replace(text)
+    def compose(self, *texts: str) -> None:
+        self._composer.give_back(texts)
 
     def _copy_to_terminal(self, text: str) -> bool:
         if sequence := osc52(text):
@@ -297,10 +325,6 @@ class ReplScreen:
         self._input.restore(draft.shell_output)
         self._saved = self._draft()
 
-    async def _edit_queued(self) -> None:
-        if text := await self._conversation.drop_queued():
-            self._composer.replace(text)
-
     async def _edit(self) -> None:
         text = self._composer.full_text()
         edited = await self._terminal.suspend_for(lambda: edit_text(text, output=self._output))
@@ -318,7 +342,9 @@ class ReplScreen:
         self._input.edits = None
 
     def _next_mode(self) -> None:
-        self._context.overrides.mode = attribute(f"{_SETTINGS}:next_mode")(self._current().mode)
+        mode = attribute(f"{_SETTINGS}:next_mode")(self._current().mode)
+        self._context.overrides.mode = mode
+        self._enqueue(lambda: self._context.store_settings({"mode": mode}))
 
     async def _next_model(self) -> None:
         recent, model = await attribute(f"{_SETTINGS}:recent_models")(self._context), self._current().model

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from moot.cli.terminal.look import Look, tidy
+from moot.convert.files.attachments import readable_prompt
 from moot.convert.serialization import describe_origin
 from moot.errors import MootError
 from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
+from moot.types.compaction import summaries_of
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.message import Message, text_of
+from moot.types.message import Message
 from moot.types.run import Run
 
 if TYPE_CHECKING:
@@ -74,13 +77,16 @@ class Scrollback:
 
     def message(self, message: Message) -> None:
         """Add an existing message."""
-        if message.role == "user" and (text := text_of(message.parts)):
+        if message.role == "user" and (text := readable_prompt(message.parts)):
             self.prompted(text)
-            return
+            if not (summaries := summaries_of(message)):
+                return
+            message = replace(message, parts=summaries)
         transcript: Transcript = attribute(_TRANSCRIPT)(self.look)
         transcript.message(message)
+        text = transcript.take()  # which folds reasoning and summaries
         self.fold(transcript.folded)
-        self.add(transcript.take() + "\n")
+        self.add(text + "\n")
 
     def fold(self, folded: Iterable[Folded]) -> None:
         """Remember outputs that were shown folded."""
@@ -140,12 +146,20 @@ class RunDisplay:
         elif self._transcript is None:
             self._started = 0.0
 
-    def start(self) -> None:
-        """Start showing a run."""
+    def start(self, resumed: Message | None = None) -> None:
+        """Start showing a run. `resumed` is its answer so far, whose open calls get their output now."""
         self._close()
-        self._transcript = attribute(_TRANSCRIPT)(self._scrollback.look)
+        transcript: Transcript = attribute(_TRANSCRIPT)(self._scrollback.look)
+        if resumed is not None:
+            transcript.resume(resumed)
+        self._transcript = transcript
         if not self._started:
             self._started, self._has_output = time.monotonic(), False
+
+    def leave(self) -> None:
+        """Stop showing the run, which continues. Its output so far stays."""
+        self._close()
+        self._started = 0.0
 
     def feed(self, event: Event) -> None:
         """Show an event of the run."""
@@ -217,8 +231,12 @@ class ScrollbackView:
         self._scrollback.message(message)
         self.changed()
 
-    def started(self, run: str) -> None:
-        self._display.start()
+    def started(self, run: str, resumed: Message | None = None) -> None:
+        self._display.start(resumed)
+        self.changed()
+
+    def left(self) -> None:
+        self._display.leave()
         self.changed()
 
     def event(self, event: Event) -> None:

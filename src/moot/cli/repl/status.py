@@ -8,6 +8,7 @@ from pathlib import Path
 
 from moot.cli.terminal.text import width_of
 from moot.commands import CommandContext
+from moot.commands.status import current_model
 from moot.guard.terminal import clean
 from moot.types.agent import Mode
 from moot.types.canonical import JsonObject
@@ -61,8 +62,8 @@ def current_status(context: CommandContext, conversation: Conversation | None, *
     overrides, settings = context.overrides, context.engine.runtime.settings
     known = conversation or Conversation("")
     return Status(
-        model=overrides.model or known.next_model or settings.models.main,
-        mode=overrides.mode or settings.permissions.mode,
+        model=current_model(context, conversation),
+        mode=overrides.mode or known.own_settings.mode or settings.permissions.mode,
         agent=overrides.agent or known.agent,
         directory=context.directory,
         branch=branch_of(context.directory),
@@ -73,7 +74,7 @@ def current_status(context: CommandContext, conversation: Conversation | None, *
         cost=known.cost,
         unpriced=known.unpriced_runs,
         queued=queued,
-        effort=overrides.effort or "",
+        effort=overrides.effort or known.own_settings.effort or "",
     )
 
 
@@ -91,7 +92,8 @@ def _fields(status: Status) -> Sequence[tuple[int, str]]:
     """Return the fields in display order, each with its rank. Fields with the highest rank are dropped first."""
     used = (status.usage.input or 0) + (status.usage.output or 0)
     return [
-        (0, clean(status.model) or "no model"),
+        (0, clean(status.agent) if status.agent != "default" else ""),
+        (0, clean(status.model) or ("no model" if status.agent == "default" else "")),
         (2, "" if status.context is None else f"ctx {status.context:.0%}"),
         (5, f"{short_count(used)} tokens" if used else ""),
         (3, "" if status.cost is None else f"${status.cost / _NANO:.2f}{' + ?' if status.unpriced else ''}"),

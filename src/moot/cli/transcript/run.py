@@ -8,13 +8,16 @@ from collections.abc import Callable, Sequence
 from moot.cli.console.format import moment
 from moot.cli.terminal.look import Look
 from moot.cli.terminal.styles import BAD, BOLD, DIM, PLAIN, WARNING, Style
-from moot.cli.transcript.sections import Note, Piece, Reasoning, Text, Typed
+from moot.cli.transcript.sections import Note, Piece, Reasoning, Summary, Text, Typed
 from moot.cli.transcript.tool_calls import Calls
 from moot.cli.transcript.tool_cards import Folded
+from moot.convert.files.attachments import label_of
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
+from moot.types.compaction import PART, summary_lines
 from moot.types.event import Event
-from moot.types.message import Message, Part, PlanEntry, is_tool, note_of, plan_line, plan_of, sub_agent_words
+from moot.types.message import Message, Part, PlanEntry, is_settled, is_tool, note_of, plan_line, plan_of, sub_agent_words, wait_end
+from moot.types.part_tree import linked, parent_call
 
 _REMEMBERED = 100
 """Folded outputs that can still be shown in full."""
@@ -41,6 +44,8 @@ class Transcript:
         self._plan: list[str] = []
         """The entries of the plan shown last."""
         self._now = 0
+        self._until = 0
+        """Time in µs at which a waiting run continues; 0 = it does not wait for a time."""
 
     @property
     def folded(self) -> Sequence[Folded]:
@@ -50,7 +55,7 @@ class Transcript:
     @property
     def busy(self) -> bool:
         """True if a running duration is shown."""
-        return self._calls.busy or bool(self._reasoning)
+        return self._calls.busy or bool(self._reasoning) or self._until > 0
 
     def resize(self, width: int) -> None:
         """Set the width for everything drawn from here on."""
@@ -61,6 +66,8 @@ class Transcript:
     def feed(self, event: Event) -> None:
         """Add the next event of the run."""
         self._now = event.at or self._now
+        if event.chunks:
+            self._until = 0
         for chunk in event.chunks:
             self._chunk(chunk, event)
 
@@ -69,12 +76,19 @@ class Transcript:
         state = "" if message.status == "finished" else f" · {message.status}"
         dash = self.look.sign("──", "--")
         title = f"{dash} {message.role} · {moment(message.created_at)}{state}"
-        self._add_note(title if self.look.unicode else title.replace("·", "-"), DIM, kind="head")
-        for part in message.parts:
+        if not message.parts or message.parts[0].get("type") != PART:
+            self._add_note(title if self.look.unicode else title.replace("·", "-"), DIM, kind="head")
+        for part in linked(message.parts):
             self._part(part, plain=message.role != "assistant")
         self._metadata(message.metadata)
         self.end()
         self._note = ""
+
+    def resume(self, message: Message) -> None:
+        """Add the calls of a run's answer that have no output yet; the rest of it was printed before."""
+        for part in linked(message.parts):
+            if is_tool(part) and not is_settled(part):
+                self._calls.stored(self.look, part)
 
     def take(self) -> str:
         """Return the lines finished since the last call, each ending in a newline, to be printed once."""
@@ -103,10 +117,14 @@ class Transcript:
                     lines.append("")
                 last = piece.kind
                 lines += map(self.look.painted, shown)
+        if self._until:
+            minutes, seconds = divmod(max(0, self._until - at) // 1_000_000, 60)
+            lines.append(self.look.painted([(f"Continues in {minutes}:{seconds:02}", DIM)]))
         return lines[-height:] if height > 0 else []
 
     def end(self) -> None:
         """Finish everything that is open, because the run ended or waits."""
+        self._until = 0
         for text in self._texts.values():
             text.end()
         for reasoning in self._reasoning.values():
@@ -178,10 +196,10 @@ class Transcript:
             self._note = note
             self._add_note(f"note: {note}", WARNING)
 
-    def _other(self, kind: str, part: Chunk | Part) -> None:
+    def _other(self, kind: str, part: Chunk | Part) -> None:  # noqa: C901
         match kind:
             case "file" | "reasoning-file":
-                self._add_note(f"[{part.get('filename') or 'file'}, {part.get('mediaType', 'unknown')}]", DIM)
+                self._add_note(f"[{label_of(part)}]", DIM)
             case "source-url":
                 title = part.get("title")
                 self._add_note(f"source: {title} ({part.get('url', '')})" if title else f"source: {part.get('url', '')}", DIM)
@@ -189,10 +207,13 @@ class Transcript:
                 self._add_note(f"source: {part.get('title', '')}", DIM)
             case "data-note":
                 self._add_note(note_of(part), WARNING)
+                self._until = wait_end(part) * 1000
             case "data-plan":
                 self._add_plan(plan_of(part))
-            case "data-subagent" if not (words := sub_agent_words(part)).thought:
-                self._add_note(f"{words.agent}: {words.text}", DIM)
+            case "data-compaction":
+                self._put(Summary(self.look, summary_lines(part), self._folded.append))
+            case "data-subagent":
+                self._add_words(part)
             case "data-attempt":
                 self._add_note("The answer was interrupted here and started again.", WARNING)
             case "steering-message":
@@ -202,6 +223,13 @@ class Transcript:
                 self._add_steering(data.get("parts") if isinstance(data, dict) else None)
             case _:
                 pass
+
+    def _add_words(self, part: Chunk | Part) -> None:
+        """Show text of a sub-agent, with the call that started it if that is known."""
+        words = sub_agent_words(part)
+        said = f"{words.agent}: {words.text}"
+        if not words.thought and not self._calls.add_words(self.look, parent_call(part), said):
+            self._add_note(said, DIM)
 
     def _add_plan(self, plan: tuple[PlanEntry, ...]) -> None:
         """Show a new plan in full, and progress of a known plan in one line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from moot.cli.terminal.look import Look, Tidy, tidy, tidy_line
@@ -10,6 +10,7 @@ from moot.cli.terminal.styles import BOLD, DIM, ITALIC, Line, Style
 from moot.cli.terminal.text import Wrap, expanded, width_of, wrapped, wrapped_hard
 from moot.cli.transcript.tool_cards import Call, Folded, elapsed, spinner
 from moot.plugins import Registry
+from moot.types.compaction import TITLE
 
 if TYPE_CHECKING:
     from moot.cli.transcript.markdown import Markdown
@@ -101,8 +102,10 @@ class _Whole:
 class Note(_Whole):
     """A note."""
 
-    def __init__(self, look: Look, text: str, style: Style, *, kind: str = "note") -> None:
-        super().__init__(kind, wrapped([(tidy_line(look, text), style)], look.columns, None, [("  ", 0)]))
+    def __init__(self, look: Look, text: str, style: Style, *, kind: str = "note", margin: str = "") -> None:
+        super().__init__(
+            kind, wrapped([(tidy_line(look, text), style)], look.columns, [(margin, 0)] if margin else None, [(margin + "  ", 0)])
+        )
 
 
 class Typed(_Whole):
@@ -187,6 +190,37 @@ def _reasoning_text(look: Look, title: str, text: str) -> str:
     return "".join(look.painted(line) + "\n" for line in [[(title, DIM)], *rows])
 
 
+_SUMMARY_LINES = 3
+
+
+class Summary:
+    """A divider with the first lines of a summary."""
+
+    kind = "head"
+
+    def __init__(self, look: Look, lines: Sequence[str], remember: Callable[[Folded], None]) -> None:
+        self.over = True
+        self._look = look
+        self._lines = lines
+        self._remember = remember
+
+    def take(self) -> list[Line]:
+        look, text = self._look, tidy(self._look, "\n".join(self._lines))
+        title = f"{look.sign('──', '--')} {TITLE}"
+        left = len(self._lines) - _SUMMARY_LINES
+        if left > 0:
+            self._remember(Folded(0, TITLE, lambda wide: _reasoning_text(wide, title, text)))
+        more = f"  {look.sign('…', '...')} {left:,} more {'line' if left == 1 else 'lines'}"
+        shown = [f"  {line}" for line in text.split("\n")[:_SUMMARY_LINES]]
+        return [[(look.cut(line, look.columns), DIM)] for line in [title, *shown, *([more] if left > 0 else [])]]
+
+    def live(self, now: int) -> list[Line]:
+        return []
+
+    def resize(self, look: Look) -> None:
+        self._look = look
+
+
 class _Calls:
     """A piece for one or several calls."""
 
@@ -212,7 +246,7 @@ class _Calls:
 
 
 class Card(_Calls):
-    """One tool call."""
+    """One tool call, with the calls of its sub-agent inside. With `announces`, the start of each call is printed too."""
 
     def __init__(
         self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str], *, announces: bool = False
@@ -220,23 +254,53 @@ class Card(_Calls):
         super().__init__(look, remember, reveal)
         self.call = call
         self._announces = announces
+        self._announced = set[int]()
 
     @property
     def over(self) -> bool:
-        return self.call.over
+        return self.call.over and all(inner.over for _, inner in self.call.below() if isinstance(inner, Call))
+
+    @property
+    def taken(self) -> bool:
+        """True if the finished card was printed; nothing can be added to it."""
+        return self._taken
 
     def take(self) -> list[Line]:
-        if self._announces and self.call.state == "running":
-            self._announces = False
-            title = self._look.cut(tidy_line(self._look, self.call.view().title), self._look.columns - 4)
-            return [[(self._look.sign("… ", "... "), DIM), (title, DIM)]]
-        if not self.over or self._taken:
-            return []
-        self._taken = True
-        return self._card(self.call)
+        if self.over and not self._taken:
+            self._taken = True
+            return self._card(self.call)
+        return self._announcements() if self._announces else []
+
+    def _announcements(self) -> list[Line]:
+        running = [(0, self.call), *((depth, inner) for depth, inner in self.call.below() if isinstance(inner, Call))]
+        lines: list[Line] = []
+        for depth, call in running:
+            if call.state == "running" and call.number not in self._announced:
+                self._announced.add(call.number)
+                margin = "  " * depth
+                title = self._look.cut(tidy_line(self._look, call.view().title), self._look.columns - 4 - len(margin))
+                lines.append([(margin + self._look.sign("… ", "... "), DIM), (title, DIM)])
+        return lines
 
     def live(self, now: int) -> list[Line]:
         return [] if self._taken else self.call.live(self._look, now)
+
+
+class LateCard(Card):
+    """A call of a sub-agent whose own card was printed before, indented below a line with its title."""
+
+    def __init__(self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str], *, kind: str) -> None:
+        super().__init__(look.resized(look.columns - 2), call, remember, reveal)
+        self.kind = kind
+
+    def take(self) -> list[Line]:
+        return [[("  ", 0), *line] for line in super().take()]
+
+    def live(self, now: int) -> list[Line]:
+        return [[("  ", 0), *line] for line in super().live(now)]
+
+    def resize(self, look: Look) -> None:
+        super().resize(look.resized(look.columns - 2))
 
 
 class Group(_Calls):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moot.cli.console.messages import edited_input
+from moot.cli.console.messages import edited_input, hook_label
 from moot.cli.terminal.look import Look
-from moot.cli.transcript.sections import Card, Group, Piece
+from moot.cli.terminal.styles import DIM
+from moot.cli.transcript.sections import Card, Group, LateCard, Note, Piece
 from moot.cli.transcript.tool_cards import Call, Folded, State, reads
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Part, tool_name
+from moot.types.part_tree import parent_call
 
 _STATES: dict[str, State] = {
     "output-available": "done",
@@ -41,6 +43,12 @@ class Calls:
         self._calls: dict[str, Call] = {}
         self._approvals: dict[str, str] = {}
         self._group: Group | None = None
+        self._cards: dict[str, tuple[Card, Call]] = {}
+        """Cards that are not printed yet, by the calls in them."""
+        self._printed: dict[str, str] = {}
+        """Titles of printed cards by call."""
+        self._late = ""
+        """The call of whose sub-agent the last piece shows something that came after its card was printed."""
 
     @property
     def busy(self) -> bool:
@@ -56,14 +64,18 @@ class Calls:
             id = self._approvals.get(str(chunk.get("approvalId", "")), "")
         call = self._calls.get(id)
         if call is None and "toolName" in chunk:
-            call = self._open(look, id, str(chunk["toolName"]))
+            call = self._open(look, id, str(chunk["toolName"]), parent_call(chunk))
+            call.reason = hook_label(chunk)
         if call is not None:
             self._apply(call, kind, chunk, event)
 
     def stored(self, look: Look, part: Part) -> None:
         """Add a call of a stored message."""
-        call = self._open(look, str(part.get("toolCallId", "")), tool_name(part))
+        call = self._open(look, str(part.get("toolCallId", "")), tool_name(part), parent_call(part))
+        call.reason = hook_label(part)
         _restore(call, part)
+        if isinstance(approval := part.get("approval"), dict):
+            self._approvals[str(approval.get("id"))] = call.id
         if call.over:
             self._calls.pop(call.id)
 
@@ -75,24 +87,64 @@ class Calls:
         self._calls = {}
         self.close_group()
 
+    def add_words(self, look: Look, parent: str, words: str) -> bool:
+        """Show text of a sub-agent with the call that started it. Return False if the call is unknown."""
+        self._forget_printed()
+        if (holder := self._cards.get(parent)) is not None:
+            holder[1].inner.append(words)
+            return True
+        if parent not in self._printed:
+            return False
+        self._put(Note(look, words, DIM, kind=self._late_kind(look, parent), margin="  "))
+        return True
+
+    def _late_kind(self, look: Look, parent: str) -> str:
+        """Name the printed card again, unless the last piece belongs to it too. Return the kind of pieces below it."""
+        kind = f"inside {parent}"
+        if self._late != parent:
+            self.close_group()
+            self._late = parent
+            self._put(Note(look, f"{look.sign('↳', '>')} {self._printed[parent]}", DIM, kind=kind))
+        return kind
+
+    def _forget_printed(self) -> None:
+        for id, (card, call) in list(self._cards.items()):
+            if card.taken:
+                self._printed[id] = call.view().title
+                del self._cards[id]
+
     def close_group(self) -> None:
         """Start a new group: later calls do not share a line with earlier ones."""
+        self._late = ""
         if self._group is not None:
             self._group.closed = True
             self._group = None
 
-    def _open(self, look: Look, id: str, name: str) -> Call:
+    def _open(self, look: Look, id: str, name: str, parent: str) -> Call:
         self._number += 1
         call = self._calls[id] = Call(id, self._number, name)
-        if not reads(name):
-            self.close_group()
-            self._put(Card(look, call, self._remember, self._reveal, announces=self._announces))
+        self._forget_printed()
+        if (holder := self._cards.get(parent)) is not None:
+            holder[1].inner.append(call)
+            self._cards[id] = (holder[0], call)
             return call
+        if parent in self._printed or not reads(name):
+            card = self._card(look, call, parent)
+            self._cards[id] = (card, call)
+            self._put(card)
+            return call
+        self._late = ""
         if self._group is None:
             self._group = Group(look, self._remember, self._reveal)
             self._put(self._group)
         self._group.calls.append(call)
         return call
+
+    def _card(self, look: Look, call: Call, parent: str) -> Card:
+        if parent in self._printed:
+            return LateCard(look, call, self._remember, self._reveal, kind=self._late_kind(look, parent))
+        self.close_group()
+        return Card(look, call, self._remember, self._reveal, announces=self._announces)
 
     def _apply(self, call: Call, kind: str, chunk: Chunk, event: Event) -> None:
         match kind:

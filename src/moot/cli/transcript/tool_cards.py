@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from moot.cli.terminal.look import Look, tidy, tidy_line
 from moot.cli.terminal.styles import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line
-from moot.cli.terminal.text import expanded, width_of, wrapped_hard
+from moot.cli.terminal.text import expanded, width_of, wrapped, wrapped_hard
 from moot.cli.transcript.diffs import diff_lines
 from moot.errors import UsageError
 from moot.plugins import TOOLS, Registry
-from moot.tools.catalogue import find_tool
+from moot.tools.catalogue import provided_tool
 from moot.tools.schema import parse
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.tool import Tool, ToolOutput, View
@@ -59,7 +59,7 @@ def _tool(name: str) -> Tool | None:
     if name not in TOOLS:
         return None
     try:
-        return find_tool(name)
+        return provided_tool(name)
     except UsageError:
         return None
 
@@ -175,6 +175,8 @@ _FOLDS_BY_TOOL = {"shell": Fold(4, 6)}
 _FOLD = Fold(6, 2)
 _LIVE_LINES = 3
 """Lines shown of a running call's output."""
+_INNER_LINES = 6
+"""Lines shown of what a sub-agent did."""
 _MEASURED_FROM = 100_000
 """Minimum duration to show, in µs."""
 
@@ -213,6 +215,8 @@ class Call:
     """µs since the epoch; 0 if unknown."""
     ended: int = 0
     views: dict[str, View] = field(default_factory=dict[str, View])
+    inner: list[Call | str] = field(default_factory=list["Call | str"])
+    """Calls and texts of the sub-agent that the call started."""
 
     @property
     def over(self) -> bool:
@@ -242,17 +246,39 @@ class Call:
     def lines(self, look: Look, more: str) -> tuple[list[Line], bool]:
         """Return the card of a finished call, and whether some of it was folded."""
         view = self.view()
-        head = [self.head(look, 0), *self._original(look)]
+        inside, cut = self._inside(look, more)
+        head = [self.head(look, 0), *self._original(look), *inside]
         if self.folds_away or self.state == "denied":
-            return head, bool(view.body) and self.folds_away
+            return head, cut or (bool(view.body) and self.folds_away)
         fold = _FOLDS_BY_TOOL.get(self.name) or _FOLDS.get(view.language, _FOLD)
         below, folded = body(view, look, fold, more)
-        return [*head, *below], folded
+        return [*head, *below], folded or bool(inside)
 
     def whole(self, look: Look) -> str:
         """Return the card in full, as terminal text."""
-        lines = [self.head(look, 0), *self._original(look), *whole_body(self.view(), look)]
-        return "".join(look.painted(line) + "\n" for line in lines)
+        return "".join(look.painted(line) + "\n" for line in self._whole(look))
+
+    def _whole(self, look: Look) -> list[Line]:
+        narrow = look.resized(look.columns - 2)
+        inside: list[Line] = []
+        for inner in self.inner:
+            inside += inner._whole(narrow) if isinstance(inner, Call) else wrapped([(tidy_line(look, inner), DIM)], narrow.columns)
+        return [self.head(look, 0), *self._original(look), *map(_indented, inside), *whole_body(self.view(), look)]
+
+    def _inside(self, look: Look, more: str) -> tuple[list[Line], bool]:
+        """Return a line for each call and each text of the sub-agent, and whether some were left out."""
+        lines = [_inner_line(inner, look, depth, 0) for depth, inner in self.below()]
+        if len(lines) <= _INNER_LINES + 1:
+            return lines, False
+        words = f"… {len(lines) - _INNER_LINES:,} more" + (f" · {more}" if more else "")
+        return [*lines[:_INNER_LINES], [*_INDENT, (look.sign(words, words.replace("…", "...").replace("·", "-")), DIM)]], True
+
+    def below(self, depth: int = 1) -> Iterator[tuple[int, Call | str]]:
+        """Yield what the sub-agent did, and its own sub-agents, each with its depth."""
+        for inner in self.inner:
+            yield depth, inner
+            if isinstance(inner, Call):
+                yield from inner.below(depth + 1)
 
     def _original(self, look: Look) -> list[Line]:
         if self.original is None:
@@ -265,7 +291,8 @@ class Call:
 
     def live(self, look: Look, now: int) -> list[Line]:
         """Return the card of a running call; `now` is in µs since the epoch."""
-        lines = [self.head(look, now)]
+        inside = list(self.below())[-_INNER_LINES:]
+        lines = [self.head(look, now), *(_inner_line(inner, look, depth, now) for depth, inner in inside)]
         if self.state == "running" and self.output is not None:
             tail = output_text(self.output)[-1000:].rstrip("\n").split("\n")[-_LIVE_LINES:]
             lines += [[("  ", PLAIN), (look.cut(tidy_line(look, line), look.columns - 2), DIM)] for line in tail if line.strip()]
@@ -290,6 +317,17 @@ class Call:
         title = look.cut(tidy_line(look, view.title), max(room - width_of(suffix), room // 2))
         suffix = look.cut(suffix, room - width_of(title))
         return [(sign + " ", style), (title, BAD if self.state == "failed" else PLAIN), (suffix, DIM)]
+
+
+def _inner_line(inner: Call | str, look: Look, depth: int, now: int) -> Line:
+    margin = min(2 * depth, look.columns // 2)
+    narrow = look.resized(look.columns - margin)
+    line = inner.head(narrow, now) if isinstance(inner, Call) else [(look.cut(tidy_line(look, inner), narrow.columns), DIM)]
+    return [(" " * margin, PLAIN), *line]
+
+
+def _indented(line: Line) -> Line:
+    return [*_INDENT, *line]
 
 
 def elapsed(microseconds: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from moot.cli.console.output import Output
-from moot.config.loader import Loaded
+from moot.config.loader import Loader
 from moot.config.settings import Settings
 from moot.plugins.registry import attribute
 
@@ -13,15 +13,16 @@ _CHOOSE = "moot.cli.welcome.screen:choose"
 _AGENT_CALLED = "moot.agents.known:agent_named"
 
 
-async def ensure_model(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
-    """Return the configuration with a main model, after asking for one if none is configured and there is a terminal.
+async def ensure_model(loader: Loader, output: Output, *, yes: bool = False) -> None:
+    """Ask for a main model if none is configured and there is a terminal, and load the configuration again.
 
     `yes` chooses the first available model without asking, and downloads it if needed. Errors of the test call are passed on.
     """
-    if loaded.settings.models.main:
-        return loaded
+    loaded = loader.current
     asks = output.attended and output.stderr_terminal and not skip_file(loaded.settings).exists()
-    return await attribute(_CHOOSE)(loaded, output, yes=yes) if yes or asks else loaded
+    if not loaded.settings.models.main and (yes or asks):
+        await attribute(_CHOOSE)(loaded, output, yes=yes)
+        loader.reload()
 
 
 def needs_main_model(settings: Settings, agent: str | None, model: str | None) -> bool:

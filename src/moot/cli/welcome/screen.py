@@ -105,7 +105,7 @@ _LATER = "No model was chosen, and you won't be asked again. To choose one later
 
 
 async def choose(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
-    """Return the configuration with the chosen model; unchanged if the user decides later.
+    """Return the configuration with the chosen model, which is written to the file; unchanged if the user decides later.
 
     Nothing is written before the model has answered. `yes` chooses the first model without asking, and downloads it if needed.
     Raise UsageError if there is no model; with `yes`, errors of the test call are passed on.

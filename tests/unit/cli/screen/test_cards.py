@@ -48,3 +48,14 @@ def test_live_returns_at_most_the_requested_number_of_lines() -> None:
         lines = transcript.live(height, now=2.0)
         assert len(lines) == min(height, 20)
         assert all(len(line) <= 30 for line in lines)
+
+
+def test_a_wait_for_a_usage_limit_is_counted_down_until_the_run_continues() -> None:
+    transcript = Transcript(Look(50, colour=False))
+    wait = {"type": "data-note", "data": {"text": "The usage limit is reached.", "until": 2_000_000}}
+    transcript.feed(Event("chunks", (wait,)))
+    assert "The usage limit is reached." in transcript.take()
+    assert (transcript.live(3, 1_010), transcript.busy) == (["Continues in 16:30"], True)
+    assert transcript.live(3, 2_005) == ["Continues in 0:00"]
+    transcript.feed(Event("chunks", ({"type": "start-step"},)))
+    assert (transcript.live(3, 2_006), transcript.busy) == ([], False)

@@ -56,6 +56,62 @@ def test_text_of_a_sub_agent_is_shown_but_not_its_reasoning() -> None:
     assert transcript.take() == "explorer: It is there.\n"
 
 
+def call(id: str, command: str, parent: str = "") -> Chunk:
+    chunk: Chunk = {"type": "tool-input-available", "toolCallId": id, "toolName": "shell", "input": {"command": command}}
+    return {**chunk, "toolMetadata": {"moot": {"parentToolCallId": parent}}} if parent else chunk
+
+
+def output(id: str, text: str = "") -> Chunk:
+    return {"type": "tool-output-available", "toolCallId": id, "output": text}
+
+
+def words(parent: str, text: str) -> Chunk:
+    data: Chunk = {"parentToolCallId": parent, "agent": "explorer", "kind": "text", "text": text}
+    return {"type": "data-subagent", "id": text, "data": data}
+
+
+def test_the_calls_of_a_sub_agent_are_inside_the_card_that_started_it() -> None:
+    transcript = Transcript(Look(60, colour=False, motion=False))
+    fed(transcript, call("a", "explore"), call("b", "ls", "a"), words("a", "I look."), call("c", "deep", "b"))
+    assert transcript.take() == ""
+    assert transcript.live(9) == ["● $ explore", "  ● $ ls", "    ● $ deep", "  explorer: I look."]
+    fed(transcript, output("c"), output("b", "notes.txt"), output("a", "Found it."))
+    assert transcript.take() == "✓ $ explore\n  ✓ $ ls\n    ✓ $ deep\n  explorer: I look.\n  Found it.\n"
+    [folded] = transcript.folded
+    assert folded.draw(PLAIN) == "✓ $ explore\n  ✓ $ ls\n    ✓ $ deep\n    notes.txt\n  explorer: I look.\n  Found it.\n"
+
+
+def test_many_calls_of_a_sub_agent_are_folded() -> None:
+    transcript = Transcript(PLAIN)
+    fed(
+        transcript,
+        call("a", "explore"),
+        *(call(f"{n}", f"ls {n}", "a") for n in range(9)),
+        *(output(f"{n}") for n in range(9)),
+        output("a"),
+    )
+    shown = transcript.take().splitlines()
+    assert shown == ["✓ $ explore", *(f"  ✓ $ ls {n}" for n in range(6)), "  … 3 more · Ctrl+O"]
+    assert transcript.folded[-1].draw(PLAIN).count("ls") == 9
+
+
+def test_what_a_sub_agent_does_after_its_card_was_printed_follows_below_its_title() -> None:
+    transcript = Transcript(PLAIN)
+    fed(transcript, call("a", "spawn"), output("a"))
+    assert transcript.take() == "✓ $ spawn\n"
+    fed(transcript, call("b", "ls", "a"), output("b", "notes.txt"), words("a", "Found it."), call("c", "make"), output("c"))
+    fed(transcript, words("a", "The end."))
+    assert transcript.take() == (
+        "\n↳ $ spawn\n  ✓ $ ls\n    notes.txt\n  explorer: Found it.\n\n✓ $ make\n\n↳ $ spawn\n  explorer: The end.\n"
+    )
+
+
+def test_a_screen_without_live_lines_announces_the_calls_of_a_sub_agent() -> None:
+    transcript = Transcript(PLAIN, announces=True)
+    fed(transcript, call("a", "explore"), call("b", "ls", "a"))
+    assert transcript.take() == "… $ explore\n  … $ ls\n"
+
+
 def test_calls_that_only_read_share_a_line() -> None:
     transcript = Transcript(PLAIN)
     for name in ("a.py", "b.py"):

@@ -87,7 +87,7 @@ def money(conversation: Conversation) -> str:
 
 def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float) -> Item:
     title = conversation.title or "untitled"
-    status = status_of(conversation, live)
+    status, model = status_of(conversation, live), conversation.shown_model
     cells = (
         age(conversation.updated_at, now),
         title,
@@ -95,12 +95,10 @@ def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float)
         conversation.came_from,
         money(conversation),
         str(conversation.message_count),
-        conversation.model.rpartition("@")[0] or conversation.model or "-",
+        model.rpartition("@")[0] or model or "-",
         Path(conversation.directory).name,
     )
-    words = (
-        f"{title} {conversation.model} {conversation.agent} {conversation.came_from} {status} {conversation.directory} {conversation.id}"
-    )
+    words = f"{title} {model} {conversation.agent} {conversation.came_from} {status} {conversation.directory} {conversation.id}"
     return Item(conversation.id, cells, words)
 
 

@@ -89,9 +89,10 @@ class _StoreAccess:
 
     async def refresh(self, snapshot: Snapshot) -> Snapshot:
         """Read the snapshot with an engine, which creates the database and detects dead processes."""
-        store = (await self.engine()).store
-        empty = not snapshot.start and not (await store.conversations.list(limit=1, directory=str(snapshot.directory))).items
-        return replace(snapshot, scope=first_scope(snapshot.start, empty=empty), page=None, live=await live_statuses(store), at=time.time())
+        engine = await self.engine()
+        empty = not snapshot.start and not (await engine.store.conversations.list(limit=1, directory=str(snapshot.directory))).items
+        live = await live_statuses(engine)
+        return replace(snapshot, scope=first_scope(snapshot.start, empty=empty), page=None, live=live, at=time.time())
 
     def choice(self, snapshot: Snapshot, *, filter: str, scope: int, at: str = "") -> Choice:
         """Build the picker from a snapshot."""

@@ -1,4 +1,4 @@
-"""The commands `moot chat delete`, `restore`, `rename`, `archive`, `fork` and `switch`, which never lose data."""
+"""The commands `moot chat delete`, `restore`, `rename`, `archive`, `settings`, `fork` and `switch`, which never lose data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from moot.cli.console.output import Output
 from moot.cli.context.engine import opened_at
 from moot.cli.context.references import find_message
 from moot.cli.options import Out, Which
+from moot.config.document import parse_value
 from moot.engine import Engine
 from moot.errors import UsageError
+from moot.features.settings import settings_change
 from moot.types.canonical import Json, JsonObject
-from moot.types.conversation import Conversation
+from moot.types.conversation import SETTINGS, Conversation
 
 Messages = Annotated[
     list[str],
@@ -105,6 +107,33 @@ async def switch(
         switched = await engine.store.tree.switch(found.id, find_message(nodes, message).id, exactly=exactly)
     number = next(node.no for node in nodes if node.id == switched.head)
     _done(output, json, switched, f"{_name(found)} now ends with message {number}", head=switched.head)
+
+
+async def settings(
+    conversation: Which,
+    /,
+    *changes: Annotated[
+        str, Parameter(metavar="KEY=VALUE", help="Setting to change, as in mode=edits or tools='[read_file]'. KEY= removes it.")
+    ],
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Show or change the settings that apply to every prompt of a conversation."""
+    values: JsonObject = {}
+    for change in changes:
+        key, sign, value = change.partition("=")
+        if not sign:
+            raise UsageError(f"{change!r} is not KEY=VALUE.", fix=f"moot chat settings {conversation} mode=edits")
+        values[key] = parse_value(value, key)
+    async with opened_at(conversation, output) as (engine, found):
+        if values:
+            found = await (await settings_change(engine, values, found.directory)).store(engine.store.conversations, found.id)
+    current = found.own_settings.to_json()
+    if json:
+        output.json({"conversation": found.id, "settings": current})
+        return
+    for key in SETTINGS:
+        output.line(f"{key}: {output.to_json(current[key])}" if key in current else f"{key}: not set")
 
 
 async def _messages(engine: Engine, found: Conversation, named: list[str], output: Output, *, restore: bool, json: bool) -> None:

@@ -27,9 +27,7 @@ ListPage = tuple[Page[Conversation], dict[str, RunStatus]]
 
 
 def list_(
-    *words: Annotated[
-        str, Parameter(metavar="WORD", help="Only conversations whose title, model, agent, origin or directory contains every word.")
-    ],
+    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the title, model, agent, origin or directory must contain.")],
     limit: Limit | None = None,
     cursor: Cursor = None,
     here_only: Annotated[bool, Parameter(name="--here", help="Only conversations of this directory.")] = False,
@@ -78,7 +76,7 @@ def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStat
         [
             str(number),
             item.id[:13],
-            item.model or "-",
+            item.shown_model or "-",
             age(item.updated_at, time.time()),
             str(item.message_count),
             status_of(item, live),

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import anyio
 
-from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.arguments.signatures import LATEST, AsJson, Parameter
 from moot.cli.console.format import age, print_table
 from moot.cli.console.output import Output
 from moot.cli.console.results import brief
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened, opened_at
-from moot.cli.context.references import live_run
+from moot.cli.context.references import live_run, live_runs
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, Files, Out, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import Request, gather, make_show, perform
@@ -23,12 +23,15 @@ from moot.commands import RunOverrides
 from moot.engine import Engine
 from moot.engine.locks import Place, owner_place
 from moot.errors import NotFound, UsageError
+from moot.features.family import Relative, family_of
+from moot.features.settings import chosen_folders
 from moot.plugins.registry import Registry
+from moot.runtime.children import is_awaited
 from moot.types.approval import Approval
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.conversation import Conversation
 from moot.types.message import Part
-from moot.types.run import STARTED, Run, RunStatus
+from moot.types.run import TERMINAL, Run
 
 _LOOPS = Registry("moot.loops", {"terminal": "moot.cli.repl.loop:run_repl"})
 """Loaded by name: the REPL is not needed in a pipe."""
@@ -45,7 +48,8 @@ async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags,
     tools = run_settings(flags, None, attended=True).get("tools")
     named = [str(name) for name in tools] if isinstance(tools, list) else [] if tools is False else None
     overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, tools=named)
-    return await _LOOPS.load("terminal")(conversation, output, prompt=parts, overrides=overrides, yes=flags.yes)
+    allowed = chosen_folders(map(str, flags.allow or ()), str(here()))
+    return await _LOOPS.load("terminal")(conversation, output, prompt=parts, overrides=overrides, allowed=allowed, yes=flags.yes)
 
 
 Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are joined, and standard input is appended.")]
@@ -108,21 +112,29 @@ async def attach(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: 
 
 
 async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
-    """Stop a conversation's run in any process. The output so far is kept."""
+    """Stop a conversation's run and its sub-agents in any process. The output so far is kept."""
     async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
-        if run is not None:
-            await engine.runs.cancel(run.id)
-            run = await engine.runs.wait(run.id)
+        children = [child for child in await engine.store.records.children(conversation=found.id) if child.status not in TERMINAL]
+        for one in (*([run] if run is not None else ()), *children):
+            await engine.runs.cancel(one.id)
+            await engine.runs.wait(one.id)
+        run = run and await engine.store.records.run(run.id)
     if json:
         output.json({"ok": True, "conversation": found.id, "run": run.id if run else None, "status": run.status if run else None})
-    else:
-        output.say(f"moot: {run.status}" if run else "moot: no live run")
+        return
+    if run is not None or not children:
+        output.say(f"moot: {run.status}" if run is not None else "moot: no live run")
+    if children:
+        output.say(f"moot: stopped {', '.join(child.agent for child in children)}")
 
 
 _INTERVAL = 0.5
 """Seconds between two queries with --watch."""
-_LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
+
+
+LATE = 60.0
+"""Seconds after its time in which a waiting run is continued by a process that lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +153,8 @@ class _Line:
             "agent": run.agent,
             "model": self.model,
             "status": run.status,
+            "awaits": run.awaits,
+            "parent_run": run.parent_run,
             "owner": run.owner,
             "pid": self.place.pid if self.place else None,
             "host": self.place.host if self.place else None,
@@ -179,10 +193,10 @@ async def ps(*, watch: Watch = False, json: AsJson = False, output: Out) -> None
 
 async def _live(engine: Engine) -> list[_Line]:
     lines: list[_Line] = []
-    for run in reversed(await engine.store.records.runs(statuses=_LIVE)):
+    for run in reversed(await live_runs(engine)):
         conversation = await engine.store.conversations.get(run.conversation)
         place = owner_place(engine.settings.owners, run.owner) if run.owner is not None else None
-        lines.append(_Line(run, conversation, place, await _waits_for(engine, run)))
+        lines.append(_Line(run, conversation, place, await waits_for(engine, run)))
     return lines
 
 
@@ -198,14 +212,22 @@ def _show(lines: Sequence[_Line], output: Output, *, json: bool) -> None:
     print_table(output, head, [_row(line, now) for line in lines])
 
 
-async def _waits_for(engine: Engine, run: Run) -> str:
+async def waits_for(engine: Engine, run: Run) -> str:
     """Describe what the run waits for. Empty if it is not waiting."""
     if run.status == "queued":
         return "another run"
     if run.status == "interrupted":
         return f"moot chat resume {run.conversation[:13]}"
-    asked = await engine.store.records.approvals(run=run.id) if run.status == "waiting" else []
-    return ", ".join(_wants(approval) for approval in asked)
+    if run.status != "waiting":
+        return ""
+    if run.awaits == "run":
+        return ", ".join(child.agent for child in await engine.store.records.children(run.id) if is_awaited(child))
+    if run.awaits == "time":
+        wake_at = (run.wake_at or 0) / 1000
+        if time.time() > wake_at + LATE:  # the process that would continue it has ended
+            return f"moot chat resume {run.conversation[:13]}"
+        return f"{time.strftime('%H:%M:%S', time.localtime(wake_at))} (in {age(round(time.time() * 1000), wake_at)})"
+    return ", ".join(_wants(approval) for approval in await engine.store.records.approvals(run=run.id))
 
 
 def _wants(approval: Approval) -> str:
@@ -220,3 +242,30 @@ def _row(line: _Line, now: float) -> list[str]:
     title = line.conversation.title or "untitled"
     waits_for = line.waits_for or "-"
     return [run.conversation[:13], run.status, age(line.since, now), place, run.agent, line.model or "-", waits_for, title]
+
+
+Root = Annotated[str, Parameter(kind="conversation", help="Conversation at the top. Defaults to the latest one of this directory.")]
+
+
+async def agent_tree(conversation: Root = LATEST, /, *, json: AsJson = False, output: Out) -> None:
+    """Print a conversation and its sub-agents."""
+    async with opened_at(conversation, output) as (engine, found):
+        top = await family_of(engine.store, found)
+    if json:
+        output.json(top.to_json())
+        return
+    _print_relative(output, top, "", "")
+
+
+def _print_relative(output: Output, relative: Relative, first: str, rest: str) -> None:
+    """Print a line for the conversation, one for its files, and its children. `first` and `rest` are the lines of the tree before it."""
+    shown = relative.run.status if relative.run is not None and relative.status == "finished" else relative.status
+    cost = "" if not relative.cost else f"  ${relative.cost / 1e9:.4f}"
+    conversation = relative.conversation
+    line = f"{first}{conversation.agent}  {shown}{cost}  {conversation.id[:13]}  {conversation.title or 'untitled'}"
+    output.line(line)
+    if relative.files:
+        output.line(f"{rest}{'│ ' if relative.children else '  '}wrote {', '.join(relative.files)}")
+    for child in relative.children:
+        last = child is relative.children[-1]
+        _print_relative(output, child, f"{rest}{'└ ' if last else '├ '}", f"{rest}{'  ' if last else '│ '}")

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.messages import print_call, print_messages, say_head, with_edits
+from moot.cli.console.messages import for_display, print_call, print_messages, say_head, with_edits
 from moot.cli.console.output import Output
 from moot.cli.context.engine import opened_at
 from moot.cli.context.references import find_message, live_statuses
 from moot.cli.options import Out, Which
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
+from moot.engine import Engine
 from moot.guard.terminal import clean, visible
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
@@ -73,17 +74,18 @@ _AROUND = 7
 """Default number of messages, with the requested one in the middle."""
 
 
-async def show_around(store: Store, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
+async def show_around(engine: Engine, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
     """Print a message and the messages around it. Raise NotFound if it does not exist."""
+    store = engine.store
     nodes = await store.tree.nodes(found.id)
     node = find_message(nodes, at)
     branch = await store.conversations.branch(found.id, head=None if node.shown else _tip(nodes, node).id)
-    branch = await with_edits(store, branch)
+    branch = await (with_edits if json else for_display)(store, branch)
     place = next((number for number, message in enumerate(branch) if message.id == node.id), len(branch) - 1)
     start = max(0, min(place - limit // 2, len(branch) - limit))
     if json:
         data = list[Json]([message_json(message) for message in branch[start : start + limit]])
-        about = conversation_json(found, await live_statuses(store))
+        about = conversation_json(found, await live_statuses(engine))
         output.json({"data": data, "at": node.id, "shown": node.shown, "conversation": about})
         return
     say_head(found, output)
@@ -204,7 +206,9 @@ async def show(
     ] = None,
     call: Annotated[int | None, Parameter(minimum=1, help="Number of a tool call to show in full.")] = None,
     raw: Annotated[bool, Parameter(help="Show the vendor's raw data: frames with timestamps, or only the bytes in a pipe.")] = False,
-    first: Annotated[bool, Parameter(help="Show the first translation of answers that newer converters have translated again.")] = False,
+    first: Annotated[
+        bool, Parameter(help="Show answers as they were first translated, before newer converters translated them again.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -218,15 +222,15 @@ async def show(
             await show_raw(engine.store, found.id, messages, output, json=json)
             return
         if at is not None:
-            await show_around(engine.store, found, at, limit or _AROUND, output, json=json)
+            await show_around(engine, found, at, limit or _AROUND, output, json=json)
             return
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
         newer = await engine.store.translations.converters(found.id)
         if first and newer:
             branch = await engine.store.translations.first(branch)
-        branch = await with_edits(engine.store, branch)
-        live = await live_statuses(engine.store)
+        branch = await (with_edits if json else for_display)(engine.store, branch)
+        live = await live_statuses(engine)
     if call is not None:
         print_call(branch, call, output, json=json)
         return

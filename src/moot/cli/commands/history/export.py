@@ -29,7 +29,7 @@ from moot.cli.options import Out, Which, seconds
 from moot.cli.terminal.prompts.plain import confirm, may_replace
 from moot.engine import Engine
 from moot.engine.locks import find_server
-from moot.errors import NeedsApproval, UsageError
+from moot.errors import NeedsApproval, StoreError, UsageError
 from moot.features.exports import (
     Document,
     FileResult,
@@ -87,7 +87,7 @@ async def _install(which: str, writer: Format, output: Output, *, json: bool) ->
     async with opened_at(which, output) as (engine, found):
         done = await install_session(engine.store, found, writer, home=Path.home(), environ=os.environ, directory=here())
         session = done.session
-        await engine.store.erasure.register_files([StoredCopy(str(session.path), "export", 0, len(session.data), found.id)])
+        await _register(engine, [StoredCopy(str(session.path), "export", 0, len(session.data), found.id)], output)
     if json:
         about: JsonObject = {"ok": True, "file": str(session.path), "bytes": len(session.data), "fidelity": _counts(session.fidelity)}
         about |= {"outcome": done.outcome, "beside": None if done.beside is None else str(done.beside)}
@@ -219,7 +219,7 @@ async def _one(which: str, to: Path | None, writer: Format, exporter: Exporter, 
         made = await exporter(engine, found)
         if to is not None:
             await anyio.to_thread.run_sync(write_private_file, to, made.written.data)
-            await engine.store.erasure.register_files([_copy(to, len(made.written.data), found)])
+            await _register(engine, [_copy(to, len(made.written.data), found)], output)
     if to is not None:
         about: JsonObject = {"ok": True, "file": str(to), "bytes": len(made.written.data), "fidelity": _counts(made.written.fidelity)}
         words = f"wrote {to} ({len(made.written.data):,} bytes)"
@@ -238,6 +238,14 @@ async def _one(which: str, to: Path | None, writer: Format, exporter: Exporter, 
 
 def _copy(path: Path, size: int, conversation: Conversation) -> StoredCopy:
     return StoredCopy(str(path.absolute()), "export", int(time.time() * 1000), size, conversation.id)
+
+
+async def _register(engine: Engine, files: Sequence[StoredCopy], output: Output) -> None:
+    """Record exported files for the receipt of a later purge, if the home can be written."""
+    try:
+        await engine.store.erasure.register_files(files)
+    except StoreError as error:
+        output.say(f"moot: a later purge can't name the exported files, because they could not be recorded: {error.message}", "yellow")
 
 
 async def _all(folder: Folder, writer: Format, exporter: Exporter, chosen: Filters, options: str, output: Output, *, json: bool) -> int:
@@ -271,9 +279,8 @@ async def _all(folder: Folder, writer: Format, exporter: Exporter, chosen: Filte
                     "yellow",
                 )
             with anyio.CancelScope(shield=True):
-                await engine.store.erasure.register_files(
-                    [_copy(folder.path / one.file, one.size, one.conversation) for one in done if one.outcome == "written"]
-                )
+                written = [_copy(folder.path / one.file, one.size, one.conversation) for one in done if one.outcome == "written"]
+                await _register(engine, written, output)
     return _print_summary(done, folder.path, fidelity, left_out, output, json=json)
 
 

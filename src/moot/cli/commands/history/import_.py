@@ -15,7 +15,6 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import format_bytes, format_counts, parse_time, plural
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
-from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened
 from moot.cli.options import Out
 from moot.config.home import write_atomically
@@ -39,7 +38,7 @@ _NOTES = 20
 def print_configuration(found: ForeignConfiguration, file: Path | None, output: Output) -> None:
     """Print counts and notes, and where the configuration was or can be written."""
     counts = ", ".join(f"{count:,} {name}" for name, count in count_items(found).items())
-    if not counts and not found.unsupported:
+    if not counts and not found.unsupported and not found.lost:
         return
     where = (
         f"written to {str(file)!r} for reference; moot does not read this file"
@@ -47,10 +46,11 @@ def print_configuration(found: ForeignConfiguration, file: Path | None, output: 
         else "write it to a file with --configuration FILE"
     )
     output.say(f"moot: configuration found: {counts or 'nothing that moot supports'}; {where}")
-    for note in found.notes[:_NOTES]:
-        output.say(f"  {clean(note)}", "dim")
-    if len(found.notes) > _NOTES:
-        output.say(f"  and {len(found.notes) - _NOTES:,} more{', in the file' if file is not None else ''}")
+    lines = [*(f"lost: {line}" for line in found.lost), *found.notes]
+    for line in lines[:_NOTES]:
+        output.say(f"  {clean(line)}", "dim")
+    if len(lines) > _NOTES:
+        output.say(f"  and {len(lines) - _NOTES:,} more{', in the file' if file is not None else ''}")
 
 
 _FEW = 10
@@ -112,7 +112,12 @@ def _report_json(
         ],
     }
     if (found := configuration) is not None:
-        document["configuration"] = {"pieces": found.pieces, "unsupported": found.unsupported, "notes": list[Json](found.notes)}
+        document["configuration"] = {
+            "pieces": found.pieces,
+            "unsupported": found.unsupported,
+            "notes": list[Json](found.notes),
+            "lost": list[Json](found.lost),
+        }
     return document
 
 
@@ -196,7 +201,9 @@ def _say_by_format(report: Report, output: Output) -> None:
 
 
 def _say_problems(report: Report, output: Output) -> None:
-    """Print unreadable records of the first conversations that have any."""
+    """Print notes, and unreadable records of the first conversations that have any."""
+    for note in [note for one in report.brought if not one.problems for note in one.notes][:_FEW]:
+        output.say(f"moot: {note}", "yellow")
     bad = [one for one in report.brought if one.problems]
     for one in bad[:_FEW]:
         more = f" and {one.problems - 1:,} more" if one.problems > 1 else ""
@@ -276,7 +283,7 @@ async def import_(
         if configuration is not None:
             refuse_live(configuration, engine.settings.home / "config.yaml")
         report = Report()
-        wanted = ImportOptions(str(here()), Path.home(), begin, dry_run, agent_type)
+        wanted = ImportOptions(Path.home(), begin, dry_run, agent_type)
         if watch and all and (server := find_server(engine.settings.home)) is not None and server.follows:
             output.say(f"moot: the server at {server.url} already imports from the agents on this machine (imports.watch)", "yellow")
             watch, all = bool(source), not source

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
-from moot.cli.console.format import print_fields, print_table
+from moot.cli.console.format import plural, print_fields, print_table
+from moot.cli.console.output import Output
 from moot.cli.context.engine import opened
 from moot.cli.options import Out
-from moot.errors import UsageError
+from moot.cli.terminal.prompts.plain import confirm
+from moot.engine import Engine
+from moot.errors import NeedsApproval, NotFound, UsageError
 from moot.types.canonical import Json, JsonObject
-from moot.types.conversation import Project
+from moot.types.conversation import Project, Projects
 from moot.types.ids import new_id
 
 Name = Annotated[str, Parameter(help="Name or id of the project.")]
@@ -23,17 +27,32 @@ Description = Annotated[str | None, Parameter(metavar="TEXT", help="Short descri
 Context = Annotated[str | None, Parameter(metavar="TEXT", help="Background given to every agent in the project.")]
 Rules = Annotated[str | None, Parameter(metavar="TEXT", help="Rules for every agent in the project.")]
 
+OfUser = Annotated[
+    str | None,
+    Parameter(metavar="NAME", help="User whose projects to use. Defaults to you. Other users can access only their projects' directories."),
+]
+
+
+async def _projects(engine: Engine, user: str | None) -> Projects:
+    if user is None:
+        return engine.store.projects
+    found = next((each for each in await engine.store.tokens.users() if each.name == user), None)
+    if found is None:
+        raise NotFound(f"User {user!r} not found.", fix=f"moot tokens create NAME --user {user}")
+    return engine.store.of(found.id).projects
+
 
 async def list_(
-    *words: Annotated[str, Parameter(metavar="WORD", help="Only projects whose name, description or root contains these words.")],
+    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name, description or root must contain.")],
     limit: Limit = 50,
     cursor: Cursor = None,
+    user: OfUser = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
     """Print projects by name, the default project first."""
     async with opened(output) as engine:
-        page = await engine.store.projects.list(limit=limit, cursor=cursor, query=" ".join(words))
+        page = await (await _projects(engine, user)).list(limit=limit, cursor=cursor, query=" ".join(words))
     if json:
         output.json({"data": [_facts(project) for project in page.items], "next_cursor": page.next_cursor})
         return
@@ -42,10 +61,10 @@ async def list_(
         output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
 
 
-async def show(project: Name, /, *, json: AsJson = False, output: Out) -> None:
+async def show(project: Name, /, *, user: OfUser = None, json: AsJson = False, output: Out) -> None:
     """Print a project."""
     async with opened(output) as engine:
-        _print_project(await engine.store.projects.get(project), json, output)
+        _print_project(await (await _projects(engine, user)).get(project), json, output)
 
 
 async def add(
@@ -56,6 +75,7 @@ async def add(
     description: Description = None,
     context: Context = None,
     rules: Rules = None,
+    user: OfUser = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -64,7 +84,7 @@ async def add(
         raise UsageError("The project name is empty.", fix="moot projects add NAME")
     made = Project(new_id(), name.strip(), description or "", _folder(root) if root else None, context or "", rules or "")
     async with opened(output) as engine:
-        _print_project(await engine.store.projects.create(made), json, output)
+        _print_project(await (await _projects(engine, user)).create(made), json, output)
 
 
 async def edit(
@@ -76,6 +96,7 @@ async def edit(
     description: Description = None,
     context: Context = None,
     rules: Rules = None,
+    user: OfUser = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -86,12 +107,46 @@ async def edit(
     if name is not None and not name.strip():
         raise UsageError("The project name is empty.")
     async with opened(output) as engine:
-        found = await engine.store.projects.get(project)
+        projects = await _projects(engine, user)
+        found = await projects.get(project)
         place = _folder(root) if root else root
-        changed = await engine.store.projects.update(
-            found.id, name=name, description=description, root_path=place, context=context, rules=rules
-        )
+        changed = await projects.update(found.id, name=name, description=description, root_path=place, context=context, rules=rules)
         _print_project(changed, json, output)
+
+
+async def remove(
+    project: Name,
+    /,
+    *,
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False,
+    user: OfUser = None,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Remove a project with its tasks. Its conversations move to the default project."""
+    async with opened(output) as engine:
+        projects = await _projects(engine, user)
+        found = await projects.get(project)
+        count = await projects.remove(found.id, dry_run=True)
+        tasks = await (engine.store.of(found.owner)).tasks.count(found.id)
+        lost = f" and its {plural(tasks, 'task')}" if tasks else ""
+        moved = plural(count, "conversation")
+        if not yes and not await _confirmed(f"Move {moved} to the default project, and remove project {found.name!r}{lost}?", output):
+            output.say("moot: the project was not removed", "dim")
+            return 1
+        count = await projects.remove(found.id)
+    if json:
+        output.json({"removed": _facts(found), "conversations": count})
+        return 0
+    output.say(f"moot: removed project {found.name!r}; conversations moved to the default project: {count}")
+    return 0
+
+
+async def _confirmed(question: str, output: Output) -> bool:
+    """Ask the user to confirm. Raise NeedsApproval if they cannot be asked."""
+    if not (sys.stdin.isatty() and output.stderr_terminal):
+        raise NeedsApproval(f"{question} This needs confirmation.", fix="Use --yes.")
+    return await confirm(question, output)
 
 
 def _folder(typed: str) -> str:

@@ -99,7 +99,7 @@ _BREAKS = frozenset("=:@")
 
 
 def words(
-    shell: Annotated[Shell, Parameter(help="Shell that asks.")],
+    shell: Annotated[Shell, Parameter(help="Shell to complete for.")],
     line: Annotated[str, Parameter(help="Command line up to the cursor.")],
     last: Annotated[str, Parameter(help="The part of the line that the shell will replace.")] = "",
     /,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from moot.cli.context.numbers import numbered
@@ -48,6 +49,11 @@ def _settings() -> Any:
     return attribute("moot.config.loader:load")(environ=os.environ, directory=home_of(os.environ)).settings
 
 
+def _agents(_: str) -> Iterable[Value]:
+    found = attribute("moot.agents.known:available_agents")(_settings(), str(Path.cwd()))
+    return [(name, agent.description) for name, agent in found.items()]
+
+
 def _models(part: str) -> Iterable[Value]:
     settings = _settings()
     for name in ("main", "small"):
@@ -64,7 +70,7 @@ def _tools(part: str) -> Iterable[Value]:
 
 
 _KINDS: dict[str, Callable[[str], Iterable[Value]]] = {
-    "agent": lambda _: [(name, agent.description) for name, agent in attribute("moot.agents.known:available_agents")(_settings()).items()],
+    "agent": _agents,
     "conversation": _conversations,
     "format": lambda _: [(name, "") for name in FORMATS.names()],
     "model": _models,

@@ -8,15 +8,14 @@ from typing import Annotated
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.lines import write_notes
 from moot.cli.context.configuration import configured
+from moot.cli.edits.files import edit_checked
 from moot.cli.options import Out
-from moot.cli.terminal.prompts.editor import edit_text
-from moot.cli.terminal.prompts.plain import confirm
 from moot.config.changes import check_text, set_value
-from moot.config.home import home_of, lock_file, read_text, write_atomically
+from moot.config.document import parse_value
+from moot.config.home import home_of
 from moot.config.loader import FILE, Loaded
 from moot.config.secrets import mask_secrets
-from moot.config.tree import scalar
-from moot.errors import ConfigError, UsageError
+from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
 
 
@@ -96,7 +95,7 @@ def get(key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
 
 def set_(
     key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
-    value: Annotated[str, Parameter(help="Value in YAML: 20, true, text. ${NAME} is an environment variable.")],
+    value: Annotated[str, Parameter(help="Value in YAML: 20, true, text, '[a, b]'. ${NAME} is an environment variable.")],
     /,
     *,
     json: AsJson = False,
@@ -104,7 +103,7 @@ def set_(
 ) -> None:
     """Set a value in the user's configuration file after checking it. Comments and order are kept."""
     path = home_of(os.environ) / FILE
-    set_value(path, key, scalar(value), os.environ)
+    set_value(path, key, parse_value(value, key), os.environ)
     loaded = configured(output)  # a layer above may override the value
     origin = _layer(loaded, key)
     for problem in loaded.doubt.message.splitlines() if loaded.doubt is not None else ():
@@ -126,29 +125,4 @@ async def edit(*, output: Out) -> None:
     if not output.attended:
         raise UsageError("Editing requires a terminal.", fix="moot config set KEY VALUE")
     path = home_of(os.environ) / FILE
-    before = read_text(path)
-    text = before or TEMPLATE
-    while True:
-        edited = await edit_text(text, suffix=".yaml", output=output)
-        if edited is None and text in (before, TEMPLATE):
-            output.say("moot: no changes")
-            return
-        text = text if edited is None else edited
-        try:
-            check_text(text, path, os.environ)
-        except ConfigError as error:
-            output.say(f"moot: {error.message}", "red")
-            if await confirm("Edit it again?", output):
-                continue
-            output.say(f"moot: {path} was not changed", "yellow")
-            raise
-        with lock_file(path):
-            if read_text(path) == before:
-                write_atomically(path, text.encode())
-                output.say(f"moot: saved {path}", "green")
-                return
-        edited_copy = path.with_name(f"{path.name}.edited")
-        write_atomically(edited_copy, text.encode())
-        raise ConfigError(
-            "Another program changed the file while you edited it.", file=str(path), fix=f"Your version is in {edited_copy}. Merge the two."
-        )
+    await edit_checked(path, TEMPLATE, lambda text, before: check_text(text, path, os.environ, before), output, lock=path)

@@ -26,6 +26,7 @@ from moot.config.loader import FILE, load
 from moot.config.settings import ProviderSettings, Settings
 from moot.engine.locks import live_owners
 from moot.errors import ConfigError, MootError
+from moot.guard.sandbox.probe import find as find_mechanism
 from moot.plugins import PROVIDERS, extensible
 from moot.providers.machine import check_machine
 from moot.providers.pool import Listens, Providers
@@ -34,6 +35,7 @@ from moot.providers.weights.manifest import DEFAULT, find
 from moot.store import open_store
 from moot.store.database.connection import NAME, VERSION, has_wal_reset_bug
 from moot.types.canonical import Json, JsonObject
+from moot.types.sandbox import MECHANISMS
 
 State: TypeAlias = Literal["ok", "note", "broken"]
 
@@ -59,10 +61,10 @@ class Finding:
 
 
 def processes(settings: Settings) -> Finding:
-    """List the other processes that use this home, by the locks that they hold."""
+    """List the other processes that have run agents in this home, by the locks that they hold."""
     places, dead = live_owners(settings.owners)
     words = ", ".join(f"process {place.pid} on {place.host}" for place in places) or "none"
-    stale = f"; {plural(dead, 'stale lock')}, removed at the next start" if dead else ""
+    stale = f"; {plural(dead, 'stale lock')}, removed by the next run" if dead else ""
     return Finding("processes", "ok", f"{words}{stale}")
 
 
@@ -133,6 +135,7 @@ async def doctor(*, json: AsJson = False, output: Out) -> int:
         ("processes", processes),
         ("clock", clock),
         ("terminal", lambda _: terminal(output)),
+        ("sandbox", _sandbox),
         ("plugins", _plugins),
         ("keys", lambda settings: credentials(settings, origin, os.environ)),
         ("providers", _providers),
@@ -209,6 +212,20 @@ async def _database(settings: Settings) -> Finding:
     if health["integrity"] == "ok":
         return Finding("database", "ok", words)
     return Finding("database", "broken", words, f"Make a copy of {settings.database.parent} before anything else.")
+
+
+async def _sandbox(settings: Settings) -> Finding:
+    """Find the mechanism that confines commands."""
+    if not settings.sandbox.enabled:
+        return Finding("sandbox", "note", "turned off by sandbox.enabled")
+    found = await find_mechanism(MECHANISMS)
+    words = "; ".join(found.missing)
+    if found.is_complete:
+        return Finding("sandbox", "ok", str(found.mechanism))
+    fix = "Install bubblewrap, and allow user namespaces. Until then, mode auto asks for commands."
+    if found.mechanism is None:
+        return Finding("sandbox", "broken" if settings.sandbox.required else "note", f"none ({words})", fix)
+    return Finding("sandbox", "note", f"{found.mechanism}, which confines less ({words})", fix)
 
 
 def _plugins(settings: Settings) -> Finding:

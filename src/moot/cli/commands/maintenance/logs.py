@@ -19,6 +19,7 @@ from moot.cli.console.lines import Lines
 from moot.config.home import home_of
 from moot.errors import UsageError
 from moot.types.canonical import JsonObject, dumps, loads_object
+from moot.types.ids import SHORTEST_PREFIX
 
 LARGEST = 4 * 1024 * 1024
 """Bytes at which the file is rotated. One rotated file is kept."""
@@ -120,13 +121,15 @@ def logs(
     follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Keep printing new entries until Ctrl+C.")] = False,
     level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(metavar="LEVEL", help="Minimum level.")] = "debug",
     run: Annotated[str, Parameter(metavar="RUN", help="Only entries of this run.")] = "",
-    since: Annotated[str, Parameter(metavar="TIME", help="Only entries since then: 10m, 2h, 1d, or a time as in the log.")] = "",
+    since: Annotated[str, Parameter(metavar="TIME", help="Only entries newer than a duration (10m, 2h, 1d) or a time from the log.")] = "",
     json: Annotated[bool, Parameter(help="Print JSON lines, as in a pipe.")] = False,
     output: Annotated[Lines, Plain],
 ) -> None:
     """Print log entries, oldest first: formatted on a terminal, JSON lines in a pipe."""
     path = file_of(home_of(os.environ))
     begin = _begin(since)
+    if 0 < len(run) < SHORTEST_PREFIX:
+        raise UsageError(f"The run id {run!r} is too short.", fix=f"Give at least {SHORTEST_PREFIX} characters of the id.")
 
     def wanted(entry: JsonObject) -> bool:
         severity = LEVELS.get(str(entry.get("level")), LEVELS["error"])

@@ -109,7 +109,7 @@ async def ask_hidden(question: str, output: Output) -> str | None:
 
 
 class _HiddenLine:
-    """One line while it is typed."""
+    """A line of hidden text while the user types it."""
 
     def __init__(self, descriptor: int, question: str, output: Output) -> None:
         self._descriptor, self._question, self._output = descriptor, question, output

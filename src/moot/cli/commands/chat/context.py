@@ -1,0 +1,60 @@
+"""The commands `moot chat context` and `moot chat compact`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.context.engine import opened_at
+from moot.cli.options import Out, Which
+from moot.errors import NotFound
+from moot.features.context import compact_conversation, context_report
+from moot.types.compaction import Compaction
+
+
+async def context(
+    conversation: Which,
+    /,
+    *,
+    request: Annotated[bool, Parameter(help="Print the exact body of the next request as JSON.")] = False,
+    prompt: Annotated[str, Parameter(help="Prompt to include as if it was sent.")] = "",
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Show what fills the context of a conversation's next request, without sending anything."""
+    async with opened_at(conversation, output) as (engine, found):
+        report = await context_report(engine, found, prompt=prompt)
+    if request and not json:
+        output.json(report.request)
+    elif json:
+        output.json({"conversation": found.id, **report.to_json(request=request)})
+    else:
+        for line in report.lines():
+            output.line(line)
+
+
+async def compact(
+    conversation: Which,
+    /,
+    *,
+    focus: Annotated[str, Parameter(help="What the summary should pay special attention to.")] = "",
+    undo: Annotated[bool, Parameter(help="Withdraw the last summary of the shown branch.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Summarize the older messages of a conversation. Models get the summary; the messages stay readable."""
+    async with opened_at(conversation, output) as (engine, found):
+        if undo:
+            known = {one.through for one in await engine.store.tree.compactions(found.id)}
+            through = next((one.id for one in reversed(await engine.store.conversations.branch(found.id)) if one.id in known), None)
+            if through is None:
+                raise NotFound("The shown branch has no summary.")
+            done = await engine.store.tree.compact(found.id, Compaction(through, ""))
+        else:
+            done = await compact_conversation(engine, found, focus=focus)
+    if json:
+        output.json({"ok": True, "conversation": found.id, "through": done.through, "summary": done.summary})
+    elif undo:
+        output.say("moot: the summary was withdrawn")
+    else:
+        output.data(f"{done.summary}\n")

@@ -1,0 +1,97 @@
+"""The command `moot trust`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import here
+from moot.cli.options import Out
+from moot.config.agents.files import SUFFIX, read_agent
+from moot.config.agents.project import PLACES, agent_files_of
+from moot.config.changes import check_text
+from moot.config.home import home_of, read_text
+from moot.config.loader import load, project_file
+from moot.config.trust import revoke_trust, trust_file, trusted_files
+from moot.errors import ConfigError, UsageError
+from moot.guard.hidden import warning_of
+from moot.guard.terminal import visible
+from moot.types.canonical import Json
+
+
+def trust(
+    folder: Annotated[Path | None, Parameter(help="Folder of the project. Defaults to the current folder.")] = None,
+    /,
+    *,
+    revoke: Annotated[bool, Parameter(help="Stop trusting the project.")] = False,
+    list_: Annotated[bool, Parameter(help="List the trusted files.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Trust a project's .moot/config.yaml and agents until they change. Without trust, they are ignored."""
+    home = home_of(os.environ)
+    if list_:
+        names = sorted(trusted_files(home))
+        if json:
+            output.json({"data": list[Json](names)})
+        for name in () if json else names:
+            output.line(name)
+        return
+    directory = (here() / folder) if folder is not None else here()
+    paths = [path for path in (project_file(directory), *agent_files_of(directory.absolute(), home)) if path.is_file()]
+    if revoke:
+        revoked = [path for path in (project_file(directory), *paths) if revoke_trust(home, path)]
+        if not revoked:
+            raise UsageError(f"{project_file(directory)} and the agents of its project are not trusted.", fix="moot trust --list")
+        _report(output, json, revoked, False)
+        return
+    texts = {path: text for path in paths if (text := read_text(path)).strip()}
+    if not texts:
+        raise UsageError(
+            f"{project_file(directory)} does not exist or is empty, and the project has no agents.",
+            fix=f"Name the folder that contains .moot/config.yaml, {' or '.join(PLACES)}.",
+        )
+    valid = [path for path, text in texts.items() if _is_valid(path, text, output, only=len(texts) == 1)]
+    for path in valid:
+        trust_file(home, path, texts[path])
+        if warning := warning_of(texts[path]):
+            output.say(f"moot: {path} contains {warning}", "yellow")
+    _report(output, json, valid, True)
+    if project_file(directory) in valid and not json:
+        _show_hooks(output, directory.absolute(), home)
+
+
+def _show_hooks(output: Output, directory: Path, home: Path) -> None:
+    """Print the commands that a trusted project may run without being asked."""
+    hooks = load(home=home, environ=os.environ, directory=directory).settings.hooks
+    lines = [f"  {event}: {visible(hook.command)}" for event, listed in hooks.items() for hook in listed if hook.folder]
+    if lines:
+        output.say("moot: its hooks run outside the sandbox, with your rights:", "yellow")
+    for line in lines:
+        output.say(line)
+
+
+def _is_valid(path: Path, text: str, output: Output, *, only: bool) -> bool:
+    """Return whether the file is valid. An invalid agent is reported; it is an error if it is the only file. Raise ConfigError."""
+    if path.suffix != SUFFIX:
+        check_text(text, path, os.environ)
+        return True
+    try:
+        read_agent(path, text)
+    except ConfigError as error:
+        if only:
+            raise
+        output.say(f"moot: {error.message}", "yellow")
+        return False
+    return True
+
+
+def _report(output: Output, as_json: bool, paths: list[Path], trusted: bool) -> None:
+    if as_json:
+        output.json({"file": str(paths[0]) if paths else None, "files": [str(path) for path in paths], "trusted": trusted})
+        return
+    for path in paths:
+        output.say(f"moot: {path} is {'trusted until it changes' if trusted else 'no longer trusted'}")

@@ -1,0 +1,52 @@
+"""Open approvals of other conversations, reported in one line while the user works in this one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import anyio
+
+from moot.cli.repl.conversation import InteractiveConversation
+from moot.commands import CommandContext
+from moot.errors import MootError
+from moot.types.approval import Approval
+
+SECONDS = 2.0
+"""Time between two checks."""
+
+log = logging.getLogger("moot.cli")
+
+
+async def watch_inbox(context: CommandContext, conversation: InteractiveConversation, changed: Callable[[str], object]) -> None:
+    """Call `changed` with the notice whenever other conversations have more or fewer open approvals. Empty = there are none."""
+    shown = ""
+    while True:
+        try:
+            notice = inbox_notice(await _open_elsewhere(context, conversation.live))
+        except MootError as error:
+            log.debug("can't read the open approvals: %s", error)
+        else:
+            if notice != shown:
+                shown = notice
+                changed(notice)
+        await anyio.sleep(SECONDS)
+
+
+def inbox_notice(approvals: list[Approval]) -> str:
+    """Return one line with the command that lists them; empty without approvals."""
+    if not approvals:
+        return ""
+    if len(approvals) == 1:
+        return "An approval is open in another conversation · moot approvals list"
+    return f"{len(approvals)} approvals are open in other conversations · moot approvals list"
+
+
+async def _open_elsewhere(context: CommandContext, live: str | None) -> list[Approval]:
+    """Return the open approvals except those of the shown conversation and of the sub-agents of its live run."""
+    records, now = context.engine.store.records, context.engine.runtime.now() // 1000
+    own = await records.approvals(conversation=context.conversation) if context.conversation is not None else []
+    own += await records.approvals(run=live, tree=True) if live is not None else []
+    known = {one.id for one in own}
+    found = [one for one in await records.approvals() if one.id not in known and not one.by_client]
+    return [one for one in found if one.expires_at is None or one.expires_at > now]

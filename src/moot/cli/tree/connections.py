@@ -1,0 +1,54 @@
+"""The commands about other programs: `moot channels`, `moot tokens` and `moot webhooks`."""
+
+from __future__ import annotations
+
+from moot.cli.tree.nodes import Group, command
+
+CHANNELS = Group(
+    "List and serve channels, where people talk to moot from other programs.",
+    {
+        "list": command("commands.channels:list_", "List channels and the packages that provide them.", ("moot channels list",)),
+        "serve": command(
+            "commands.channels:serve_channel",
+            "Serve a channel until stopped.",
+            ("moot channels serve discord",),
+            details="'moot serve' serves all configured channels.",
+        ),
+        "test": command("commands.channels:test", "Test whether a channel can connect.", ("moot channels test discord",)),
+    },
+    ("moot channels list", "moot channels test discord"),
+)
+
+TOKENS = Group(
+    "Manage the access tokens of the server.",
+    {
+        "list": command("commands.tokens:list_tokens", "List active tokens.", ("moot tokens list", "moot tokens list --all")),
+        "create": command(
+            "commands.tokens:create_token",
+            "Create a token and print its secret.",
+            ("moot tokens create laptop", "moot tokens create ci --scopes read --user mara --expires 30d"),
+            details="The secret is not stored and cannot be shown again.",
+        ),
+        "revoke": command("commands.tokens:revoke_token", "Revoke a token.", ("moot tokens revoke laptop",)),
+    },
+    ("moot tokens list", "moot tokens create laptop"),
+)
+
+WEBHOOKS = Group(
+    "Inspect the webhooks that start runs and those that report them.",
+    {
+        "list": command("commands.webhooks:list_", "List the configured webhooks.", ("moot webhooks list",)),
+        "history": command(
+            "commands.webhooks:history",
+            "Show the deliveries of outgoing webhooks, newest first.",
+            ("moot webhooks history", "moot webhooks history chat --limit 10"),
+        ),
+        "test": command(
+            "commands.webhooks:test",
+            "Send a test event to an outgoing webhook.",
+            ("moot webhooks test chat",),
+            details="The event 'webhook.test' is sent once, and its result is part of the history.",
+        ),
+    },
+    ("moot webhooks list", "moot webhooks test chat"),
+)
