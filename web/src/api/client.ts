@@ -8,6 +8,8 @@ export class Problem extends Error {
   /** The server's suggested fix. May be empty. */
   readonly fix: string
   readonly requestId: string
+  /** Invalid values by their dotted key. */
+  readonly errors: readonly { at: string; message: string }[]
 
   constructor(status: number, body: Partial<ProblemBody>) {
     super(body.detail || body.title || text.common.status(status))
@@ -16,6 +18,7 @@ export class Problem extends Error {
     this.code = body.code ?? ''
     this.fix = body.fix ?? ''
     this.requestId = body.request_id ?? ''
+    this.errors = body.errors ?? []
   }
 }
 
@@ -25,6 +28,7 @@ interface ProblemBody {
   code: string
   fix: string | null
   request_id: string
+  errors?: { at: string; message: string }[]
 }
 
 export type Query = Record<string, string | number | boolean | null | undefined | readonly string[]>
@@ -87,6 +91,32 @@ export async function problemOf(response: Response): Promise<Problem> {
   const type = response.headers.get('content-type') ?? ''
   const body = type.includes('json') ? ((await response.json()) as Partial<ProblemBody>) : {}
   return new Problem(response.status, body)
+}
+
+/** A resource with its ETag. */
+export interface Tagged<T> {
+  value: T
+  etag: string
+}
+
+/** Fetch a resource with its ETag. */
+export async function tagged<T>(path: string, options?: Options): Promise<Tagged<T>> {
+  const response = await send('GET', path, undefined, options)
+  return { value: await value<T>(response), etag: response.headers.get('etag') ?? '' }
+}
+
+/** Send a change of a resource that has the given ETag. If someone else has changed it, the error says what to do. */
+export async function unlessChanged<T>(
+  etag: string,
+  change: (headers: Record<string, string>) => Promise<T>,
+): Promise<T> {
+  try {
+    return await change(etag ? { 'if-match': etag } : {})
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 412) throw error
+    const { code, requestId } = error
+    throw new Problem(412, { detail: text.common.changed, fix: text.common.changedFix, code, request_id: requestId })
+  }
 }
 
 async function value<T>(response: Response): Promise<T> {

@@ -1,5 +1,5 @@
 import { api } from '@/api/client'
-import type { Answer, Approval, Conversation, Message, Node, Page, Part, Queued, Run } from '@/api/types'
+import type { Answer, Approval, Conversation, Message, Node, Page, Part, Queue, Queued, Run } from '@/api/types'
 
 const at = (id: string) => `/conversations/${encodeURIComponent(id)}`
 
@@ -10,6 +10,16 @@ function asSent(stored: StoredMessage): Message {
 }
 
 type StoredMessage = Omit<Message, 'stored_id'> & { client_id: string | null }
+
+interface StoredQueue {
+  data: (Omit<Queued, 'prompt'> & { prompt: StoredMessage | null })[]
+  steered: StoredMessage[]
+}
+
+function queueOf({ data, steered }: StoredQueue): Queue {
+  const runs = data.map((run) => ({ ...run, prompt: run.prompt && asSent(run.prompt) }))
+  return { runs, steered: steered.map(asSent) }
+}
 
 /** A page of messages in conversation order. The newest page comes first. */
 export interface MessagePage {
@@ -41,13 +51,18 @@ export const conversations = {
     id: string,
     prompt: { client_id: string; parts: Part[]; on_busy: 'queue' | 'steer'; [name: string]: unknown },
   ) => api.post(`${at(id)}/messages`, prompt),
-  queue: async (id: string) => (await api.get<Page<Queued>>(`${at(id)}/queue`)).data,
+  queue: async (id: string, signal?: AbortSignal) => queueOf(await api.get<StoredQueue>(`${at(id)}/queue`, { signal })),
   withdraw: (id: string, run: string) => api.delete(`${at(id)}/queue/${run}`),
+  withdrawSteered: (id: string, message: string) =>
+    api.delete(`${at(id)}/queue/steered/${encodeURIComponent(message)}`),
+  /** Remove everything that no model has read yet, and return it. */
+  emptyQueue: async (id: string) => queueOf(await api.delete<StoredQueue>(`${at(id)}/queue`)),
 }
 
 export const approvals = {
-  of: async (conversation: string) =>
-    (await api.get<Page<Approval>>('/approvals', { query: { conversation, open: true, limit: 50 } })).data,
+  /** Return the open approvals, of one conversation or of all. */
+  open: async (conversation: string | null, signal?: AbortSignal) =>
+    (await api.get<Page<Approval>>('/approvals', { query: { conversation, open: true, limit: 200 }, signal })).data,
   answer: (id: string, answer: Answer) => api.post(`/approvals/${encodeURIComponent(id)}`, answer),
   explain: (id: string) => api.post<{ text: string }>(`/approvals/${encodeURIComponent(id)}/explain`),
 }

@@ -31,6 +31,11 @@ export function subscribe(listener: () => void): () => void {
   }
 }
 
+/** Return the number of requests in a row that did not reach the server. */
+export function missedRequests(): number {
+  return missed
+}
+
 export function isOnline(): boolean {
   return reached && navigator.onLine
 }

@@ -26,6 +26,9 @@ export type Grant = Schemas['GrantOut']
 /** A conversation as returned by the API. Times are in milliseconds, money in nano-dollars. */
 export type Conversation = Schemas['ConversationOut']
 
+/** A conversation in a tree of agents. */
+export type Relative = Schemas['RelativeOut']
+
 export interface StepFacts {
   step: number
   model: string
@@ -72,6 +75,14 @@ export type Run = Omit<Schemas['RunOut'], 'error'> & { error: Failure | null }
 /** A queued run with its prompt. */
 export interface Queued extends Run {
   prompt: Message | null
+}
+
+/** Prompts that no model has read yet. */
+export interface Queue {
+  /** Queued runs, next one first. */
+  runs: readonly Queued[]
+  /** Messages that the live run receives at its next step, oldest first. */
+  steered: readonly Message[]
 }
 
 export type AskedPart = Schemas['AskedPartOut']

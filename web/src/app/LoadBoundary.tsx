@@ -1,4 +1,5 @@
 import { Component, type ReactNode } from 'react'
+import { isStale } from '@/app/stale'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 
@@ -13,7 +14,7 @@ interface State {
   resetKey: string
 }
 
-/** Show a Reload button if rendering fails, for example because a lazily loaded file can't be fetched. */
+/** Show a Reload button if rendering fails, for example because a lazily loaded file can't be fetched. Reload a tab of an older build. */
 export class LoadBoundary extends Component<Props, State> {
   override state: State = { error: null, resetKey: this.props.resetKey }
 
@@ -23,6 +24,11 @@ export class LoadBoundary extends Component<Props, State> {
 
   static getDerivedStateFromProps({ resetKey }: Props, state: State): Partial<State> | null {
     return resetKey === state.resetKey ? null : { error: null, resetKey }
+  }
+
+  /** Drafts and unsent prompts are stored, so a tab of an older build can be reloaded without asking. */
+  override componentDidCatch(): void {
+    void isStale().then((stale) => stale && location.reload())
   }
 
   override render() {

@@ -7,6 +7,7 @@ import { Drawer } from '@/app/Drawer'
 import { usePanels } from '@/app/panels'
 import { Sidebar } from '@/app/Sidebar'
 import { SignIn } from '@/app/SignIn'
+import { useOwnOutbox } from '@/app/session'
 import { listen, useShortcut } from '@/keys/shortcuts'
 import { useConversationKeys } from '@/lists/walking'
 import { Palette } from '@/search/Palette'
@@ -35,6 +36,7 @@ function SignedIn({ children }: { children: ReactNode }) {
   useEffect(() => open(null), [location, open])
   useKeys()
   useConversationKeys()
+  useOwnOutbox()
   return (
     <div className="flex h-dvh overflow-hidden bg-surface">
       <SkipLink />

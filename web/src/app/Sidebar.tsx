@@ -2,6 +2,7 @@ import { clsx } from 'clsx'
 import {
   ChartNoAxesColumn,
   CircleHelp,
+  CloudOff,
   Inbox,
   type LucideIcon,
   PanelLeftClose,
@@ -10,10 +11,11 @@ import {
   SquarePen,
   X,
 } from 'lucide-react'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useState, useSyncExternalStore } from 'react'
 import { Link, useLocation } from 'wouter'
 import { Mark } from '@/app/Mark'
 import { usePanels } from '@/app/panels'
+import { outbox, wordsOf } from '@/conversation/outbox'
 import { useOpenCount } from '@/data/approvals'
 import type { Filter, Shelf } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
@@ -63,6 +65,7 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
             </span>
           )}
         </NavLink>
+        <NotSentElsewhere />
       </div>
       <nav
         aria-label={text.sidebar.conversations}
@@ -80,6 +83,20 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
       </div>
     </div>
   )
+}
+
+/** Links to conversations with prompts that were not sent. One that never reached the server is in no list. */
+function NotSentElsewhere() {
+  const [location] = useLocation()
+  const all = useSyncExternalStore(outbox.subscribe, outbox.get)
+  const byPlace = new Map(all.map((entry) => [`/c/${encodeURIComponent(entry.conversation)}`, entry]))
+  byPlace.delete(location)
+  return [...byPlace].map(([place, entry]) => (
+    <Link key={place} href={place} className={clsx(WAY, 'text-danger')}>
+      <CloudOff size={17} aria-hidden className="shrink-0" />
+      <span className="min-w-0 truncate">{text.outbox.elsewhere(wordsOf(entry))}</span>
+    </Link>
+  ))
 }
 
 const WAY =
@@ -126,8 +143,10 @@ const SHELVES: readonly Shelf[] = ['active', 'archived', 'deleted']
 
 /** The filters and the list of conversations. */
 function Shelves() {
-  const [filter, setFilter] = useState<Filter>({ shelf: 'active', project: '' })
+  const [chosen, setFilter] = useState<Filter>({ shelf: 'active', project: '' })
   const projects = useProjects()
+  const known = projects.some((project) => project.id === chosen.project)
+  const filter = known ? chosen : { ...chosen, project: '' }
   return (
     <>
       <div className="flex items-center gap-1.5 px-3 pb-1.5">

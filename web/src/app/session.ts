@@ -1,4 +1,13 @@
+import { useQuery } from '@tanstack/react-query'
+import { useEffect } from 'react'
 import { api } from '@/api/client'
+import { outbox } from '@/conversation/outbox'
+
+export interface SignedInSession {
+  token_id: string
+  owner: string
+  scopes: string[]
+}
 
 /** Sign in with the single-use code from the URL fragment, and removes the code from the address and the history. */
 export async function signInFromAddress(): Promise<void> {
@@ -6,4 +15,20 @@ export async function signInFromAddress(): Promise<void> {
   if (!code) return
   history.replaceState(null, '', location.pathname + location.search)
   await api.post('/login', { code }).catch(() => undefined) // ignore a used code: the next request tells whether the browser is signed in
+}
+
+/** Return the signed-in session. */
+export function useSession() {
+  return useQuery({
+    queryKey: ['session'],
+    queryFn: ({ signal }) => api.get<SignedInSession>('/session', { signal }),
+  })
+}
+
+/** Show the unsent prompts of the signed-in user. */
+export function useOwnOutbox(): void {
+  const { data } = useSession()
+  useEffect(() => {
+    if (data) outbox.own(data.owner)
+  }, [data])
 }

@@ -50,7 +50,7 @@ function Chooser({ own, other, choose }: { own: string; other: string; choose: (
             {other && !found.some((one) => one.id === other) && <option value={other}>{other.slice(0, 13)}</option>}
             {found.map((one) => (
               <option key={one.id} value={one.id}>
-                {[one.title || text.common.untitled, one.model || one.agent].join(' · ')}
+                {[one.title || text.common.untitled, one.model || one.last_model || one.agent].join(' · ')}
               </option>
             ))}
           </select>
@@ -100,7 +100,7 @@ function Sums({ name, side }: { name: string; side: Side }) {
           {side.title || text.common.untitled}
         </Link>
       </h2>
-      <p className="mt-1 truncate text-xs text-muted">{side.model || side.agent}</p>
+      <p className="mt-1 truncate text-xs text-muted">{side.model || side.last_model || side.agent}</p>
       <p className="mt-3 text-sm">{summary(side, side.tools)}</p>
     </section>
   )

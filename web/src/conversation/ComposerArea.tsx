@@ -1,10 +1,13 @@
 import { useSyncExternalStore } from 'react'
 import type { Wishes } from '@/api/commands'
-import type { Part } from '@/api/types'
+import type { Message, Part } from '@/api/types'
 import { CommandCard } from '@/conversation/composer/CommandCard'
 import { Composer } from '@/conversation/composer/Composer'
+import { useGiveBack } from '@/conversation/composer/giveBack'
 import { type Choice, Pickers } from '@/conversation/composer/Pickers'
 import { useCommands } from '@/conversation/composer/useCommands'
+import { NotSent } from '@/conversation/NotSent'
+import { outbox } from '@/conversation/outbox'
 import type { Session } from '@/conversation/session'
 import { Waiting } from '@/conversation/Waiting'
 import { notifyError } from '@/ui/toasts'
@@ -21,6 +24,8 @@ export interface Sending {
 interface Props {
   session: Session
   busy: boolean
+  /** The message that is being written, or the last one. */
+  live: Message | undefined
   send: (parts: Part[], how?: Sending) => Promise<void>
   choice: Choice
   choose: (change: Partial<Choice>) => void
@@ -29,25 +34,48 @@ interface Props {
 }
 
 /** The composer with queued prompts, command output and pickers. */
-export function ComposerArea({ session, busy, send, choice, choose, draft }: Props) {
+export function ComposerArea({ session, busy, live, send, choice, choose, draft }: Props) {
   const state = useSyncExternalStore(session.subscribe, session.get)
   const { output, clear, take, run, wishes, edits } = useCommands(session, state.conversation !== null, choose)
+  const giveBack = useGiveBack()
+  const status = state.conversation?.status ?? ''
+  const running = busy || status === 'running' || status === 'queued' // its stream may not be open yet
   return (
     <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-6 sm:pb-5">
-      <Waiting session={session} queue={state.queue} />
+      <NotSent
+        session={session}
+        sending={state.sending}
+        edit={(entry) => {
+          outbox.remove(entry.id)
+          giveBack([entry.parts])
+        }}
+      />
+      <Waiting session={session} queue={state.queue} live={live} />
       {output && <CommandCard output={output} choose={run} close={clear} />}
       <Composer
         id={draft}
-        busy={busy}
+        busy={running}
         send={async (parts, delivery) => {
           clear()
           await send(parts, { delivery, edits, wishes })
         }}
         command={take}
-        stop={() => session.stop().catch(notifyError)}
-        directory={state.conversation?.project ?? choice.project}
+        stop={running || status === 'waiting' ? () => void session.stop().then(giveBack, notifyError) : null}
+        files={
+          state.conversation
+            ? `/conversations/${encodeURIComponent(session.id)}/files`
+            : `/projects/${encodeURIComponent(choice.project || 'default')}/files`
+        }
         autoFocus={!matchMedia('(pointer: coarse)').matches}
-        pickers={<Pickers isNew={state.conversation === null} choice={choice} choose={choose} />}
+        pickers={
+          <Pickers
+            isNew={state.conversation === null}
+            conversation={state.conversation?.id ?? null}
+            choice={choice}
+            mode={String(state.conversation?.settings?.mode ?? '')}
+            choose={choose}
+          />
+        }
       />
     </div>
   )

@@ -38,7 +38,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   const { messages, status, error } = useChat<Message>({ chat: session.chat, throttle: FRAME })
   const busy = status === 'streaming' || status === 'submitted'
   const [raw, setRaw] = useState<Message | null>(null)
-  const [choice, choose] = useChoice(state.conversation)
+  const [choice, choose, picked] = useChoice(state.conversation, () => void session.sync())
   const { conversation } = state
   useTitle(conversation?.title ?? '')
   useEffect(() => session.show(), [session])
@@ -64,24 +64,24 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
       const extra = {
         ...(wishes?.effort && { effort: wishes.effort }),
         ...(wishes?.tools && { tools: wishes.tools }),
-        mode: choice.mode,
-        ...(choice.agent && { agent: choice.agent }),
-        ...(choice.model && { model: choice.model }),
-        ...(isNew && choice.project && { project: choice.project }),
+        ...(picked.mode && { mode: picked.mode }),
+        ...(picked.agent && { agent: picked.agent }),
+        ...(picked.model && { model: picked.model }),
+        ...(isNew && picked.project && { project: picked.project }),
       }
       if (edits) return session.edit(edits, parts, extra)
       if (delivery) return session.sendDuringRun(parts, delivery, extra)
       onFirst?.()
       return session.send(parts, extra)
     },
-    [session, choice, onFirst, isNew],
+    [session, picked, onFirst, isNew],
   )
   const live = busy ? (messages.at(-1)?.role === 'assistant' ? (messages.at(-1)?.id ?? '') : '') : null
-  const { approvals, nodes } = state
+  const { nodes } = state
   const around = useMemo(() => {
     const byId = new Map(messages.map((message) => [message.id, message]))
-    return { session, live, approvals, nodes, find: (id: string) => byId.get(id), showRaw: setRaw }
-  }, [session, live, approvals, nodes, messages])
+    return { session, live, nodes, find: (id: string) => byId.get(id), showRaw: setRaw }
+  }, [session, live, nodes, messages])
   const loadOlder = useCallback(() => void session.loadOlder().catch(notifyError), [session])
   const empty = !messages.length && !state.loading
 
@@ -124,6 +124,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
           <ComposerArea
             session={session}
             busy={busy}
+            live={messages.at(-1)}
             send={send}
             choice={choice}
             choose={choose}

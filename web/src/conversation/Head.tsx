@@ -1,11 +1,24 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Archive, ArchiveRestore, Download, Ellipsis, GitFork, Link2, Pencil, Scale, Trash2 } from 'lucide-react'
+import {
+  Archive,
+  ArchiveRestore,
+  CornerLeftUp,
+  Download,
+  Ellipsis,
+  GitFork,
+  Link2,
+  Pencil,
+  Scale,
+  SlidersHorizontal,
+  Trash2,
+} from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { conversations } from '@/api/conversations'
 import type { Conversation } from '@/api/types'
 import { Meter } from '@/conversation/Meter'
 import type { Session } from '@/conversation/session'
+import { useTitleOf } from '@/data/approvals'
 import { useConversationActions } from '@/data/conversations'
 import { originOf, titleOf } from '@/lists/rows'
 import { text } from '@/text'
@@ -13,6 +26,7 @@ import { Menu } from '@/ui/Menu'
 import { notifyError } from '@/ui/toasts'
 
 const Export = lazy(() => import('@/conversation/Export'))
+const ConversationSettings = lazy(() => import('@/conversation/ConversationSettings'))
 const Share = lazy(() => import('@/conversation/Share'))
 
 interface Props {
@@ -24,7 +38,7 @@ interface Props {
 /** The header of a conversation: title, context usage, cost and menu. */
 export function Head({ session, conversation, usage }: Props) {
   const [naming, setNaming] = useState(false)
-  const [dialog, setDialog] = useState<'export' | 'share' | null>(null)
+  const [dialog, setDialog] = useState<'export' | 'settings' | 'share' | null>(null)
   const actions = useConversationActions()
   const client = useQueryClient()
   const [, go] = useLocation()
@@ -54,6 +68,7 @@ export function Head({ session, conversation, usage }: Props) {
             </button>
           </h1>
           <Origin conversation={conversation} />
+          {conversation.parent && <Parent id={conversation.parent} />}
           {conversation.forked_from && (
             <Link
               href={`/c/${conversation.forked_from}`}
@@ -79,6 +94,11 @@ export function Head({ session, conversation, usage }: Props) {
             label: text.conversation.compare,
             icon: <Scale size={15} aria-hidden />,
             act: () => go(`/c/${encodeURIComponent(id)}/compare`),
+          },
+          {
+            label: text.conversationSettings.open,
+            icon: <SlidersHorizontal size={15} aria-hidden />,
+            act: () => setDialog('settings'),
           },
           { label: text.conversation.export, icon: <Download size={15} aria-hidden />, act: () => setDialog('export') },
           { label: text.conversation.share, icon: <Link2 size={15} aria-hidden />, act: () => setDialog('share') },
@@ -106,9 +126,27 @@ export function Head({ session, conversation, usage }: Props) {
       />
       <Suspense>
         {dialog === 'export' && <Export conversation={id} onClose={() => setDialog(null)} />}
+        {dialog === 'settings' && (
+          <ConversationSettings conversation={conversation} onClose={() => setDialog(null)} onSaved={refresh} />
+        )}
         {dialog === 'share' && <Share conversation={id} onClose={() => setDialog(null)} />}
       </Suspense>
     </header>
+  )
+}
+
+/** A link from a sub-agent's conversation back to the one that started it. */
+function Parent({ id }: { id: string }) {
+  const title = useTitleOf(id)
+  return (
+    <Link
+      href={`/c/${id}`}
+      title={text.children.back}
+      className="flex min-w-0 shrink items-center gap-1 rounded-md px-1 text-xs text-muted underline-offset-2 hover:underline max-md:min-h-11"
+    >
+      <CornerLeftUp size={13} aria-hidden className="shrink-0" />
+      <span className="truncate">{text.children.parent(title)}</span>
+    </Link>
   )
 }
 

@@ -1,6 +1,6 @@
 import type { Conversation } from '@/api/types'
 import { text } from '@/text'
-import { money } from '@/ui/format'
+import { spent } from '@/ui/format'
 
 const ROUND = 2 * Math.PI * 7
 
@@ -12,7 +12,7 @@ export function Meter({ conversation, usage }: { conversation: Conversation; usa
     full !== null && text.meter.context(Math.round(full * 100)),
     typeof tokens.input === 'number' && text.meter.input(tokens.input),
     typeof tokens.output === 'number' && text.meter.output(tokens.output),
-    cost !== null && text.meter.cost(money(cost)),
+    (cost !== null || unpriced > 0) && text.meter.cost(spent(cost, unpriced)),
     unpriced > 0 && text.meter.unpriced(unpriced),
   ].filter(Boolean)
   if (!facts.length) return null
@@ -37,12 +37,7 @@ export function Meter({ conversation, usage }: { conversation: Conversation; usa
           />
         </svg>
       )}
-      {cost !== null && cost > 0 && (
-        <span>
-          {money(cost)}
-          {unpriced > 0 && '+'}
-        </span>
-      )}
+      {(cost || unpriced > 0) && <span>{cost ? spent(cost, unpriced) : text.meter.cost(text.common.unknown)}</span>}
     </span>
   )
 }

@@ -5,7 +5,10 @@ import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useSta
 import { type CustomContainerComponent, Virtualizer, type VirtualizerHandle } from 'virtua'
 import type { Message } from '@/api/types'
 import { AssistantMessage } from '@/conversation/messages/AssistantMessage'
+import { useAround } from '@/conversation/messages/context'
+import { Summary } from '@/conversation/messages/Summary'
 import { UserEdit, UserMessage } from '@/conversation/messages/UserMessage'
+import { type Compaction, useCompactions } from '@/data/compactions'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { whenReleased } from '@/ui/pressing'
@@ -39,6 +42,8 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
   const { atEnd, toEnd, letGo, onScroll } = useEnd(scroller, content)
   const ids = useMessageIds()
   const prepended = usePrepended(ids)
+  const { session, nodes } = useAround()
+  const compactions = useCompactions(session.id, nodes)
   useGoing(target, ids, list, scroller, letGo)
 
   return (
@@ -80,6 +85,7 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
                 )}
               >
                 <ThreadPrimitive.MessageByIndex index={index} components={COMPONENTS} />
+                <SummaryAfter id={id} compactions={compactions} />
               </div>
             ))}
           </Virtualizer>
@@ -99,6 +105,14 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
       <Announcer messages={messages} busy={busy} />
     </div>
   )
+}
+
+/** The summary that ends with a message, if there is one. */
+function SummaryAfter({ id, compactions }: { id: string; compactions: readonly Compaction[] }) {
+  const { session, find } = useAround()
+  const stored = find(id)?.stored_id ?? id
+  const found = compactions.find((compaction) => compaction.through === stored)
+  return found ? <Summary conversation={session.id} compaction={found} /> : null
 }
 
 /** The message container. It keeps pointer events, which the list disables while scrolling: a streaming response scrolls all the time. */

@@ -1,7 +1,8 @@
 import { Chat } from '@ai-sdk/react'
 import { Problem } from '@/api/client'
-import { approvals, conversations, runs } from '@/api/conversations'
-import type { Answer, Approval, Conversation, Failure, Message, Node, Part, Queued, Run } from '@/api/types'
+import { conversations, runs } from '@/api/conversations'
+import type { Conversation, Failure, Message, Node, Part, Queue, Queued, Run } from '@/api/types'
+import { outbox, type Unsent } from '@/conversation/outbox'
 import { type Extra, isLost, transport } from '@/conversation/transport'
 import { Watch } from '@/conversation/watch'
 import { text } from '@/text'
@@ -13,6 +14,8 @@ const MOST = 200
 /** Messages per page when loading back to a distant message. */
 const TREE = 2_000
 /** The message tree is not loaded for conversations with more messages. */
+const [RESENT, LONGEST] = [3_000, 60_000]
+/** ms before a prompt that could not reach the server is sent again; doubled with each try, up to the longest. */
 
 export interface State {
   conversation: Conversation | null
@@ -20,8 +23,7 @@ export interface State {
   older: string | null
   loading: boolean
   loadingOlder: boolean
-  approvals: readonly Approval[]
-  queue: readonly Queued[]
+  queue: Queue
   nodes: readonly Node[]
   /** The run that is active, waiting or interrupted. */
   live: Run | null
@@ -31,22 +33,26 @@ export interface State {
   error: unknown
   /** The connection is lost and reconnecting. */
   lost: boolean
+  /** Ids of prompts that are being sent. */
+  sending: readonly string[]
   /** The conversation that continues this one and should be shown instead. */
   movedTo: string | null
 }
+
+const NO_QUEUE: Queue = { runs: [], steered: [] }
 
 const EMPTY: State = {
   conversation: null,
   older: null,
   loading: true,
   loadingOlder: false,
-  approvals: [],
-  queue: [],
+  queue: NO_QUEUE,
   nodes: [],
   live: null,
   failure: null,
   error: null,
   lost: false,
+  sending: [],
   movedTo: null,
 }
 
@@ -61,7 +67,10 @@ export class Session {
   private tries = 0
   private fresh: boolean
   private opened = false
-  private syncing: Promise<void> | null = null
+  private syncing: Promise<void> = Promise.resolve()
+  private next: Promise<void> | null = null
+  private joins = false
+  private rounds = 0
 
   constructor(id: string, fresh: boolean) {
     this.id = id
@@ -69,7 +78,7 @@ export class Session {
     if (fresh) this.state = { ...EMPTY, loading: false }
     this.chat = new Chat<Message>({
       id,
-      transport: transport(),
+      transport: transport(() => this.accepted()),
       generateId: () => crypto.randomUUID(),
       onError: (error) => this.failed(error),
       onFinish: ({ isDisconnect, isError }) => {
@@ -112,6 +121,7 @@ export class Session {
       document.removeEventListener('visibilitychange', awake)
       this.watch.stop()
       clearTimeout(this.retryTimer)
+      clearTimeout(this.resendTimer)
       this.opened = false
     }
   }
@@ -127,47 +137,67 @@ export class Session {
     }
   }
 
-  /** Load the state from the server and, with `join`, joins an active run. */
-  async sync(join = false): Promise<void> {
-    this.syncing ??= this.load(join).finally(() => {
-      this.syncing = null
+  /** Load the state from the server and, with `join`, join an active run. A load under way may have read an older state: another one follows. */
+  sync(join = false): Promise<void> {
+    this.joins ||= join
+    this.next ??= this.syncing.then(() => {
+      this.next = null
+      this.syncing = this.load()
+      return this.syncing
     })
-    return this.syncing
+    return this.next
   }
 
-  private async load(join: boolean): Promise<void> {
+  private async load(): Promise<void> {
+    const join = this.joins
+    this.joins = false
     try {
       const [conversation, page] = await Promise.all([
         conversations.get(this.id),
         conversations.messages(this.id, null, PAGE),
       ])
       this.fresh = false
-      if (!this.busy) this.take(page.messages, page.older)
-      this.set({ conversation, loading: false, error: null, lost: false })
+      const queue = isActive(conversation) ? await conversations.queue(this.id) : NO_QUEUE
+      const queued = queue.runs.flatMap(({ prompt }) => (prompt ? [prompt] : []))
+      for (const { id } of [...page.messages, ...queued, ...queue.steered]) this.arrived(id)
+      if (!this.busy) this.take(withoutQueued(page.messages, queue), page.older)
+      this.set({ conversation, queue, loading: false, error: null, lost: false })
       this.tries = 0
+      this.resend()
       const live = ['running', 'queued'].includes(conversation.status)
-      void this.around(conversation).catch(() => undefined) // loaded again with the next change
+      void this.around(conversation)
       if (join && live && !this.busy) void this.resume()
       else this.follow()
     } catch (error) {
       if (isLost(error)) this.lose()
-      else this.set({ loading: false, error })
+      else if (error instanceof Problem && error.status === 404 && outbox.of(this.id).length) {
+        this.fresh = true // its first prompt has not arrived yet
+        this.set({ loading: false, error: null, lost: false })
+        this.tries = 0
+        this.resend()
+      } else this.set({ loading: false, error })
     }
   }
 
-  /** Load approvals, queue and branches. They are not needed to show the messages. */
+  /** Load branches and the state of runs. They are not needed to show the messages. */
   private async around(conversation: Conversation): Promise<void> {
-    const active = conversation.status !== 'standby' && conversation.status !== 'finished'
+    const round = ++this.rounds
+    const active = isActive(conversation)
     const last = this.chat.messages.at(-1)
-    const [asked, queue, live, tree, failed] = await Promise.all([
-      conversation.status === 'waiting' ? approvals.of(this.id) : [],
-      active ? conversations.queue(this.id) : [],
-      active ? runs.live(this.id) : [],
-      conversation.message_count <= TREE ? conversations.tree(this.id) : null,
-      last?.status === 'failed' && last.run ? runs.get(last.run) : null,
-    ])
-    const started = live.find((run) => run.status !== 'queued') ?? null
-    this.set({ approvals: asked, queue, live: started, nodes: tree?.data ?? [], failure: failed?.error ?? null })
+    try {
+      const [live, tree, failed] = await Promise.all([
+        active ? runs.live(this.id) : [],
+        conversation.message_count <= TREE ? conversations.tree(this.id) : null,
+        last?.status === 'failed' && last.run ? runs.get(last.run) : null,
+      ])
+      if (round !== this.rounds) return // a later load has the newer state
+      const started = live.find((run) => run.status !== 'queued') ?? null
+      this.set({ live: started, nodes: tree?.data ?? [], failure: failed?.error ?? null })
+    } catch (error) {
+      if (round !== this.rounds) return
+      if (isLost(error)) this.lose()
+      else notifyError(error)
+    }
   }
 
   /** Merge the newest page with the loaded messages of the same branch. Unchanged messages keep their identity. */
@@ -250,7 +280,7 @@ export class Session {
     if (this.opened && document.visibilityState === 'visible' && typeof seq === 'number') this.watch.start(seq)
   }
 
-  /** Reload totals, titles and approvals after a stream ended. */
+  /** Reload totals and titles after a stream ended. */
   private settled(): void {
     setTimeout(() => void this.sync(true), 60)
   }
@@ -258,6 +288,7 @@ export class Session {
   // ── reconnection ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private failed(error: Error): void {
+    if (this.carried) return // the prompt was not accepted: it stays in the outbox
     if (isLost(error)) this.lose()
     else this.settled()
   }
@@ -273,25 +304,120 @@ export class Session {
   private async recover(): Promise<void> {
     clearTimeout(this.retryTimer)
     if (!this.opened) return
-    const unsent = this.unsent
-    if (unsent) {
-      this.chat.clearError()
-      await this.post(unsent.message, unsent.extra)
-    } else {
-      this.chat.clearError()
-      await this.sync(true)
+    this.chat.clearError()
+    await this.sync(true)
+  }
+
+  // ── outbox ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Prompts that could not reach the server from this tab, by the number of tries. Prompts of earlier visits wait for Retry instead. */
+  private readonly tried = new Map<string, number>()
+  private resendTimer: ReturnType<typeof setTimeout> | undefined
+  /** The prompt that the open request carries, until the server accepts it. */
+  private carried: string | null = null
+
+  /** Keep a prompt in the browser, then send it. */
+  private async keep(entry: Omit<Unsent, 'conversation' | 'at'>): Promise<void> {
+    const kept = { ...entry, conversation: this.id, at: Date.now() }
+    if (!outbox.put(kept)) notify(text.outbox.tabOnly, { danger: true })
+    await this.deliver(kept)
+  }
+
+  /** Send a prompt of the outbox. It stays there unless the server accepts it. Sending it twice stores it once. */
+  async deliver(entry: Unsent): Promise<void> {
+    const { id } = entry
+    if (this.state.sending.includes(id) || !this.holds(id)) return
+    clearTimeout(this.resendTimer)
+    this.set({ sending: [...this.state.sending, id] })
+    try {
+      await this.carry(entry)
+      this.tried.delete(id)
+    } catch (error) {
+      this.refused(entry, error)
+    } finally {
+      this.set({ sending: this.state.sending.filter((one) => one !== id) })
     }
   }
 
-  /** A prompt that may not have reached the server. Sending it again joins its run. */
-  private unsent: { message: { id: string; parts: Part[] }; extra: Extra } | null = null
+  private holds(id: string): boolean {
+    return outbox.of(this.id).some((one) => one.id === id)
+  }
+
+  /** The server has this message. */
+  private arrived(id: string): void {
+    if (outbox.of(this.id).some((one) => one.id === id && !one.edits)) outbox.remove(id)
+  }
+
+  /** Send the next prompt that could not reach the server, now that it can be reached. */
+  private resend(): void {
+    const next = outbox.of(this.id).find(({ id }) => this.tried.has(id))
+    if (!next || this.state.sending.includes(next.id)) return
+    clearTimeout(this.resendTimer)
+    const pause = Math.min(LONGEST, RESENT * 2 ** ((this.tried.get(next.id) ?? 1) - 1))
+    this.resendTimer = setTimeout(() => this.opened && void this.deliver(next), pause)
+  }
+
+  private async carry(entry: Unsent): Promise<void> {
+    const delivery = entry.delivery ?? (this.busy && !entry.edits ? 'queue' : undefined)
+    if (delivery) {
+      await conversations.submit(this.id, {
+        client_id: entry.id,
+        parts: entry.parts,
+        ...entry.extra,
+        on_busy: delivery,
+      })
+      outbox.remove(entry.id)
+      await this.sync(!this.busy)
+      this.resend()
+      return
+    }
+    const { session, id } = await this.continuation(entry.edits)
+    if (session === this) return this.post(entry)
+    outbox.remove(entry.id)
+    await session.keep({ ...entry, ...(id && { edits: id }) })
+  }
+
+  private async post({ id, parts, extra, edits }: Unsent): Promise<void> {
+    this.watch.stop()
+    this.fresh = false
+    this.carried = id
+    this.set({ lost: false, error: null })
+    const before = this.chat.messages
+    await this.chat.sendMessage(edits ? { role: 'user', parts, messageId: edits } : { id, role: 'user', parts }, {
+      body: extra,
+    })
+    const { error } = this.chat
+    const unsent = this.carried === id
+    this.carried = null
+    if (!unsent) return
+    this.chat.messages = before
+    this.chat.clearError()
+    throw error
+  }
+
+  /** The server accepted the open request. */
+  private accepted(): void {
+    if (this.carried) outbox.remove(this.carried)
+    this.carried = null
+    this.resend()
+  }
+
+  private refused(entry: Unsent, error: unknown): void {
+    const lost = isLost(error) || (error instanceof Problem && [502, 503, 504].includes(error.status))
+    const fix = error instanceof Problem && error.fix ? ` ${error.fix}` : ''
+    const reason = lost ? text.outbox.unreachable : `${error instanceof Error ? error.message : String(error)}${fix}`
+    if (this.holds(entry.id)) outbox.put({ ...entry, reason })
+    if (lost) this.tried.set(entry.id, (this.tried.get(entry.id) ?? 0) + 1)
+    else this.tried.delete(entry.id)
+    if (lost) this.lose()
+    else void this.sync(true)
+  }
 
   // ── user actions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Send a prompt and streams the response. */
+  /** Send a prompt and stream the response. */
   async send(parts: Part[], extra: Extra = {}): Promise<void> {
-    const { session } = await this.continuation()
-    await session.post({ id: crypto.randomUUID(), parts }, extra)
+    await this.keep({ id: crypto.randomUUID(), parts, extra })
   }
 
   /** Return the session that takes a prompt. For an imported conversation that is a linked copy, which the page shows next. */
@@ -313,31 +439,14 @@ export class Session {
     this.set({ movedTo: null })
   }
 
-  private async post(message: { id: string; parts: Part[] }, extra: Extra): Promise<void> {
-    this.watch.stop()
-    this.fresh = false
-    this.unsent = { message, extra }
-    this.set({ lost: false, error: null })
-    const known = this.chat.messages.some((one) => one.id === message.id)
-    await this.chat.sendMessage(
-      known ? { role: 'user', parts: message.parts, messageId: message.id } : { ...message, role: 'user' },
-      { body: extra },
-    )
-    if (!isLost(this.chat.error)) this.unsent = null
-    if (this.chat.error instanceof Problem && this.chat.error.status === 409) void this.sync(true)
-  }
-
   /** Send a message during a run: queued, or delivered at its next step. */
-  async sendDuringRun(parts: Part[], on_busy: 'queue' | 'steer', extra: Omit<Extra, 'on_busy'> = {}): Promise<void> {
-    await conversations.submit(this.id, { client_id: crypto.randomUUID(), parts, ...extra, on_busy })
-    await this.sync()
+  async sendDuringRun(parts: Part[], delivery: 'queue' | 'steer', extra: Omit<Extra, 'on_busy'> = {}): Promise<void> {
+    await this.keep({ id: crypto.randomUUID(), parts, extra, delivery })
   }
 
   /** Replace a message. The original is kept as another version. */
-  async edit(edited: string, parts: Part[], extra: Extra = {}): Promise<void> {
-    const { session, id } = await this.continuation(edited)
-    session.watch.stop()
-    await session.chat.sendMessage({ role: 'user', parts, messageId: id }, { body: extra })
+  async edit(edits: string, parts: Part[], extra: Extra = {}): Promise<void> {
+    await this.keep({ id: edits, parts, extra, edits })
   }
 
   /** Regenerate a response. The previous one is kept as another version. */
@@ -347,14 +456,36 @@ export class Session {
     await session.chat.regenerate({ messageId: id, body: extra })
   }
 
-  async stop(): Promise<void> {
+  /** Stop the run. Return the prompts that no model has read yet: they are taken from the queue. */
+  async stop(): Promise<Part[][]> {
+    const { runs: queued, steered } = await conversations.emptyQueue(this.id)
     await conversations.stop(this.id)
+    for (const run of queued) await this.hide(run)
+    if (!this.busy) void this.sync(true)
+    else this.set({ queue: NO_QUEUE })
+    return [...steered, ...queued.flatMap(({ prompt }) => (prompt ? [prompt] : []))].map(({ parts }) => parts)
   }
 
-  /** Answer an approval and streams the rest of the run. */
-  async answer(id: string, answer: Answer): Promise<void> {
-    await approvals.answer(id, answer)
-    this.set({ approvals: this.state.approvals.filter((one) => one.id !== id) })
+  /** Take a prompt from the queue. */
+  async withdraw(run: Queued): Promise<void> {
+    await conversations.withdraw(this.id, run.id)
+    await this.hide(run)
+    await this.sync()
+  }
+
+  /** Take back a message that the live run has not received. */
+  async withdrawSteered({ id, stored_id }: Message): Promise<void> {
+    await conversations.withdrawSteered(this.id, stored_id ?? id)
+    await this.sync()
+  }
+
+  /** Hide the messages of a withdrawn run, which no model has read. */
+  private async hide({ message, prompt }: Queued): Promise<void> {
+    for (const id of [message, prompt?.stored_id]) if (id) await conversations.deleteMessage(this.id, id)
+  }
+
+  /** Stream the rest of the run after an approval was answered. */
+  answered(): void {
     if (!this.busy) void this.resume()
   }
 
@@ -363,6 +494,16 @@ export class Session {
     await conversations.switch(this.id, message)
     await this.sync(true)
   }
+}
+
+function isActive({ status }: Conversation): boolean {
+  return status !== 'standby' && status !== 'finished'
+}
+
+/** Leave out the messages of queued runs: they are shown in the queue, and the answer being written has to be the last message. */
+function withoutQueued(messages: Message[], { runs }: Queue): Message[] {
+  const queued = new Set(runs.flatMap(({ message, prompt }) => [message, prompt?.stored_id]))
+  return messages.filter(({ stored_id }) => !queued.has(stored_id))
 }
 
 const open = new Map<string, Session>()

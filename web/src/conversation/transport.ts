@@ -20,13 +20,17 @@ export interface Extra {
   [name: string]: unknown
 }
 
-/** The transport for `/api/chat`. It sends only the new message and detects streams that end early. */
-export function transport(): DefaultChatTransport<Message> {
+/** The transport for `/api/chat`. It sends only the new message, reports that the server accepted it, and detects streams that end early. */
+export function transport(accepted: () => void): DefaultChatTransport<Message> {
   return new DefaultChatTransport<Message>({
     api: '/api/chat',
     credentials: 'same-origin',
     headers: { 'x-ai-sdk-version': '7' },
-    fetch: checked as typeof fetch,
+    fetch: (async (input: RequestInfo | URL, init?: RequestInit) => {
+      const response = await checked(input, init)
+      if (init?.method === 'POST') accepted()
+      return response
+    }) as typeof fetch,
     prepareSendMessagesRequest: ({ id, messages, trigger, messageId, body }) => {
       const last = messages.at(-1)
       const message =
@@ -37,10 +41,22 @@ export function transport(): DefaultChatTransport<Message> {
 }
 
 async function checked(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const response = await reaching(input, init)
+  const response = await answered(input, init)
   if (!response.ok) throw await problemOf(response)
   if (!response.body || response.status === 204) return response
   return new Response(response.body.pipeThrough(whole()), { status: response.status, headers: response.headers })
+}
+
+/** `fetch` that fails if the server accepts the connection but never answers. */
+async function answered(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  const silent = new AbortController()
+  const timer = setTimeout(() => silent.abort(new Lost('no response from the server')), SILENCE)
+  const signal = init.signal ? AbortSignal.any([init.signal, silent.signal]) : silent.signal
+  try {
+    return await reaching(input, { ...init, signal })
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** Pass a stream through. Fail if it ends without `[DONE]` or stalls. */

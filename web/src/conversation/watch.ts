@@ -3,6 +3,9 @@ import type { LogEvent } from '@/api/types'
 /** Events that may change the displayed messages. */
 const CHANGES = new Set(['message', 'tree', 'meta', 'tombstone'])
 
+const REOPENED = 3_000
+/** ms before a stream that the server refused is opened again. The browser itself does that after a lost connection. */
+
 /** Watch a conversation while nothing streams: another tab, a terminal or a schedule may write to it. */
 export class Watch {
   private source: EventSource | null = null
@@ -21,6 +24,9 @@ export class Watch {
     const source = new EventSource(`/api/conversations/${encodeURIComponent(this.id)}/events?after=${after}`)
     this.source = source
     source.onmessage = (message: MessageEvent<string>) => this.look(message.data)
+    source.onerror = () => {
+      if (source.readyState === EventSource.CLOSED) this.reload(REOPENED)
+    }
   }
 
   stop(): void {
@@ -34,11 +40,14 @@ export class Watch {
     const event = JSON.parse(data) as LogEvent
     const changes =
       CHANGES.has(event.kind) || event.chunks.some((chunk) => chunk.type === 'start') || event.phase === 'end'
-    if (!changes) return
+    if (changes) this.reload(30)
+  }
+
+  private reload(pause: number): void {
     clearTimeout(this.timer)
     this.timer = setTimeout(() => {
       this.stop()
       this.changed()
-    }, 30)
+    }, pause)
   }
 }

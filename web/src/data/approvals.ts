@@ -1,31 +1,63 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect, useRef } from 'react'
 import { api } from '@/api/client'
 import { approvals } from '@/api/conversations'
-import type { Answer, Approval, Conversation, Page } from '@/api/types'
+import type { Answer, Approval, Conversation } from '@/api/types'
+import { pause } from '@/data/polling'
 import { text } from '@/text'
 
-/** Fetch the open approvals of all conversations, every three seconds. */
-export function useApprovals() {
+const SHOWN = 5_000
+/** Fetch open approvals every this many ms while the inbox is shown. */
+const FOLLOWED = 20_000
+/** The same where the events of a conversation or the list of live runs tell when to fetch them. */
+const MISSING = 1_000
+/** The same while an approval that a message asks for is not among them. */
+const PATIENCE = 30_000
+/** ms after which a missing approval counts as answered elsewhere. */
+
+/** Fetch the open approvals of all conversations. */
+export function useApprovals(every = SHOWN) {
   return useQuery({
     queryKey: ['approvals', 'open'],
-    queryFn: ({ signal }) => api.get<Page<Approval>>('/approvals', { query: { open: true, limit: 200 }, signal }),
-    refetchInterval: 3_000,
+    queryFn: ({ signal }) => approvals.open(null, signal),
+    refetchInterval: () => pause(every),
   })
 }
 
 /** Return the number of open approvals, 0 while loading. */
 export function useOpenCount(): number {
-  return useApprovals().data?.data.length ?? 0
+  return useApprovals(FOLLOWED).data?.length ?? 0
 }
 
-/** Submit an answer and refreshes the open approvals, even if it was already answered elsewhere. */
+/**
+ * Fetch an approval that a message of the conversation asks for, until it has been found. It is undefined when it is not open. `seq` is that
+ * of the conversation's last known event: after another event, the approval may have been answered.
+ */
+export function useApproval(conversation: string, id: string, seq: number | null | undefined) {
+  const isIt = (approval: Approval) => approval.id === id
+  const since = useRef(Date.now())
+  const { data, error, refetch } = useQuery({
+    queryKey: ['approvals', 'of', conversation],
+    queryFn: ({ signal }) => approvals.open(conversation, signal),
+    refetchInterval: ({ state }) =>
+      pause(state.data?.some(isIt) || Date.now() - since.current > PATIENCE ? FOLLOWED : MISSING),
+    refetchOnMount: false,
+    retry: false,
+  })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a list that was loaded before this approval was asked for lacks it
+  useEffect(() => void refetch(), [id, seq, refetch])
+  return { approval: data?.find(isIt), error, refetch }
+}
+
+/** Submit an answer and refresh the open approvals, even if it was already answered elsewhere. */
 export function useAnswer() {
   const client = useQueryClient()
   return async (id: string, answer: Answer) => {
     try {
       await approvals.answer(id, answer)
+      client.setQueriesData<Approval[]>({ queryKey: ['approvals'] }, (open) => open?.filter((one) => one.id !== id))
     } finally {
-      await client.invalidateQueries({ queryKey: ['approvals'] })
+      void client.invalidateQueries({ queryKey: ['approvals'] })
     }
   }
 }

@@ -1,7 +1,8 @@
 import { type InfiniteData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useMemo, useRef } from 'react'
 import { api } from '@/api/client'
-import type { Conversation, Page, RunStatus } from '@/api/types'
+import type { Conversation, Page, Run, RunStatus } from '@/api/types'
+import { pause } from '@/data/polling'
 import { text } from '@/text'
 import { notify, notifyError } from '@/ui/toasts'
 
@@ -41,25 +42,51 @@ export function useLive(): ReadonlyMap<string, RunStatus> {
   const { data } = useQuery({
     queryKey: ['runs', 'live'],
     queryFn: ({ signal }) =>
-      api.get<Page<{ conversation: string; status: RunStatus }>>('/runs', {
+      api.get<Page<LiveRun>>('/runs', {
         query: { live: true, limit: 200 },
         signal,
       }),
-    refetchInterval: 2_000,
+    refetchInterval: () => pause(2_000),
   })
   const live = useMemo(() => {
-    const started = (data?.data ?? []).filter((run) => run.status !== 'queued')
-    return new Map([...(data?.data ?? []), ...started].map((run) => [run.conversation, run.status]))
+    return statusesOf(data?.data ?? [])
   }, [data])
-  const statuses = JSON.stringify([...live])
+  const statuses = JSON.stringify([...live, ...waitsOf(data?.data ?? [])])
   const before = useRef(statuses)
   useEffect(() => {
     if (before.current === statuses) return
     before.current = statuses // a run started, paused or ended: titles, order and the inbox may have changed
     void client.invalidateQueries({ queryKey: ['conversations', 'list'] })
     void client.invalidateQueries({ queryKey: ['approvals'] })
+    void client.invalidateQueries({ queryKey: ['cron'] })
   }, [statuses, client])
   return live
+}
+
+export type LiveRun = Pick<Run, 'id' | 'conversation' | 'status' | 'awaits' | 'parent_run' | 'last_seq'>
+
+/** Return the waiting runs with their last events: one that waits again may ask for something else. */
+export function waitsOf(runs: readonly LiveRun[]): [string, number][] {
+  return runs.filter(({ status }) => status === 'waiting').map(({ id, last_seq }) => [id, last_seq])
+}
+
+/**
+ * Return the status to show for each conversation: of its started run, or else its queued one. A run that waits for its sub-agents works
+ * like one that runs, unless one of them needs a person: then all above it do.
+ */
+export function statusesOf(runs: readonly LiveRun[]): Map<string, RunStatus> {
+  const byId = new Map(runs.map((run) => [run.id, run]))
+  const goesOn = ({ status, awaits }: LiveRun) => status === 'waiting' && (awaits === 'run' || awaits === 'time')
+  const started = runs.filter(({ status }) => status !== 'queued')
+  const found = new Map<string, RunStatus>(
+    [...runs, ...started].map((run) => [run.conversation, goesOn(run) ? 'running' : run.status]),
+  )
+  for (const run of runs) {
+    if (run.status !== 'waiting' || goesOn(run)) continue
+    for (let above = byId.get(run.parent_run ?? ''); above; above = byId.get(above.parent_run ?? ''))
+      found.set(above.conversation, 'waiting')
+  }
+  return found
 }
 
 /** The actions on a conversation. Each shows a notification, with undo where possible. */

@@ -5,6 +5,8 @@ import type { Page } from '@/api/types'
 
 export type Project = components['schemas']['ProjectOut']
 
+type Removed = components['schemas']['ProjectRemoved']
+
 /** The fields for creating or changing a project. An empty root removes the folder. */
 export type ProjectFields = Required<Pick<Project, 'name' | 'description' | 'context' | 'rules'>> & {
   root_path: string
@@ -34,5 +36,18 @@ export function useProjectSave() {
         ? api.post<Project>('/projects', { ...fields, root_path: fields.root_path || null })
         : api.patch<Project>(`/projects/${encodeURIComponent(id)}`, fields),
     onSettled: () => client.invalidateQueries({ queryKey: ['projects'] }),
+  })
+}
+
+/** Delete the project with the given id. Its conversations move to the default project. */
+export function useProjectDelete() {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: (id: string) => api.delete<Removed>(`/projects/${encodeURIComponent(id)}`),
+    onSettled: () =>
+      Promise.all([
+        client.invalidateQueries({ queryKey: ['projects'] }),
+        client.invalidateQueries({ queryKey: ['conversations'] }),
+      ]),
   })
 }

@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { api } from '@/api/client'
+import { api, tagged, unlessChanged } from '@/api/client'
+import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
 import type { Json } from '@/settings/flat'
 import { text } from '@/text'
@@ -90,33 +91,49 @@ export function useTrial() {
   })
 }
 
-export interface Agent {
-  id: string
-  name: string
-  description: string
-  agent_type: string
-  model: string
-  instructions: string
-  tools: string[] | null
-  role: string
-  temperature: number | null
-  max_steps: number | null
-  effort: string | null
-  fallback: string[]
-  ready: boolean
-  /** A description of what is missing. */
-  missing: string
-  /** The install command. */
-  install: string
-}
+export type Agent = components['schemas']['AgentOut']
 
-/** Fetch all available agents. With `absent`, also known agents that are not installed. */
-export function useAgents(absent = false) {
+/** Fields of an agent as sent to the server. Null = the default. */
+export type AgentFields = components['schemas']['AgentFieldsIn']
+
+/** Fetch all available agents, with those of a conversation's folder. With `absent`, also known agents that are not installed. */
+export function useAgents(absent = false, conversation: string | null = null) {
   return useQuery({
-    queryKey: ['agents', absent],
-    queryFn: ({ signal }) => api.get<Page<Agent>>('/agents', { query: { limit: 200, absent }, signal }),
+    queryKey: ['agents', absent, conversation],
+    queryFn: ({ signal }) => api.get<Page<Agent>>('/agents', { query: { limit: 200, absent, conversation }, signal }),
     staleTime: 30_000,
   })
+}
+
+const agentAt = (name: string) => `/agents/${encodeURIComponent(name)}`
+
+/** Fetch an agent with the ETag of its file. An empty name fetches nothing. */
+export function useAgentFile(name: string) {
+  return useQuery({
+    queryKey: ['agents', 'file', name],
+    queryFn: ({ signal }) => tagged<Agent>(agentAt(name), { signal }),
+    enabled: name !== '',
+    staleTime: 0,
+    gcTime: 0,
+  })
+}
+
+/** Create, copy, change and delete agents that are files of moot's home. */
+export function useAgentActions() {
+  const client = useQueryClient()
+  const onSettled = () => client.invalidateQueries({ queryKey: ['agents'] })
+  return {
+    create: useMutation({
+      mutationFn: (body: AgentFields & { name: string; copy_of?: string }) => api.post<Agent>('/agents', body),
+      onSettled,
+    }),
+    change: useMutation({
+      mutationFn: ({ name, fields, etag }: { name: string; fields: AgentFields; etag: string }) =>
+        unlessChanged(etag, (headers) => api.patch<Agent>(agentAt(name), fields, { headers })),
+      onSettled,
+    }),
+    remove: useMutation({ mutationFn: (name: string) => api.delete<void>(agentAt(name)), onSettled }),
+  }
 }
 
 export interface Tool {
@@ -165,8 +182,9 @@ export interface Permissions {
   data: Rule[]
 }
 
-export function usePermissions() {
+export function usePermissions(enabled = true) {
   return useQuery({
+    enabled,
     queryKey: ['permissions'],
     queryFn: ({ signal }) => api.get<Permissions>('/permissions', { signal }),
   })

@@ -15,7 +15,7 @@ export default function Inbox() {
   return (
     <View title={text.inbox.title} about={text.inbox.about}>
       {data ? (
-        <All approvals={data.data} />
+        <All approvals={data} />
       ) : error ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : (
@@ -59,6 +59,11 @@ function Waiting({ approval }: { approval: Approval }) {
           {text.inbox.requested(age(approval.asked_at))}
         </span>
       </div>
+      {approval.path.length > 1 && (
+        <p title={text.inbox.path} className="truncate text-xs text-muted">
+          {approval.path.join(' › ')}
+        </p>
+      )}
       <Card approval={approval} answer={(answer) => give(approval.id, answer)} />
     </li>
   )

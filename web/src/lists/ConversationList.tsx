@@ -1,17 +1,19 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { clsx } from 'clsx'
-import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
+import { useChildren, useRoot } from '@/data/children'
 import { type Filter, useConversationActions, useConversations, useLive } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
+import { ChildEntry, Fold } from '@/lists/ChildEntry'
 import { Entry } from '@/lists/Entry'
-import { rowsOf } from '@/lists/rows'
-import { keepOrder } from '@/lists/walking'
+import { type Row, rowsOf, withChildren } from '@/lists/rows'
+import { keepOrder, type Named } from '@/lists/walking'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Failed, Loading } from '@/ui/States'
 
-const HEIGHTS = { day: 34, project: 38, one: 54 }
+const HEIGHTS = { day: 34, project: 38, one: 54, fold: 44, child: 46 }
 
 /** The conversations of a shelf. The list is virtualized and loads more pages on scroll. */
 export function ConversationList({ filter }: { filter: Filter }) {
@@ -22,11 +24,19 @@ export function ConversationList({ filter }: { filter: Filter }) {
   const scroller = useRef<HTMLDivElement>(null)
   const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
   const projects = useProjects()
-  const rows = useMemo(
+  const plain = useMemo(
     () => rowsOf(conversations, new Map(projects.map((project) => [project.id, project.name]))),
     [conversations, projects],
   )
-  useEffect(() => keepOrder(rows.flatMap((row) => (row.kind === 'one' ? [row.conversation] : []))), [rows])
+  const shown = decodeURIComponent(/^\/c\/([^/]+)/.exec(location)?.[1] ?? '')
+  const listed = conversations.find(({ id, client_id }) => id === shown || client_id === shown)
+  const above = useRoot(listed || query.isPending ? '' : shown)
+  const root = listed?.id ?? above
+  const below = useChildren(root, live.has(root))
+  const [unfolded, setUnfolded] = useState<{ root: string; open: boolean } | null>(null)
+  const open = unfolded?.root === root ? unfolded.open : !listed
+  const rows = useMemo(() => withChildren(plain, root, below, open), [plain, root, below, open])
+  useEffect(() => keepOrder(rows.flatMap(named)), [rows])
 
   const virtual = useVirtualizer({
     count: rows.length,
@@ -51,7 +61,9 @@ export function ConversationList({ filter }: { filter: Filter }) {
     if (rows[to]?.kind === 'day' || rows[to]?.kind === 'project') to += by
     if (!rows[to]) return
     virtual.scrollToIndex(to)
-    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-index="${to}"] a`)?.focus())
+    requestAnimationFrame(() =>
+      scroller.current?.querySelector<HTMLElement>(`[data-index="${to}"] :is(a, button)`)?.focus(),
+    )
   }
 
   if (query.isError && !query.data)
@@ -72,7 +84,18 @@ export function ConversationList({ filter }: { filter: Filter }) {
                 style={{ transform: `translateY(${item.start}px)`, height: item.size }}
                 className="absolute inset-x-0 top-0"
               >
-                {row.kind !== 'one' ? (
+                {row.kind === 'one' ? (
+                  <Entry
+                    conversation={row.conversation}
+                    status={live.get(row.conversation.id)}
+                    shown={location === `/c/${row.conversation.id}` || location === `/c/${row.conversation.client_id}`}
+                    actions={actions}
+                  />
+                ) : row.kind === 'fold' ? (
+                  <Fold count={row.count} open={row.open} toggle={() => setUnfolded({ root, open: !row.open })} />
+                ) : row.kind === 'child' ? (
+                  <ChildEntry relative={row.relative} depth={row.depth} shown={shown === row.relative.id} />
+                ) : (
                   <h3
                     className={clsx(
                       'truncate px-3 pb-1 text-xs',
@@ -81,13 +104,6 @@ export function ConversationList({ filter }: { filter: Filter }) {
                   >
                     {row.text}
                   </h3>
-                ) : (
-                  <Entry
-                    conversation={row.conversation}
-                    status={live.get(row.conversation.id)}
-                    shown={location === `/c/${row.conversation.id}` || location === `/c/${row.conversation.client_id}`}
-                    actions={actions}
-                  />
                 )}
               </li>
             )
@@ -101,4 +117,10 @@ export function ConversationList({ filter }: { filter: Filter }) {
       )}
     </div>
   )
+}
+
+/** Return the conversation of a row, if it has one. */
+function named(row: Row): Named[] {
+  if (row.kind === 'one') return [row.conversation]
+  return row.kind === 'child' ? [{ id: row.relative.id, client_id: null }] : []
 }

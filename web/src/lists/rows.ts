@@ -1,10 +1,12 @@
-import type { Conversation } from '@/api/types'
+import type { Conversation, Relative } from '@/api/types'
 import { text } from '@/text'
 import { dayOf } from '@/ui/format'
 
 export type Row =
   | { kind: 'day' | 'project'; key: string; text: string }
   | { kind: 'one'; key: string; conversation: Conversation }
+  | { kind: 'fold'; key: string; count: number; open: boolean }
+  | { kind: 'child'; key: string; relative: Relative; depth: number }
 
 /**
  * Group conversations into rows with headings, newest first: by project if there are several, otherwise by day.
@@ -37,6 +39,33 @@ function daysOf(conversations: readonly Conversation[], now: number): Row[] {
     rows.push({ kind: 'one', key: conversation.id, conversation })
   }
   return rows
+}
+
+/** Return the rows with a line below the conversation that shows or hides its sub-agents, and with those if it is `open`. */
+export function withChildren(
+  rows: readonly Row[],
+  conversation: string,
+  below: readonly Relative[],
+  open: boolean,
+): Row[] {
+  const children = flat(below, 1)
+  if (!children.length) return [...rows]
+  return rows.flatMap((row) =>
+    row.key === conversation && row.kind === 'one'
+      ? [
+          row,
+          { kind: 'fold' as const, key: `fold ${row.key}`, count: children.length, open },
+          ...(open ? children : []),
+        ]
+      : [row],
+  )
+}
+
+function flat(below: readonly Relative[], depth: number): Extract<Row, { kind: 'child' }>[] {
+  return below.flatMap((relative) => [
+    { kind: 'child' as const, key: relative.id, relative, depth },
+    ...flat(relative.children, depth + 1),
+  ])
 }
 
 /** Return a conversation's title, or `Untitled`. */

@@ -3,7 +3,7 @@ import type { Conversation } from '@/api/types'
 import { useShortcut } from '@/keys/shortcuts'
 import { text } from '@/text'
 
-type Named = Pick<Conversation, 'id' | 'client_id'>
+export type Named = Pick<Conversation, 'id' | 'client_id'>
 
 /** The conversations in list order, for the keyboard shortcuts. */
 let order: readonly Named[] = []

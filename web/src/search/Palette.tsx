@@ -3,7 +3,7 @@ import { CornerDownLeft, Search } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useDeferredValue, useEffect, useId, useRef, useState } from 'react'
 import { Problem } from '@/api/client'
 import { type Order, useSearch } from '@/data/search'
-import { useChoices } from '@/search/choices'
+import { NAMED, useChoices } from '@/search/choices'
 import { useKnown } from '@/search/known'
 import { type Offer, offers, whole } from '@/search/query'
 import { text } from '@/text'
@@ -44,7 +44,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   )
   const answered = typed === '' || (asked === typed && !found.isPlaceholderData && !found.isPending)
   const current =
-    deferred === query.trim() && (groups[0]?.name === text.search.conversations || (answered && !found.error))
+    deferred === query.trim() &&
+    ([NAMED, text.search.conversations].includes(groups[0]?.name ?? '') || (answered && !found.error))
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: scroll the selected choice into view
   useEffect(() => {

@@ -1,6 +1,8 @@
 import {
   ArrowDownUp,
   Bot,
+  Brain,
+  CalendarClock,
   ChartNoAxesColumn,
   ChevronDown,
   Contrast,
@@ -13,6 +15,7 @@ import {
   KeyRound,
   Lightbulb,
   Link2,
+  ListTodo,
   type LucideIcon,
   MessageSquare,
   Monitor,
@@ -33,7 +36,7 @@ import { useConversations } from '@/data/conversations'
 import type { Hit, Order } from '@/data/search'
 import { written } from '@/keys/shortcuts'
 import { originOf, titleOf } from '@/lists/rows'
-import { fitness, pieces } from '@/search/query'
+import { fitness, isNamed, pieces } from '@/search/query'
 import { text } from '@/text'
 import { choose } from '@/theme/choice'
 import { age } from '@/ui/format'
@@ -66,9 +69,12 @@ const COMMANDS: readonly Command[] = [
   { label: text.commands.models, icon: Plug, to: '/settings/models' },
   { label: text.commands.agents, icon: Bot, to: '/settings/agents' },
   { label: text.commands.projects, icon: FolderTree, to: '/settings/projects' },
+  { label: text.commands.tasks, icon: ListTodo, to: '/settings/tasks' },
   { label: text.commands.tools, icon: Wrench, to: '/settings/tools' },
   { label: text.commands.permissions, icon: ShieldCheck, to: '/settings/permissions' },
+  { label: text.commands.memory, icon: Brain, to: '/settings/memory' },
   { label: text.commands.tokens, icon: KeyRound, to: '/settings/tokens' },
+  { label: text.commands.cron, icon: CalendarClock, to: '/settings/cron' },
   { label: text.commands.shares, icon: Link2, to: '/settings/shares' },
   { label: text.commands.import, icon: FolderInput, to: '/settings/import' },
   { label: text.commands.usage, icon: ChartNoAxesColumn, to: '/settings/usage' },
@@ -92,6 +98,9 @@ export interface Messages {
   more: (() => void) | null
 }
 
+/** The group of commands that the query names. It comes first, and its first one runs without waiting for search results. */
+export const NAMED = text.search.namedCommands
+
 /** Return the choices for a query in groups. Without a query: recent conversations and all commands. */
 export function useChoices(query: string, found: Messages, onClose: () => void): Group[] {
   const [, go] = useLocation()
@@ -104,7 +113,23 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
   }
   const commands = ranked(COMMANDS, query, (command) => command.label)
   const titles = ranked(conversations, query, titleOf).slice(0, query ? 8 : 6)
+  const commandGroup = (name: string, own: readonly Command[]): Group => ({
+    name,
+    choices: own.map((command) => ({
+      key: `command ${command.label}`,
+      icon: <ChoiceIcon icon={command.icon} />,
+      label: <Line label={command.label} />,
+      keys: command.keys && written(command.keys),
+      act: () => {
+        onClose()
+        command.act?.()
+        if (command.to) go(command.to)
+      },
+    })),
+  })
+  const named = commands.filter(({ label }) => isNamed(label, query))
   const groups: Group[] = [
+    commandGroup(NAMED, named),
     {
       name: text.search.conversations,
       choices: titles.map((conversation) => ({
@@ -119,20 +144,10 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
       choices: query ? messages(found, visit) : [],
     },
     { name: text.search.semantic, choices: query && found.order !== 'meaning' ? [byMeaning(found.turn)] : [] },
-    {
-      name: text.search.commands,
-      choices: commands.map((command) => ({
-        key: `command ${command.label}`,
-        icon: <ChoiceIcon icon={command.icon} />,
-        label: <Line label={command.label} />,
-        keys: command.keys && written(command.keys),
-        act: () => {
-          onClose()
-          command.act?.()
-          if (command.to) go(command.to)
-        },
-      })),
-    },
+    commandGroup(
+      text.search.commands,
+      commands.filter((command) => !named.includes(command)),
+    ),
   ]
   return groups.filter((group) => group.choices.length > 0)
 }

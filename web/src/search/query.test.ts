@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fitness, offers, pieces, whole } from '@/search/query'
+import { fitness, isNamed, offers, pieces, whole } from '@/search/query'
 
 test('matches in a snippet are separated from the rest of its text', () => {
   const found = pieces('a \u0002b\u0003 <b>c</b> \u0002d\u0003')
@@ -47,4 +47,12 @@ test('an operator without a value is left out of the query', () => {
     'x foo:',
     'x role:user',
   ])
+})
+
+test('a command is named by its whole words in any order', () => {
+  expect(isNamed('Usage and cost', 'usage')).toBe(true)
+  expect(isNamed('Settings: models', 'models settings')).toBe(true)
+  expect(isNamed('Usage and cost', 'us')).toBe(false)
+  expect(isNamed('Usage and cost', 'usage report')).toBe(false)
+  expect(isNamed('Usage and cost', ' ')).toBe(false)
 })

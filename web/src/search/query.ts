@@ -66,3 +66,15 @@ export function whole(query: string): string {
   const half = /(?:^|\s)-?([a-z]+):$/i.exec(query)
   return (half && (half[1] ?? '').toLowerCase() in OPERATORS ? query.slice(0, half.index) : query).trim()
 }
+
+/** Return true if every word of the query is a word of this command's name. */
+export function isNamed(command: string, query: string): boolean {
+  const words = (value: string) =>
+    value
+      .toLowerCase()
+      .split(/[^\p{L}\p{N}]+/u)
+      .filter(Boolean)
+  const own = new Set(words(command))
+  const asked = words(query)
+  return asked.length > 0 && asked.every((word) => own.has(word))
+}

@@ -1,23 +1,15 @@
 import { useQuery } from '@tanstack/react-query'
 import { api } from '@/api/client'
+import { useSession } from '@/app/session'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { moment } from '@/ui/format'
 import { Failed, Loading } from '@/ui/States'
 
-interface Session {
-  token_id: string
-  owner: string
-  scopes: string[]
-}
-
 /** The server, its status, the current session and the sign-out button. */
 export default function About() {
-  const { data, error, refetch } = useQuery({
-    queryKey: ['session'],
-    queryFn: ({ signal }) => api.get<Session>('/session', { signal }),
-  })
+  const { data, error, refetch } = useSession()
   const seen = useQuery({ queryKey: ['health'], queryFn: health, refetchInterval: 10_000 })
   return (
     <Area

@@ -1,32 +1,80 @@
 import { Bot, Check, ChevronRight, Copy } from 'lucide-react'
+import { useState } from 'react'
+import { useSession } from '@/app/session'
 import { type Agent, useAgents } from '@/data/settings'
+import { AgentDeletion, AgentForm, type Shown } from '@/settings/AgentForm'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
-import { IconButton } from '@/ui/Button'
+import { Button, IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
 import { Empty, Failed, Loading } from '@/ui/States'
 
 /** All available agents with their settings, followed by agents that can be installed. */
 export default function Agents() {
   const { data, error, refetch } = useAgents(true)
+  const session = useSession()
+  const [shown, setShown] = useState<Shown | null>(null)
+  const [deleting, setDeleting] = useState<Agent | null>(null)
+  const mayChange = session.data?.scopes.includes('machine') ?? false
   return (
-    <Area title={text.settings.agents} about={text.agents.about}>
+    <Area
+      title={text.settings.agents}
+      about={text.agents.about}
+      actions={
+        mayChange && (
+          <Button look="primary" onClick={() => setShown({ kind: 'new' })}>
+            {text.agents.new}
+          </Button>
+        )
+      }
+    >
       {error ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <>
-          <All agents={data.data.filter((agent) => agent.ready)} />
+          <All
+            agents={data.data.filter((agent) => agent.ready)}
+            actions={mayChange ? { show: setShown, remove: setDeleting } : null}
+          />
           <NotInstalled agents={data.data.filter((agent) => !agent.ready)} />
         </>
       ) : (
         <Loading rows={3} />
       )}
+      {shown && <AgentForm shown={shown} onClose={() => setShown(null)} />}
+      {deleting && <AgentDeletion agent={deleting} onClose={() => setDeleting(null)} />}
     </Area>
   )
 }
 
-function All({ agents }: { agents: readonly Agent[] }) {
+interface Actions {
+  show: (shown: Shown) => void
+  remove: (agent: Agent) => void
+}
+
+/** Buttons of an agent. Only agents that are files of moot's home can be changed. */
+function Buttons({ agent, actions }: { agent: Agent; actions: Actions }) {
+  return (
+    <div className="mt-3 flex flex-wrap gap-2">
+      {agent.source === 'home' && (
+        <Button onClick={() => actions.show({ kind: 'edit', agent })} aria-label={text.agents.edit(agent.name)}>
+          {text.common.edit}
+        </Button>
+      )}
+      <Button onClick={() => actions.show({ kind: 'copy', agent })} aria-label={text.agents.copyOf(agent.name)}>
+        {text.agents.copyAgent}
+      </Button>
+      {agent.source === 'home' && (
+        <Button look="danger" onClick={() => actions.remove(agent)} aria-label={text.agents.delete(agent.name)}>
+          {text.common.delete}
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function All({ agents, actions }: { agents: readonly Agent[]; actions: Actions | null }) {
   if (!agents.length) return <Empty icon={Bot} title={text.agents.empty} />
   return (
     <ul className="grid gap-3 md:grid-cols-2">
@@ -35,6 +83,8 @@ function All({ agents }: { agents: readonly Agent[] }) {
           <div className="flex items-center gap-2">
             <h2 className="min-w-0 truncate text-sm font-semibold">{agent.name}</h2>
             {!['moot', agent.name].includes(agent.agent_type) && <Badge>{agent.agent_type}</Badge>}
+            <Badge>{text.agents.sources[agent.source]}</Badge>
+            {agent.beta && <Badge>{text.agents.beta}</Badge>}
             <Badge look="accent" className="ml-auto max-w-44 truncate">
               {agent.model || (agent.agent_type === 'moot' ? text.agents.defaultModel : text.agents.ownModel)}
             </Badge>
@@ -63,6 +113,7 @@ function All({ agents }: { agents: readonly Agent[] }) {
               </pre>
             </details>
           )}
+          {actions && <Buttons agent={agent} actions={actions} />}
         </li>
       ))}
     </ul>

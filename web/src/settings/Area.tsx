@@ -1,5 +1,7 @@
 import {
   Bot,
+  Brain,
+  CalendarClock,
   ChartNoAxesColumn,
   FolderCog,
   FolderInput,
@@ -7,6 +9,7 @@ import {
   Info,
   KeyRound,
   Link2,
+  ListTodo,
   type LucideIcon,
   Plug,
   ShieldCheck,
@@ -22,9 +25,12 @@ const PLACES: readonly [path: string, label: string, icon: LucideIcon][] = [
   ['/settings/models', text.settings.models, Plug],
   ['/settings/agents', text.settings.agents, Bot],
   ['/settings/projects', text.settings.projects, FolderTree],
+  ['/settings/tasks', text.settings.tasks, ListTodo],
   ['/settings/tools', text.settings.tools, Wrench],
   ['/settings/permissions', text.settings.permissions, ShieldCheck],
+  ['/settings/memory', text.settings.memory, Brain],
   ['/settings/tokens', text.settings.tokens, KeyRound],
+  ['/settings/cron', text.settings.cron, CalendarClock],
   ['/settings/shares', text.settings.shares, Link2],
   ['/settings/import', text.settings.import, FolderInput],
   ['/settings/usage', text.settings.usage, ChartNoAxesColumn],
@@ -53,7 +59,7 @@ export function Area({ children, ...view }: Props) {
         <nav
           ref={places}
           aria-label={text.settings.label}
-          className="flex gap-1 overflow-x-auto border-line max-lg:border-b max-lg:bg-canvas max-lg:px-2 max-lg:py-1.5 lg:sticky lg:top-9 lg:w-44 lg:shrink-0 lg:flex-col lg:self-start"
+          className="flex gap-1 overflow-x-auto border-line max-xl:border-b max-xl:bg-canvas max-xl:px-2 max-xl:py-1.5 xl:sticky xl:top-9 xl:w-44 xl:shrink-0 xl:flex-col xl:self-start"
         >
           {PLACES.map(([path, label, Icon]) => (
             <Link

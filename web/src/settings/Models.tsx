@@ -147,7 +147,7 @@ const COLUMNS: readonly Column<Model>[] = [
   },
   { head: text.models.inputPrice, figures: true, wide: true, cell: (model) => dollars(model.price?.input) },
   { head: text.models.outputPrice, figures: true, wide: true, cell: (model) => dollars(model.price?.output) },
-  { head: text.models.actions, cell: (model) => <ModelTest model={model} /> },
+  { head: text.models.actions, pinned: true, cell: (model) => <ModelTest model={model} /> },
 ]
 
 /** Convert nano-dollars per token to dollars per million tokens. */
@@ -161,7 +161,7 @@ function ModelTest({ model }: { model: Model }) {
   const main = useMain()
   return (
     <div className="flex min-w-24 flex-col items-start gap-1.5">
-      <div className="flex items-center gap-1 max-sm:flex-wrap">
+      <div className="flex flex-wrap items-center gap-1">
         <Button
           onClick={() => trial.mutate({ provider: model.provider, model: model.model })}
           disabled={trial.isPending}

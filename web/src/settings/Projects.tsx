@@ -1,17 +1,20 @@
 import { FolderTree } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
-import { type Project, useProjectList, useProjectSave } from '@/data/projects'
+import { Link } from 'wouter'
+import { type Project, useProjectDelete, useProjectList, useProjectSave } from '@/data/projects'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
+import { notify } from '@/ui/toasts'
 
-/** The list of projects, with a form to create and edit them. */
+/** The list of projects, with dialogs to create, edit and delete them. */
 export default function Projects() {
   const { data, error, refetch } = useProjectList()
   const [shown, setShown] = useState<Project | 'new' | null>(null)
+  const [deleting, setDeleting] = useState<Project | null>(null)
   return (
     <Area
       title={text.settings.projects}
@@ -25,34 +28,95 @@ export default function Projects() {
       {error ? (
         <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
-        <All projects={data.data} edit={setShown} />
+        <All projects={data.data} edit={setShown} remove={setDeleting} />
       ) : (
         <Loading rows={3} />
       )}
       {shown && <Form project={shown === 'new' ? null : shown} onClose={() => setShown(null)} />}
+      {deleting && data?.data[0] && (
+        <Deletion project={deleting} target={data.data[0].name} onClose={() => setDeleting(null)} />
+      )}
     </Area>
   )
 }
 
-function All({ projects, edit }: { projects: readonly Project[]; edit: (project: Project) => void }) {
+interface AllProps {
+  /** The default project first. It can't be deleted. */
+  projects: readonly Project[]
+  edit: (project: Project) => void
+  remove: (project: Project) => void
+}
+
+function All({ projects, edit, remove }: AllProps) {
   if (!projects.length) return <Empty icon={FolderTree} title={text.projects.empty} />
   return (
     <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-raised">
-      {projects.map((project) => (
-        <li key={project.id} className="flex items-center gap-3 px-4 py-3">
-          <div className="min-w-0 grow">
+      {projects.map((project, at) => (
+        <li key={project.id} className="flex flex-wrap items-center gap-3 px-4 py-3">
+          <div className="min-w-0 grow basis-48">
             <h2 className="truncate text-sm font-semibold">{project.name}</h2>
             {project.description && <p className="mt-0.5 text-sm break-words text-muted">{project.description}</p>}
             <p className="mt-0.5 font-mono text-xs break-all text-faint">
               {project.root_path ?? text.projects.noFolder}
             </p>
           </div>
+          <Link
+            href={`/settings/tasks?project=${encodeURIComponent(project.id)}`}
+            aria-label={text.tasks.of(project.name)}
+            className="inline-flex min-h-9 items-center px-2 text-sm underline underline-offset-2 max-md:min-h-11"
+          >
+            {text.settings.tasks}
+          </Link>
           <Button onClick={() => edit(project)} aria-label={text.projects.edit(project.name)}>
             {text.common.edit}
           </Button>
+          {at > 0 && (
+            <Button look="danger" onClick={() => remove(project)} aria-label={text.projects.delete(project.name)}>
+              {text.common.delete}
+            </Button>
+          )}
         </li>
       ))}
     </ul>
+  )
+}
+
+interface DeletionProps {
+  project: Project
+  /** Name of the project that the conversations move to. */
+  target: string
+  onClose: () => void
+}
+
+/** Ask for confirmation before a project is deleted. */
+function Deletion({ project, target, onClose }: DeletionProps) {
+  const remove = useProjectDelete()
+  function submit() {
+    remove.mutate(project.id, {
+      onSuccess: ({ conversations }) => {
+        onClose()
+        notify(text.projects.deleted(project.name, conversations))
+      },
+    })
+  }
+  return (
+    <Dialog title={text.projects.deleteTitle(project.name)} onClose={onClose}>
+      <div className="space-y-4 overflow-y-auto p-5 text-sm">
+        <p>{text.projects.deleteAbout(target)}</p>
+        {project.root_path && (
+          <p>
+            {text.projects.deleteFolder} <code className="font-mono text-xs break-all">{project.root_path}</code>
+          </p>
+        )}
+        {remove.error && <Failed error={remove.error} />}
+        <div className="flex justify-end gap-2 pt-1">
+          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button look="danger" disabled={remove.isPending} onClick={submit}>
+            {text.projects.deleteSubmit}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
   )
 }
 

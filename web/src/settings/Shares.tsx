@@ -37,7 +37,7 @@ const COLUMNS: readonly Column<Share>[] = [
   },
   { head: text.shares.created, wide: true, cell: (share) => <When at={share.created_at} /> },
   { head: text.shares.expires, cell: (share) => <When at={share.expires_at} /> },
-  { head: text.shares.revoke, cell: (share) => <Revoke share={share} /> },
+  { head: text.shares.revoke, pinned: true, cell: (share) => <Revoke share={share} /> },
 ]
 
 function Revoke({ share }: { share: Share }) {

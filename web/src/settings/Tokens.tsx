@@ -59,7 +59,7 @@ const COLUMNS: readonly Column<Token>[] = [
     cell: (token) => (
       <span className="flex flex-wrap gap-1">
         {token.scopes.map((scope) => (
-          <Badge key={scope} look={scope === 'admin' ? 'warn' : 'plain'}>
+          <Badge key={scope} look={scope === 'admin' || scope === 'machine' ? 'warn' : 'plain'}>
             {scope}
           </Badge>
         ))}
@@ -77,7 +77,7 @@ const COLUMNS: readonly Column<Token>[] = [
     wide: true,
     cell: (token) => (token.expires_at ? <When at={token.expires_at} /> : text.common.never),
   },
-  { head: text.tokens.revoke, cell: (token) => <Revoke token={token} /> },
+  { head: text.tokens.revoke, pinned: true, cell: (token) => <Revoke token={token} /> },
 ]
 
 function Revoke({ token }: { token: Token }) {

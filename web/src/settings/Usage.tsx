@@ -5,7 +5,7 @@ import { Area } from '@/settings/Area'
 import { Bars } from '@/settings/Bars'
 import { periods, sinceOf } from '@/settings/days'
 import { text } from '@/text'
-import { count, money, short } from '@/ui/format'
+import { count, money, short, spent } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
 
@@ -196,8 +196,8 @@ function tokens(counts: Counts): number {
   return counts.input + counts.output
 }
 
-function costOf(counts: Counts): string {
-  return counts.unpriced_runs === counts.runs ? text.common.unknown : money(counts.cost)
+function costOf({ cost, unpriced_runs: unpriced }: Counts): string {
+  return spent(cost, unpriced)
 }
 
 function unpriced(counts: Counts): string {
@@ -239,7 +239,7 @@ const AUXILIARY: Column<AuxiliaryCounts>[] = [
   {
     head: text.usage.cost,
     figures: true,
-    cell: (call) => (call.unpriced === call.calls ? text.common.unknown : money(call.cost)),
+    cell: (call) => spent(call.cost, call.unpriced),
   },
 ]
 

@@ -18,7 +18,7 @@ export function Value({ setting }: { setting: Setting }) {
   const shown = written(value)
   const [layer, place] = layerOf(origin)
   return (
-    <div className="grid gap-x-4 gap-y-1 px-4 py-1.5 text-sm sm:grid-cols-[minmax(8rem,14rem)_minmax(8rem,1fr)_minmax(8rem,17rem)_2rem] sm:items-center">
+    <div className="grid gap-x-4 gap-y-1 px-4 py-1.5 text-sm sm:grid-cols-[minmax(0,5fr)_minmax(0,6fr)_minmax(0,6fr)_2rem] sm:items-center">
       <dt className="font-mono text-xs break-all text-muted max-sm:pt-1">{key}</dt>
       <dd className={clsx('min-w-0 font-mono text-xs break-words', isDefault ? 'text-muted' : 'text-ink')}>
         {editing ? (

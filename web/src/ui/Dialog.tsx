@@ -13,7 +13,7 @@ interface Props {
   bare?: boolean
 }
 
-/** A modal dialog. It traps focus while mounted and restores it afterwards. Escape or a click outside closes it. */
+/** A modal dialog. It traps focus while mounted and restores it afterwards, or focuses the page's heading if that element is gone. Escape or a click outside closes it. */
 export function Dialog({ title, onClose, children, className, bare = false }: Props) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
@@ -24,6 +24,7 @@ export function Dialog({ title, onClose, children, className, bare = false }: Pr
     return () => {
       dialog?.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()
+      else document.querySelector<HTMLElement>('main h1')?.focus()
     }
   }, [])
   return (

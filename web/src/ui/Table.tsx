@@ -8,6 +8,8 @@ export interface Column<T> {
   figures?: boolean
   /** Hide the column on narrow screens. */
   wide?: boolean
+  /** Keep the column visible when the table scrolls. For buttons. */
+  pinned?: boolean
 }
 
 interface Props<T> {
@@ -24,12 +26,12 @@ export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
     <div tabIndex={0} role="region" aria-label={label} className="overflow-x-auto rounded-xl border border-line">
       <table className="w-full border-collapse text-sm">
         <thead>
-          <tr className="border-b border-line bg-canvas">
+          <tr className="border-b border-line">
             {columns.map((column) => (
               <th
                 key={column.head}
                 scope="col"
-                className={clsx(cellOf(column), 'py-2.5 text-xs font-medium whitespace-nowrap text-muted')}
+                className={clsx(cellOf(column), 'bg-canvas py-2.5 text-xs font-medium whitespace-nowrap text-muted')}
               >
                 {column.head}
               </th>
@@ -45,7 +47,7 @@ export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
                     {column.cell(row)}
                   </th>
                 ) : (
-                  <td key={column.head} className={clsx(cellOf(column), 'py-3')}>
+                  <td key={column.head} className={clsx(cellOf(column), 'bg-surface py-3')}>
                     {column.cell(row)}
                   </td>
                 ),
@@ -59,5 +61,10 @@ export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
 }
 
 function cellOf<T>(column: Column<T>): string {
-  return clsx('px-4', column.figures ? 'text-right tabular-nums' : 'text-left', column.wide && 'max-sm:hidden')
+  return clsx(
+    'px-4',
+    column.figures ? 'text-right tabular-nums' : 'text-left',
+    column.wide && 'max-sm:hidden',
+    column.pinned && 'sticky right-0',
+  )
 }

@@ -20,9 +20,9 @@ export function View({ title, about, actions, navigation, children }: Props) {
   }, [])
   return (
     <main className="min-h-0 grow overflow-y-auto">
-      <div className="mx-auto flex w-full max-w-6xl flex-col lg:flex-row lg:gap-10 lg:px-8 lg:pt-9">
+      <div className="mx-auto flex w-full max-w-6xl flex-col xl:flex-row xl:gap-10 xl:px-8 xl:pt-9">
         {navigation}
-        <div className="min-w-0 grow px-4 pt-5 pb-16 sm:px-8 lg:px-0 lg:pt-0">
+        <div className="min-w-0 grow px-4 pt-5 pb-16 sm:px-8 xl:px-0 xl:pt-0">
           <div className="mb-6 flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
             <div className="min-w-0">
               <h1 ref={heading} tabIndex={-1} className="text-2xl font-semibold tracking-tight outline-none">

@@ -47,6 +47,12 @@ export function money(nano: number | null | undefined): string {
   return `$${dollars.toFixed(dollars !== 0 && dollars < 0.1 ? 4 : 2)}`
 }
 
+/** Format a sum in nano-dollars that leaves out some unknown prices: `$1.20+`, or `unknown` if nothing else is known. */
+export function spent(nano: number | null, unpriced: number): string {
+  if (!unpriced) return money(nano)
+  return nano ? `${money(nano)}+` : text.common.unknown
+}
+
 /** `1,234,567` */
 export function count(value: number): string {
   return whole.format(value)

@@ -75,6 +75,13 @@ function CallPreview({ approval }: { approval: Approval }) {
     [tool, given],
   )
   if (lines) return <Diff lines={lines} />
+  if (approval.command)
+    return (
+      <>
+        <Code text={visible(approval.command)} language="bash" wrapped />
+        <Code text={visible(JSON.stringify(input, null, 2))} language="json" wrapped />
+      </>
+    )
   if (tool === 'shell' && typeof given.command === 'string')
     return <Code text={visible(given.command)} language="bash" wrapped />
   return <Code text={visible(JSON.stringify(input, null, 2))} language="json" wrapped />
@@ -87,7 +94,7 @@ const VERDICTS = {
 } as const
 
 function Parts({ parts }: { parts: readonly AskedPart[] }) {
-  if (parts.length < 2) return null
+  if (parts.length < 2 && parts.every((part) => part.patterns.length > 0)) return null
   return (
     <ul aria-label={text.approval.parts} className="divide-y divide-line border-t border-line text-sm">
       {parts.map((part, at) => (
@@ -111,7 +118,10 @@ interface AnswerButtonsProps {
 }
 
 function AnswerButtons({ approval, way, setWay, give, busy }: AnswerButtonsProps) {
+  const [patterns, setPatterns] = useState<readonly string[]>(approval.lasting)
   const lasting = approval.lasting.length > 0
+  const hasWider = approval.lasting.some((exact) => choiceFor(approval, exact) !== null)
+  const isWider = patterns.some((pattern, at) => pattern !== approval.lasting[at])
   const own = approval.options.filter((option) => option.kind.startsWith('allow'))
   const refusals = approval.options.filter((option) => !option.kind.startsWith('allow'))
   return (
@@ -134,8 +144,18 @@ function AnswerButtons({ approval, way, setWay, give, busy }: AnswerButtonsProps
             </Button>
           ))}
           {lasting && (
-            <Button disabled={busy} onClick={() => void give({ approved: true, option: 'conversation' })}>
+            <Button
+              disabled={busy}
+              onClick={() =>
+                void give({ approved: true, option: 'conversation', ...(isWider && { patterns: [...patterns] }) })
+              }
+            >
               {text.approval.conversation}
+            </Button>
+          )}
+          {approval.edits && (
+            <Button disabled={busy} onClick={() => void give({ approved: true, option: 'edits' })}>
+              {text.approval.allEdits}
             </Button>
           )}
           {approval.always && (
@@ -166,11 +186,75 @@ function AnswerButtons({ approval, way, setWay, give, busy }: AnswerButtonsProps
           <Explain id={approval.id} />
         </div>
       )}
-      {way === 'always' && <AlwaysForm approval={approval} give={give} busy={busy} back={() => setWay('once')} />}
+      {lasting && (way === 'once' || way === 'conversation') && (
+        <div className="mt-2 text-xs text-muted">
+          {text.approval.conversationHelp}
+          <PatternChoices approval={approval} patterns={patterns} choose={setPatterns} />
+        </div>
+      )}
+      {way === 'always' && (
+        <>
+          {hasWider && <PatternChoices approval={approval} patterns={patterns} choose={setPatterns} />}
+          <AlwaysForm
+            key={patterns.join('\n')}
+            suggested={patterns}
+            give={give}
+            busy={busy}
+            back={() => setWay('once')}
+          />
+        </>
+      )}
       {way === 'no' && <DenyForm give={give} busy={busy} back={() => setWay('once')} />}
       {way === 'edit' && <EditForm input={approval.input} give={give} busy={busy} back={() => setWay('once')} />}
     </div>
   )
+}
+
+interface PatternChoicesProps {
+  approval: Approval
+  /** The chosen patterns, in the order of `approval.lasting`. */
+  patterns: readonly string[]
+  choose: (patterns: readonly string[]) => void
+}
+
+/** Return the part with wider patterns than this one; null if there is none, or if the pattern is the line of several parts. */
+function choiceFor(approval: Approval, exact: string) {
+  const [part, ...others] = approval.parts.filter(
+    ({ action, patterns: [first] }) => action === 'ask' && first === exact,
+  )
+  return part && others.length === 0 && part.patterns.length > 1 ? part : null
+}
+
+/** The patterns that a lasting answer allows. Parts with wider patterns offer a choice. */
+function PatternChoices({ approval, patterns, choose }: PatternChoicesProps) {
+  const name = useId()
+  return approval.lasting.map((exact, at) => {
+    const part = choiceFor(approval, exact)
+    if (!part) {
+      return (
+        <code key={exact} className="ml-1.5 font-mono text-xs break-all text-ink">
+          {visible(exact)}
+        </code>
+      )
+    }
+    return (
+      <fieldset key={exact} className="my-1">
+        <legend className="sr-only">{text.approval.patterns(visible(part.text))}</legend>
+        {part.patterns.map((pattern) => (
+          <label key={pattern} className="flex min-h-7 cursor-pointer items-center gap-2 max-md:min-h-11">
+            <input
+              type="radio"
+              name={`${name}-${at}`}
+              checked={patterns[at] === pattern}
+              onChange={() => choose(patterns.map((old, index) => (index === at ? pattern : old)))}
+              className="accent-accent"
+            />
+            <code className="min-w-0 font-mono text-xs break-all text-ink">{visible(pattern)}</code>
+          </label>
+        ))}
+      </fieldset>
+    )
+  })
 }
 
 /** Return an external agent's label for an option with control characters escaped, or the default label. */
@@ -186,8 +270,8 @@ interface FormProps {
 
 const FIELD = 'w-full rounded-lg border border-line-strong bg-surface px-3 py-2 font-mono text-[0.8125rem]'
 
-function AlwaysForm({ approval, give, busy, back }: FormProps & { approval: Approval }) {
-  const [patterns, setPatterns] = useState(approval.lasting.join('\n'))
+function AlwaysForm({ suggested, give, busy, back }: FormProps & { suggested: readonly string[] }) {
+  const [patterns, setPatterns] = useState(suggested.join('\n'))
   const field = useId()
   const kept = patterns
     .split('\n')

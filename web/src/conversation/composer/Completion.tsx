@@ -33,7 +33,7 @@ export function completionAt(value: string, caret: number): CompletionRequest | 
 }
 
 /** Complete files after `@` and commands after `/` while typing. */
-export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, directory: string): Completing {
+export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, files: string): Completing {
   const aui = useAui()
   const listId = useId()
   const [asked, setAsked] = useState<CompletionRequest | null>(null)
@@ -44,7 +44,7 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, dire
     if (!asked) return setFound([])
     const stop = new AbortController()
     const timer = setTimeout(() => {
-      candidates(asked, directory, stop.signal).then(
+      candidates(asked, files, stop.signal).then(
         (next) => {
           setFound(next)
           setAt(0)
@@ -56,7 +56,7 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, dire
       clearTimeout(timer)
       stop.abort()
     }
-  }, [asked, directory])
+  }, [asked, files])
 
   function look() {
     const element = field.current

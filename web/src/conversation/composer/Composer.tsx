@@ -1,4 +1,12 @@
-import { AttachmentPrimitive, ComposerPrimitive, useAui, useAuiState } from '@assistant-ui/react'
+import {
+  type Attachment,
+  AttachmentPrimitive,
+  type CompleteAttachment,
+  ComposerPrimitive,
+  type PendingAttachment,
+  useAui,
+  useAuiState,
+} from '@assistant-ui/react'
 import { clsx } from 'clsx'
 import { ArrowUp, CornerDownRight, LoaderCircle, Paperclip, Square, X } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react'
@@ -17,20 +25,29 @@ interface Props {
   busy: boolean
   /** Send a prompt, during a run with the given delivery. */
   send: (parts: Part[], delivery?: 'queue' | 'steer') => Promise<void> | void
-  stop: () => void
+  /** Stop the run. Null if there is none. */
+  stop: (() => void) | null
   /** Pickers in the row below the field. */
   pickers: ReactNode
   /** Run a text if it is a command. Return false otherwise. */
   command: (text: string) => Promise<boolean>
-  directory: string
+  /** The route that lists the files to offer after `@`. */
+  files: string
   autoFocus?: boolean
 }
 
+/** Return an attachment with its stored file. One that was put back from an unsent prompt has it already. */
+async function uploaded(attachment: Attachment): Promise<CompleteAttachment> {
+  return attachment.status.type === 'complete'
+    ? (attachment as CompleteAttachment)
+    : attachments.send(attachment as PendingAttachment)
+}
+
 /** The message field. Enter sends, or queues during a run; Ctrl+Enter steers the run. */
-export function Composer({ id, busy, send, stop, pickers, command, directory, autoFocus = false }: Props) {
+export function Composer({ id, busy, send, stop, pickers, command, files, autoFocus = false }: Props) {
   const aui = useAui()
   const field = useRef<HTMLTextAreaElement>(null)
-  const completion = useCompletion(field, directory)
+  const completion = useCompletion(field, files)
   useDraft(id)
 
   async function submit(delivery: 'queue' | 'steer') {
@@ -41,12 +58,11 @@ export function Composer({ id, busy, send, stop, pickers, command, directory, au
         if (aui.composer.getState().text === state.text) aui.composer.setText('')
         return
       }
-      const complete = await Promise.all(
-        state.attachments.map((one) => attachments.send(one as Parameters<typeof attachments.send>[0])),
-      )
+      const complete = await Promise.all(state.attachments.map(uploaded))
       const parts = partsOf({ content: [{ type: 'text', text: state.text }], attachments: complete })
+      const sent = send(parts, busy ? delivery : undefined) // keeps the prompt before the field is emptied
       await aui.composer.reset()
-      await send(parts, busy ? delivery : undefined)
+      await sent
     } catch (error) {
       if (!aui.composer.getState().text) aui.composer.setText(state.text)
       notifyError(error)
@@ -59,7 +75,7 @@ export function Composer({ id, busy, send, stop, pickers, command, directory, au
     if (event.key === 'Enter' && !event.shiftKey && !isTouch()) {
       event.preventDefault()
       void submit(event.ctrlKey || event.metaKey ? 'steer' : 'queue')
-    } else if (event.key === 'Escape' && busy) {
+    } else if (event.key === 'Escape' && stop) {
       event.preventDefault()
       stop()
     }
@@ -112,7 +128,7 @@ function Go({
 }: {
   busy: boolean
   submit: (how: 'queue' | 'steer') => Promise<void>
-  stop: () => void
+  stop: (() => void) | null
 }) {
   const empty = useAuiState((state) => !state.composer.text.trim() && !state.composer.attachments.length)
   const uploading = useAuiState((state) => state.composer.attachments.some((one) => one.status.type === 'running'))
@@ -123,7 +139,7 @@ function Go({
           <CornerDownRight size={17} aria-hidden />
         </IconButton>
       )}
-      {busy && (
+      {stop && (
         <IconButton label={text.composer.stop} look="plain" className="rounded-full!" onClick={stop}>
           <Square size={13} fill="currentColor" aria-hidden />
         </IconButton>

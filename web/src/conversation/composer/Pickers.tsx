@@ -1,13 +1,15 @@
 import { clsx } from 'clsx'
 import { Bot, ChevronDown, Cpu, Folder, ShieldCheck } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react'
+import { useSession } from '@/app/session'
 import { useProjects } from '@/data/projects'
-import { useAgents, useModels } from '@/data/settings'
+import { useAgents, useModels, usePermissions } from '@/data/settings'
 import { text } from '@/text'
 
 export interface Choice {
   agent: string
   model: string
+  /** Empty means the mode of the conversation or the configuration. */
   mode: string
   /** The project of a new conversation. Empty means that its folder decides. */
   project: string
@@ -16,17 +18,23 @@ export interface Choice {
 interface Props {
   /** The conversation doesn't exist yet, so a project can be chosen. */
   isNew: boolean
+  /** Id of the conversation, whose folder may define agents. Null if it has not started. */
+  conversation: string | null
   choice: Choice
+  /** The mode set in the conversation. Empty means that none is set. */
+  mode: string
   choose: (change: Partial<Choice>) => void
 }
 
 const MODES: readonly Option[] = Object.entries(text.pickers.modes).map(([id, mode]) => ({ id, ...mode }))
 
 /** Pickers for project, agent, model and permission mode. */
-export function Pickers({ isNew, choice, choose }: Props) {
+export function Pickers({ isNew, conversation, choice, mode, choose }: Props) {
   const projects = useProjects()
   const models = useModels()
-  const agents = useAgents()
+  const agents = useAgents(false, conversation)
+  const session = useSession()
+  const permissions = usePermissions(session.data?.scopes.includes('admin') ?? false)
   const agentList: Option[] = (agents.data?.data ?? []).map((agent) => ({
     id: agent.name,
     label: agent.name,
@@ -41,6 +49,11 @@ export function Pickers({ isNew, choice, choose }: Props) {
     id: '',
     label: text.pickers.agentDefault,
     about: agents.data?.data.find((agent) => agent.name === choice.agent)?.model ?? '',
+  }
+  const configured: Option = {
+    id: '',
+    label: text.pickers.configuredMode,
+    about: permissions.data ? text.pickers.modes[permissions.data.mode].label : '',
   }
   const projectList: Option[] = projects.map((project) => ({
     id: project.id,
@@ -81,8 +94,8 @@ export function Pickers({ isNew, choice, choose }: Props) {
         name={text.pickers.mode}
         small
         icon={<ShieldCheck size={15} aria-hidden className="shrink-0" />}
-        options={MODES}
-        chosen={choice.mode}
+        options={[configured, ...MODES]}
+        chosen={choice.mode || mode}
         choose={(mode) => choose({ mode })}
       />
     </>

@@ -18,18 +18,15 @@ interface FileEntry {
 
 const MANY = 20
 
-/** Return matching files of the project, or matching commands. */
-export async function candidates(asked: CompletionRequest, project: string, signal: AbortSignal): Promise<Candidate[]> {
+/** Return matching commands, or matching files, which the route `files` lists. */
+export async function candidates(asked: CompletionRequest, files: string, signal: AbortSignal): Promise<Candidate[]> {
   if (asked.sign === '/') {
     return (await commands.list())
       .filter((command) => command.name.startsWith(asked.word))
       .slice(0, MANY)
       .map(({ name, help, argument }) => ({ kind: 'command', text: name, about: help, whole: Boolean(argument) }))
   }
-  const page = await api.get<Page<FileEntry>>(`/projects/${encodeURIComponent(project || 'default')}/files`, {
-    query: { q: asked.word, limit: MANY },
-    signal,
-  })
+  const page = await api.get<Page<FileEntry>>(files, { query: { q: asked.word, limit: MANY }, signal })
   return page.data.map(({ path, type }) => ({
     kind: type === 'folder' || path.endsWith('/') ? 'folder' : 'file',
     text: path,

@@ -1,31 +1,46 @@
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
+import { conversations } from '@/api/conversations'
 import type { Conversation } from '@/api/types'
 import type { Choice } from '@/conversation/composer/Pickers'
+import { notifyError } from '@/ui/toasts'
 
 const KEY = 'moot.choice'
 
-/** Return agent, model, mode and project for the next prompt: the choice made here, else the conversation's last run, else the last choice. */
-export function useChoice(conversation: Conversation | null): [Choice, (change: Partial<Choice>) => void] {
+/**
+ * Return agent, model, mode and project for the next prompt: the choice made here, else the conversation's last run, else the last choice.
+ * An empty mode is the mode of the conversation or the configuration. A chosen mode is stored in the conversation, then `stored` is called.
+ * The last value is what to send with a prompt: in an existing conversation only what was chosen here, because it becomes a setting.
+ */
+export function useChoice(
+  conversation: Conversation | null,
+  onStored: () => void,
+): [Choice, (change: Partial<Choice>) => void, Partial<Choice>] {
   const [chosen, setChosen] = useState<Partial<Choice>>({})
   const before = conversation
     ? {
         agent: conversation.agent,
         model: conversation.origin && !('events' in conversation.origin) ? '' : conversation.model, // a source's need not be here
-        mode: modeOf(conversation),
+        mode: '',
         project: conversation.project,
       }
-    : { agent: 'default', model: '', mode: 'ask', project: '', ...stored() }
+    : { agent: 'default', model: '', mode: '', project: '', ...stored() }
   const choice = { ...before, ...chosen }
+  const id = conversation?.id
+  const { mode } = chosen
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a chosen mode or a new conversation is stored
+  useEffect(() => {
+    if (!id || mode === undefined) return
+    conversations
+      .change(id, { settings: { mode: mode || null } })
+      .then(onStored, notifyError)
+      .finally(() => setChosen(({ mode: now, ...kept }) => (now === mode ? kept : { ...kept, mode: now })))
+  }, [id, mode])
   function choose(change: Partial<Choice>) {
     setChosen({ ...chosen, ...change })
     keep({ ...choice, ...change })
+    if (id && change.model === '') conversations.change(id, { settings: { model: null } }).then(onStored, notifyError)
   }
-  return [choice, choose]
-}
-
-function modeOf(conversation: Conversation): string {
-  const mode = conversation.settings?.mode
-  return typeof mode === 'string' ? mode : 'ask'
+  return [choice, choose, conversation ? chosen : choice]
 }
 
 function stored(): Partial<Choice> {

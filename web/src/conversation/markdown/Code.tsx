@@ -1,10 +1,14 @@
 import { clsx } from 'clsx'
 import { type CSSProperties, memo, useEffect, useRef, useState } from 'react'
 import { highlight, type Tokens } from '@/conversation/markdown/highlight'
+import { text as strings } from '@/text'
+import { useScrollable } from '@/ui/scrollable'
 
 interface Props {
   text: string
   language: string
+  /** The name of the region while it scrolls. */
+  label?: string
   wrapped?: boolean
   /** False while the text is streaming. Highlighting waits until it is complete. */
   settled?: boolean
@@ -12,14 +16,21 @@ interface Props {
 }
 
 /** Source code, highlighted once it is complete and near the viewport. */
-export const Code = memo(function Code({ text, language, wrapped = false, settled = true, className }: Props) {
+export const Code = memo(function Code({
+  text,
+  language,
+  label = strings.code.code,
+  wrapped = false,
+  settled = true,
+  className,
+}: Props) {
   const box = useRef<HTMLPreElement>(null)
   const tokens = useTokens(box, text, settled ? language : '')
+  const region = useScrollable(box, label)
   return (
     <pre
       ref={box}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
-      tabIndex={0}
+      {...region}
       dir="ltr"
       className={clsx(
         'max-h-128 overflow-auto px-3.5 py-3 font-mono text-[0.8125rem] leading-relaxed',

@@ -3,13 +3,16 @@ import { render } from 'katex'
 import { useLayoutEffect, useRef } from 'react'
 import remarkMath from 'remark-math'
 import type { FormulaProps } from '@/conversation/markdown/math'
+import { text } from '@/text'
+import { useScrollable } from '@/ui/scrollable'
 
-/** Only `$$…$$` is math: a single dollar sign is usually money. */
+/** Only `$$…$$` is math for the parser: a single dollar sign is usually money. `formulas.ts` rewrites the other forms. */
 export const remark: [typeof remarkMath, object] = [remarkMath, { singleDollarTextMath: false }]
 
 /** A formula rendered by KaTeX without trust: no links, images or styles. It is built as elements, never as markup. */
 export function Formula({ source, display }: FormulaProps) {
   const box = useRef<HTMLSpanElement>(null)
+  const region = useScrollable(box, text.code.formula)
   useLayoutEffect(() => {
     if (!box.current) return
     const options = {
@@ -26,5 +29,6 @@ export function Formula({ source, display }: FormulaProps) {
       box.current.textContent = source // KaTeX can't render even its error message
     }
   }, [source, display])
-  return <span ref={box} dir="ltr" className={display ? 'block overflow-x-auto overflow-y-hidden py-1' : undefined} />
+  if (!display) return <span ref={box} dir="ltr" />
+  return <span ref={box} dir="ltr" {...region} className="block overflow-x-auto overflow-y-hidden py-1" />
 }

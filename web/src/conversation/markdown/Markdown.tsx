@@ -1,14 +1,22 @@
-import { memo, type ReactNode } from 'react'
+import { type CSSProperties, memo, type ReactNode, useMemo, useRef } from 'react'
 import { defaultRemarkPlugins, Streamdown, type StreamdownProps } from 'streamdown'
 import { CodeFence } from '@/conversation/markdown/CodeFence'
+import { withFormulas } from '@/conversation/markdown/formulas'
 import { MarkdownImage, MarkdownLink } from '@/conversation/markdown/links'
 import { literalHtml } from '@/conversation/markdown/literal'
 import { formula, useMath } from '@/conversation/markdown/math'
 import { text } from '@/text'
+import { useScrollable } from '@/ui/scrollable'
 
 interface Inside {
   children?: ReactNode
   className?: string
+  style?: CSSProperties
+}
+
+/** Return the alignment of a table's cell. Model output sets no other style. */
+function alignedBy(style: CSSProperties | undefined): CSSProperties | undefined {
+  return style?.textAlign ? { textAlign: style.textAlign } : undefined
 }
 
 function InlineCode({ children, className }: Inside) {
@@ -22,27 +30,38 @@ function InlineCode({ children, className }: Inside) {
   )
 }
 
+function TaskState({ checked }: { checked?: boolean }) {
+  return <input type="checkbox" checked={checked === true} disabled aria-label={text.code.task} className="mr-2" />
+}
+
+function WideTable({ children }: Inside) {
+  const box = useRef<HTMLDivElement>(null)
+  const region = useScrollable(box, text.code.table)
+  return (
+    <div ref={box} {...region} className="my-4 overflow-x-auto rounded-xl border border-line">
+      <table className="w-full border-collapse text-[0.9375em]">{children}</table>
+    </div>
+  )
+}
+
 const COMPONENTS = {
   pre: CodeFence,
   a: MarkdownLink,
   img: MarkdownImage,
   inlineCode: InlineCode,
   strong: ({ children }: Inside) => <strong className="font-semibold">{children}</strong>,
-  table: ({ children }: Inside) => (
-    <div
-      className="my-4 overflow-x-auto rounded-xl border border-line"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table can be scrolled with the keyboard
-      tabIndex={0}
-      role="group"
-      aria-label={text.code.table}
-    >
-      <table className="w-full border-collapse text-[0.9375em]">{children}</table>
-    </div>
-  ),
+  input: TaskState,
+  table: WideTable,
   thead: ({ children }: Inside) => <thead className="bg-sunken text-left">{children}</thead>,
-  th: ({ children }: Inside) => <th className="border-b border-line px-3.5 py-2 font-semibold">{children}</th>,
-  td: ({ children }: Inside) => (
-    <td className="border-b border-line px-3.5 py-2 align-top [tr:last-child>&]:border-0">{children}</td>
+  th: ({ children, style }: Inside) => (
+    <th style={alignedBy(style)} className="border-b border-line px-3.5 py-2 font-semibold">
+      {children}
+    </th>
+  ),
+  td: ({ children, style }: Inside) => (
+    <td style={alignedBy(style)} className="border-b border-line px-3.5 py-2 align-top [tr:last-child>&]:border-0">
+      {children}
+    </td>
   ),
 } as unknown as StreamdownProps['components'] // the type requires every component to accept any property
 
@@ -57,7 +76,8 @@ export const Markdown = memo(function Markdown({
   content: string
   streaming?: boolean
 }) {
-  const math = useMath(content)
+  const rewritten = useMemo(() => withFormulas(content), [content])
+  const math = useMath(rewritten)
   return (
     <Streamdown
       className="prose"
@@ -70,7 +90,7 @@ export const Markdown = memo(function Markdown({
       linkSafety={{ enabled: false }}
       dir="auto"
     >
-      {content}
+      {math ? rewritten : content}
     </Streamdown>
   )
 })

@@ -21,10 +21,11 @@ export function useMath(text: string): Math | null {
   useEffect(() => {
     if (!needed || math) return
     let here = true
-    void import('@/conversation/markdown/Formula').then((module) => {
+    const show = (module: typeof import('@/conversation/markdown/Formula')) => {
       loaded = { remark: module.remark, Formula: module.Formula }
       if (here) setMath(loaded)
-    })
+    }
+    void import('@/conversation/markdown/Formula').then(show, () => undefined) // a file that can't be fetched leaves the source visible
     return () => {
       here = false
     }

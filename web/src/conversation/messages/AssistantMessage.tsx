@@ -1,7 +1,7 @@
 import { ActionBarPrimitive, MessagePrimitive, useAuiState } from '@assistant-ui/react'
 import { Braces, CornerDownRight, Info, RefreshCw } from 'lucide-react'
-import { memo, useMemo } from 'react'
-import type { Message } from '@/api/types'
+import { memo, useMemo, useSyncExternalStore } from 'react'
+import type { Answer, Message } from '@/api/types'
 import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
 import { Questions } from '@/conversation/approvals/Questions'
 import { MarkdownLink } from '@/conversation/markdown/links'
@@ -9,15 +9,17 @@ import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
 import { Plan } from '@/conversation/messages/Plan'
-import { type Block, blocksOf } from '@/conversation/messages/parts'
+import { askedInside, type Block, blocksOf, type CallBlock } from '@/conversation/messages/parts'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
 import { CopyMessage, Fork } from '@/conversation/messages/UserMessage'
 import { ReadOnlyCard } from '@/conversation/tools/ReadOnlyCard'
 import { ToolCard } from '@/conversation/tools/ToolCard'
+import { useAnswer, useApproval } from '@/data/approvals'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { money } from '@/ui/format'
+import { Failed } from '@/ui/States'
 import { notifyError } from '@/ui/toasts'
 
 /** A model's response. */
@@ -38,12 +40,11 @@ export function AssistantMessage() {
 
 const Blocks = memo(function Blocks({ message, live }: { message: Message; live: boolean }) {
   const blocks = useMemo(() => blocksOf(message), [message])
-  return blocks.map((block) => (
-    <BlockView key={block.key} block={block} live={live} ended={!live && message.status !== 'streaming'} />
-  ))
+  return blocks.map((block) => <BlockView key={block.key} block={block} live={live} status={message.status} />)
 })
 
-function BlockView({ block, live, ended }: { block: Block; live: boolean; ended: boolean }) {
+function BlockView({ block, live, status }: { block: Block; live: boolean; status: Message['status'] }) {
+  const waits = status === undefined || status === 'streaming' // undefined: not loaded from the store yet
   switch (block.kind) {
     case 'text':
       return <Text text={block.text} streaming={live && block.open} />
@@ -52,8 +53,9 @@ function BlockView({ block, live, ended }: { block: Block; live: boolean; ended:
     case 'call':
       return (
         <>
-          <ToolCard call={block.call} live={live} ended={ended} />
-          {block.call.state === 'asked' && <ApprovalPrompt id={block.call.approvalId} />}
+          <CallView block={block} live={live} status={status} />
+          {waits && block.call.state === 'asked' && <ApprovalPrompt id={block.call.approvalId} />}
+          {waits && askedInside(block).map((call) => <ApprovalPrompt key={call.id} id={call.approvalId} />)}
         </>
       )
     case 'read-only':
@@ -61,7 +63,7 @@ function BlockView({ block, live, ended }: { block: Block; live: boolean; ended:
     case 'file':
       return (
         <div className="my-2">
-          <FileChip url={block.url} name={block.name} mediaType={block.mediaType} />
+          <FileChip url={block.url} name={block.name} mediaType={block.mediaType} size={block.size} />
         </div>
       )
     case 'source':
@@ -90,7 +92,7 @@ function BlockView({ block, live, ended }: { block: Block; live: boolean; ended:
         </div>
       )
     case 'questions':
-      return <ApprovalPrompt id={block.approvalId} />
+      return waits && <ApprovalPrompt id={block.approvalId} />
     case 'note':
       return block.text ? (
         <p className="my-2 flex items-start gap-2 text-sm text-muted">
@@ -101,12 +103,29 @@ function BlockView({ block, live, ended }: { block: Block; live: boolean; ended:
   }
 }
 
+/** A call with what its sub-agent did inside its card. Approvals are not inside, because a card can be collapsed. */
+function CallView({ block, live, status }: { block: CallBlock; live: boolean; status: Message['status'] }) {
+  const { call, inner } = block
+  const ended = !live && status !== 'streaming'
+  if (inner.length === 0) return <ToolCard call={call} live={live} ended={ended} />
+  const inside = inner.map((one) =>
+    one.kind === 'call' ? (
+      <CallView key={one.key} block={one} live={live} status={status} />
+    ) : (
+      <BlockView key={one.key} block={one} live={live} status={status} />
+    ),
+  )
+  return <ToolCard call={call} live={live} ended={ended} inside={inside} />
+}
+
 /** An open approval or question. Render nothing once it is answered. */
 function ApprovalPrompt({ id }: { id: string }) {
-  const { session, approvals } = useAround()
-  const approval = approvals.find((one) => one.id === id)
-  if (!approval) return null
-  const answer = session.answer.bind(session, id)
+  const { session } = useAround()
+  const { conversation } = useSyncExternalStore(session.subscribe, session.get)
+  const { approval, error, refetch } = useApproval(session.id, id, conversation?.last_seq)
+  const give = useAnswer()
+  if (!approval) return error && <Failed error={error} retry={() => void refetch()} className="my-3" />
+  const answer = (content: Answer) => give(id, content).then(() => session.answered())
   return approval.questions ? (
     <Questions approval={approval} answer={answer} />
   ) : (

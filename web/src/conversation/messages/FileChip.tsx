@@ -3,8 +3,16 @@ import { text } from '@/text'
 
 const RASTER = /^image\/(png|jpeg|gif|webp|avif|bmp)$/
 
-/** An attached file: a thumbnail for images, otherwise its name. Only stored or inline images are loaded. */
-export function FileChip({ url, name, mediaType }: { url: string; name: string; mediaType: string }) {
+interface Props {
+  url: string
+  name: string
+  mediaType: string
+  /** Bytes; null if unknown. */
+  size: number | null
+}
+
+/** An attached file: a thumbnail for images, otherwise its name and size. Only stored or inline images are loaded. */
+export function FileChip({ url, name, mediaType, size }: Props) {
   const address = url.startsWith('blob:') ? `/api/blobs/${url.slice('blob:'.length)}` : url
   const own = address.startsWith('/api/blobs/') || /^data:image\/(png|jpeg|gif|webp|avif|bmp);/.test(address)
   if (own && RASTER.test(mediaType)) {
@@ -23,6 +31,7 @@ export function FileChip({ url, name, mediaType }: { url: string; name: string; 
     <>
       <FileIcon size={15} aria-hidden className="shrink-0 text-muted" />
       <span className="max-w-56 truncate">{name || mediaType}</span>
+      {size !== null && <span className="text-muted">{text.message.bytes(size)}</span>}
     </>
   )
   const look = 'inline-flex min-h-9 items-center gap-2 rounded-xl border border-line bg-raised px-3 text-sm'

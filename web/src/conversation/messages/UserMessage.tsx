@@ -6,7 +6,7 @@ import { conversations } from '@/api/conversations'
 import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
-import { textOf } from '@/conversation/messages/parts'
+import { sizeOf, textOf } from '@/conversation/messages/parts'
 import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { notify, notifyError } from '@/ui/toasts'
@@ -29,7 +29,7 @@ export function UserMessage() {
         <ul aria-label={text.message.attachments} className="mb-1.5 flex max-w-[85%] flex-wrap justify-end gap-1.5">
           {files.map((file) => (
             <li key={file.url}>
-              <FileChip url={file.url} name={file.filename ?? ''} mediaType={file.mediaType} />
+              <FileChip url={file.url} name={file.filename ?? ''} mediaType={file.mediaType} size={sizeOf(file)} />
             </li>
           ))}
         </ul>

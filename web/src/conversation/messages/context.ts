@@ -1,5 +1,5 @@
 import { createContext, useContext } from 'react'
-import type { Approval, Message, Node } from '@/api/types'
+import type { Message, Node } from '@/api/types'
 import type { Session } from '@/conversation/session'
 
 /** The context shared by all messages of a conversation. */
@@ -7,7 +7,6 @@ export interface Around {
   session: Session
   /** The id of the message that is streaming, or null. */
   live: string | null
-  approvals: readonly Approval[]
   nodes: readonly Node[]
   find: (id: string) => Message | undefined
   showRaw: (message: Message) => void

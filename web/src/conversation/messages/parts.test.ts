@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Message, Part } from '@/api/types'
-import { blocksOf } from '@/conversation/messages/parts'
+import { askedInside, blocksOf, type CallBlock } from '@/conversation/messages/parts'
 
 const blocks = (...parts: unknown[]) => blocksOf({ id: 'm', role: 'assistant', parts: parts as Part[] } as Message)
 
@@ -22,8 +22,50 @@ test('subagent output is shown with its name, and empty output is not shown', ()
   expect(others).toEqual([])
 })
 
+test('what a subagent did is inside the call that started it', () => {
+  const call = (toolCallId: string, parentToolCallId?: string, more = {}) => ({
+    type: 'dynamic-tool',
+    toolName: 'shell',
+    toolCallId,
+    state: 'output-available',
+    input: {},
+    output: '',
+    ...(parentToolCallId && { toolMetadata: { moot: { parentToolCallId } } }),
+    ...more,
+  })
+  const waiting = { state: 'approval-requested', approval: { id: 'ask' }, output: undefined }
+  const shown = blocks(
+    call('a'),
+    call('b', 'a'),
+    { type: 'data-subagent', data: { parentToolCallId: 'a', agent: 'explorer', kind: 'text', text: 'Looking.' } },
+    call('c', 'b', waiting),
+    call('d', 'missing'),
+  )
+  expect(shown.map((block) => block.key)).toEqual(['a', 'd'])
+  const outer = shown[0] as CallBlock
+  expect(outer.inner.map((block) => [block.kind, block.key])).toEqual([
+    ['call', 'b'],
+    ['subagent', '2'],
+  ])
+  expect((outer.inner[0] as CallBlock).inner.map((block) => block.key)).toEqual(['c'])
+  expect(askedInside(outer).map((one) => one.approvalId)).toEqual(['ask'])
+})
+
 test('unknown or malformed data parts are ignored', () => {
   expect(blocks({ type: 'data-other', data: 5 }, { type: 'data-plan', data: { entries: 'x' } })).toEqual([
     { kind: 'plan', key: '1', entries: [] },
   ])
+})
+
+test('a call made by a hook has its name', () => {
+  const call = (toolCallId: string, toolMetadata?: object) => ({
+    type: 'tool-shell',
+    toolCallId,
+    state: 'output-available',
+    input: {},
+    output: '',
+    ...(toolMetadata && { toolMetadata }),
+  })
+  const shown = blocks(call('a', { moot: { hook: 'before_run' } }), call('b')) as CallBlock[]
+  expect(shown.map((block) => block.call.hook)).toEqual(['before_run', ''])
 })

@@ -7,35 +7,77 @@ import { text } from '@/text'
 export type Block =
   | { kind: 'text'; key: string; text: string; open: boolean }
   | { kind: 'reasoning'; key: string; text: string; open: boolean }
-  | { kind: 'call'; key: string; call: Call }
+  | CallBlock
   | { kind: 'read-only'; key: string; calls: Call[] }
-  | { kind: 'file'; key: string; url: string; mediaType: string; name: string }
+  | { kind: 'file'; key: string; url: string; mediaType: string; name: string; size: number | null }
   | { kind: 'source'; key: string; url: string; title: string }
   | { kind: 'note'; key: string; text: string; look: 'note' | 'break' }
   | { kind: 'plan'; key: string; entries: { content: string; status: string }[] }
   | { kind: 'subagent'; key: string; agent: string; text: string; thought: boolean }
   | { kind: 'steer'; key: string; text: string }
-  | { kind: 'questions'; key: string; approvalId: string }
+  | { kind: 'questions'; key: string; approvalId: string; callId: string }
+
+/** A tool call with what its sub-agent did. */
+export type CallBlock = { kind: 'call'; key: string; call: Call; inner: Block[] }
 
 const FOLDED = 3
 /** Consecutive read-only calls are collapsed from this number on. */
 
 /** Return the blocks of a message in order. */
 export function blocksOf(message: Message): Block[] {
+  const over = new Set(message.parts.filter(isTool).flatMap((part) => (callOf(part).over ? [part.toolCallId] : [])))
+  return foldedIn(nest(message.parts), over)
+}
+
+/** Return the calls of sub-agents below this one that wait for an approval. */
+export function askedInside(block: CallBlock): Call[] {
+  return block.inner.flatMap((inner) =>
+    inner.kind === 'call' ? [...(inner.call.state === 'asked' ? [inner.call] : []), ...askedInside(inner)] : [],
+  )
+}
+
+interface Nested {
+  part: Part
+  key: string
+  inner: Nested[]
+}
+
+/** Return the parts as a tree: what a sub-agent did is below the call that started it. */
+function nest(parts: readonly Part[]): Nested[] {
+  const calls = new Map<string, Nested>()
+  const top: Nested[] = []
+  parts.forEach((part, at) => {
+    const node: Nested = { part, key: `${at}`, inner: [] }
+    const parent = calls.get(parentOf(part))
+    ;(parent?.inner ?? top).push(node)
+    if (isTool(part)) calls.set(part.toolCallId, node)
+  })
+  return top
+}
+
+function parentOf(part: Part): string {
+  const place = isTool(part)
+    ? (part.toolMetadata?.moot as unknown)
+    : part.type === 'data-subagent' && (part as { data?: unknown }).data
+  const parent = place && typeof place === 'object' && 'parentToolCallId' in place ? place.parentToolCallId : ''
+  return typeof parent === 'string' ? parent : ''
+}
+
+function foldedIn(nodes: Nested[], over: ReadonlySet<string>): Block[] {
   const blocks: Block[] = []
-  message.parts.forEach((part, at) => {
-    const block = blockOf(part, `${at}`)
+  for (const node of nodes) {
+    const block = blockOf(node, over)
     const last = blocks.at(-1)
-    if (!block) return
+    if (!block || (block.kind === 'questions' && over.has(block.callId))) continue
     if (block.kind === 'reasoning' && last?.kind === 'reasoning') {
       blocks[blocks.length - 1] = { ...last, text: `${last.text}\n\n${block.text}`, open: block.open }
     } else blocks.push(block)
-  })
+  }
   return folded(blocks)
 }
 
-function blockOf(part: Part, key: string): Block | null {
-  if (isTool(part)) return { kind: 'call', key: part.toolCallId, call: callOf(part) }
+function blockOf({ part, key, inner }: Nested, over: ReadonlySet<string>): Block | null {
+  if (isTool(part)) return { kind: 'call', key: part.toolCallId, call: callOf(part), inner: foldedIn(inner, over) }
   switch (part.type) {
     case 'text':
       return part.text ? { kind: 'text', key, text: part.text, open: part.state === 'streaming' } : null
@@ -49,6 +91,7 @@ function blockOf(part: Part, key: string): Block | null {
         url: part.url,
         mediaType: part.mediaType,
         name: 'filename' in part ? (part.filename ?? '') : '',
+        size: sizeOf(part),
       }
     case 'source-url':
       return { kind: 'source', key, url: part.url, title: part.title ?? '' }
@@ -81,7 +124,12 @@ function dataOf(part: { type: string; data?: unknown }, key: string): Block | nu
     case 'data-damaged':
       return { kind: 'note', key, text: text.message.damaged, look: 'note' }
     case 'data-questions':
-      return { kind: 'questions', key, approvalId: String(data.approvalId ?? '') }
+      return {
+        kind: 'questions',
+        key,
+        approvalId: String(data.approvalId ?? ''),
+        callId: String(data.toolCallId ?? ''),
+      }
     default:
       return null
   }
@@ -99,7 +147,7 @@ function steered(part: { parts?: unknown }): string {
 
 function folded(blocks: Block[]): Block[] {
   const out: Block[] = []
-  let row: { kind: 'call'; key: string; call: Call }[] = []
+  let row: CallBlock[] = []
   const flush = () => {
     const [first] = row
     if (first && row.length >= FOLDED)
@@ -108,8 +156,8 @@ function folded(blocks: Block[]): Block[] {
     row = []
   }
   for (const block of blocks) {
-    if (block.kind === 'call' && LOOKING.has(block.call.name) && block.call.over && block.call.state === 'done')
-      row.push(block)
+    const quiet = block.kind === 'call' && block.inner.length === 0 && block.call.over && block.call.state === 'done'
+    if (quiet && LOOKING.has(block.call.name)) row.push(block)
     else {
       flush()
       out.push(block)
@@ -117,6 +165,12 @@ function folded(blocks: Block[]): Block[] {
   }
   flush()
   return out
+}
+
+/** Return the size of an attached file in bytes, or null if it is unknown. */
+export function sizeOf(part: { providerMetadata?: Record<string, Record<string, unknown>> }): number | null {
+  const size = part.providerMetadata?.moot?.size
+  return typeof size === 'number' ? size : null
 }
 
 /** Return the text of a message, for copying and editing. */

@@ -1,7 +1,8 @@
 import { clsx } from 'clsx'
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import { counted, type DiffLine } from '@/conversation/tools/diff'
 import { text } from '@/text'
+import { useScrollable } from '@/ui/scrollable'
 
 const FIRST = 400
 
@@ -17,10 +18,16 @@ const SPOKEN = { add: text.tools.added, del: text.tools.removed, same: '', hunk:
 /** A file diff, line by line. */
 export function Diff({ lines }: { lines: readonly DiffLine[] }) {
   const [all, setAll] = useState(false)
+  const box = useRef<HTMLDivElement>(null)
+  const region = useScrollable(box, text.tools.changes)
   const shown = all ? lines : lines.slice(0, FIRST)
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
-    <div className="max-h-128 overflow-auto py-1 font-mono text-[0.8125rem] leading-relaxed" tabIndex={0} dir="ltr">
+    <div
+      ref={box}
+      {...region}
+      dir="ltr"
+      className="max-h-128 overflow-auto py-1 font-mono text-[0.8125rem] leading-relaxed"
+    >
       <div className="w-max min-w-full">
         {shown.map((line, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: lines have no id

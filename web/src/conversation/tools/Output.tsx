@@ -15,14 +15,15 @@ export function Output({ value, language = '' }: { value: Json | undefined; lang
   if (value === undefined || value === null || value === '')
     return <p className="px-3.5 py-3 text-sm text-faint">{text.tools.noOutput}</p>
   if (isExcerpt(value)) return <Large excerpt={value as unknown as Excerpt} />
-  if (typeof value === 'string') return <Code text={plain(value)} language={language} wrapped />
+  if (typeof value === 'string')
+    return <Code text={plain(value)} language={language} label={text.tools.output} wrapped />
   if (isObject(value) && value.type === 'content' && Array.isArray(value.value)) {
     return value.value.map((item, at) => (
       // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no id
       <Piece key={at} item={item} />
     ))
   }
-  return <Code text={JSON.stringify(value, null, 2)} language="json" wrapped />
+  return <Code text={JSON.stringify(value, null, 2)} language="json" label={text.tools.output} wrapped />
 }
 
 function Piece({ item }: { item: Json }) {
@@ -47,7 +48,7 @@ function Large({ excerpt }: { excerpt: Excerpt }) {
     plain(typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value, null, 2))
   return (
     <div>
-      <Code text={of(excerpt.head)} language="" wrapped />
+      <Code text={of(excerpt.head)} language="" label={text.tools.output} wrapped />
       <p className="flex flex-wrap items-center gap-x-3 gap-y-1 border-y border-dashed border-line bg-surface px-3.5 py-2 text-xs text-muted">
         <span>{text.tools.truncated(size(excerpt.size), excerpt.rows ?? 0)}</span>
         {excerpt.url && (
@@ -62,7 +63,7 @@ function Large({ excerpt }: { excerpt: Excerpt }) {
           </a>
         )}
       </p>
-      <Code text={of(excerpt.tail)} language="" wrapped />
+      <Code text={of(excerpt.tail)} language="" label={text.tools.output} wrapped />
     </div>
   )
 }

@@ -1,20 +1,19 @@
 import { clsx } from 'clsx'
 import { ChevronRight, Eye } from 'lucide-react'
-import { useState } from 'react'
 import type { Call } from '@/conversation/tools/call'
 import { describe } from '@/conversation/tools/describe'
-import { ToolCard } from '@/conversation/tools/ToolCard'
+import { ToolCard, useChoice } from '@/conversation/tools/ToolCard'
 import { text } from '@/text'
 
 /** Consecutive read-only calls, collapsed into one line. */
 export function ReadOnlyCard({ calls }: { calls: readonly Call[] }) {
-  const [open, setOpen] = useState(false)
+  const [open, setOpen] = useChoice(`read-only ${calls[0]?.id}`)
   const names = calls.map((call) => describe(call.name, call.input).object)
   return (
     <section className="my-1.5">
       <button
         type="button"
-        aria-expanded={open}
+        aria-expanded={open ?? false}
         onClick={() => setOpen(!open)}
         className="flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-xl px-2.5 py-1 text-left text-sm hover:bg-hover max-md:min-h-11"
       >

@@ -1,8 +1,9 @@
 import { clsx } from 'clsx'
 import { Ban, Check, ChevronRight, CircleAlert, Hand, Hourglass, LoaderCircle, Square } from 'lucide-react'
-import { memo, useMemo, useState } from 'react'
+import { memo, type ReactNode, useMemo, useState } from 'react'
 import type { Json } from '@/api/types'
 import { Code } from '@/conversation/markdown/Code'
+import { CallChildren } from '@/conversation/tools/Children'
 import type { Call } from '@/conversation/tools/call'
 import { Diff, DiffCount } from '@/conversation/tools/Diff'
 import { describe } from '@/conversation/tools/describe'
@@ -14,12 +15,39 @@ import { text } from '@/text'
 
 const FILES = new Set(['edit_file', 'write_file'])
 
-/** A tool call: one line when collapsed, input and output when expanded. Todo lists and running calls with output start expanded. */
-export const ToolCard = memo(function ToolCard({ call, live, ended }: { call: Call; live: boolean; ended: boolean }) {
-  const [chosen, setChosen] = useState<boolean | null>(null)
+const choices = new Map<string, boolean>()
+
+/** Return whether the user expanded or collapsed a card, and a function to change that. It lasts while the card is scrolled out of view. */
+export function useChoice(key: string): [boolean | undefined, (open: boolean) => void] {
+  const [chosen, setChosen] = useState(() => choices.get(key))
+  const choose = (open: boolean) => {
+    choices.set(key, open)
+    setChosen(open)
+  }
+  return [chosen, choose]
+}
+
+interface Props {
+  call: Call
+  live: boolean
+  ended: boolean
+  /** What the sub-agent did that this call started. */
+  inside?: ReactNode[]
+}
+
+/**
+ * A tool call: one line when collapsed, input and output when expanded. Todo lists, delegated tasks of an answer that has not ended, and
+ * running calls with output or a sub-agent start expanded.
+ */
+export const ToolCard = memo(function ToolCard({ call, live, ended, inside }: Props) {
+  const [chosen, choose] = useChoice(call.id)
   const running = live && !call.over && call.state !== 'asked'
   const lines = useMemo(() => diffOf(call), [call])
-  const open = chosen ?? (call.name === 'todo' || (running && call.preliminary))
+  const open =
+    chosen ??
+    (call.name === 'todo' ||
+      (call.name === 'delegate' && !ended && call.state !== 'asked') ||
+      (running && (call.preliminary || inside !== undefined)))
   const described = describe(call.name, call.input)
   return (
     <section
@@ -31,7 +59,7 @@ export const ToolCard = memo(function ToolCard({ call, live, ended }: { call: Ca
       <button
         type="button"
         aria-expanded={open}
-        onClick={() => setChosen(!open)}
+        onClick={() => choose(!open)}
         className={clsx(
           'flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-xl px-2.5 py-1 text-left text-sm hover:bg-hover max-md:min-h-11',
         )}
@@ -42,7 +70,9 @@ export const ToolCard = memo(function ToolCard({ call, live, ended }: { call: Ca
           {described.object}
         </span>
         {described.detail && <span className="hidden shrink-0 text-xs text-faint sm:inline">{described.detail}</span>}
+        {call.hook && <span className="shrink-0 text-xs text-faint">{text.tools.hook(call.hook)}</span>}
         {lines && <DiffCount lines={lines} />}
+        {inside && <span className="shrink-0 text-xs text-faint">{text.tools.inside(inside.length)}</span>}
         <span className="grow" />
         <Outcome call={call} running={running} ended={ended} />
         <ChevronRight
@@ -51,16 +81,27 @@ export const ToolCard = memo(function ToolCard({ call, live, ended }: { call: Ca
           className={clsx('shrink-0 text-faint transition-transform', open && 'rotate-90')}
         />
       </button>
-      {open && <Body call={call} lines={lines} />}
+      {open && <Body call={call} lines={lines} inside={inside} />}
     </section>
   )
 })
 
-function Body({ call, lines }: { call: Call; lines: DiffLine[] | null }) {
+function Body({ call, lines, inside }: { call: Call; lines: DiffLine[] | null; inside: ReactNode[] | undefined }) {
   if (call.name === 'todo' && call.state !== 'failed') return <TodoList input={call.input} output={call.output} />
   return (
     <div className="divide-y divide-line border-t border-line">
-      {lines ? <Diff lines={lines} /> : <Input call={call} />}
+      {lines ? (
+        <Diff lines={lines} />
+      ) : call.name === 'delegate' ? (
+        <CallChildren call={call.id} />
+      ) : (
+        <Input call={call} />
+      )}
+      {inside && (
+        <section aria-label={text.tools.subagent} className="px-2 py-1">
+          {inside}
+        </section>
+      )}
       {call.state === 'failed' && <Failure message={call.errorText} />}
       {call.state === 'denied' && <p className="px-3.5 py-3 text-sm text-muted">{text.tools.notRun(call.reason)}</p>}
       {(call.state === 'done' || call.preliminary) && !(lines && isQuiet(call.output)) && (
@@ -81,14 +122,14 @@ function Input({ call }: { call: Call }) {
   if (call.name === 'shell' && given && typeof given.command === 'string') {
     return (
       <Labelled label={text.tools.command}>
-        <Code text={given.command} language="bash" wrapped />
+        <Code text={given.command} language="bash" label={text.tools.command} wrapped />
       </Labelled>
     )
   }
   const shown = call.state === 'typing' ? call.typed : JSON.stringify(input ?? {}, null, 2)
   return (
     <Labelled label={text.tools.input}>
-      <Code text={shown} language="json" wrapped settled={call.state !== 'typing'} />
+      <Code text={shown} language="json" label={text.tools.input} wrapped settled={call.state !== 'typing'} />
     </Labelled>
   )
 }
@@ -106,7 +147,7 @@ function Failure({ message }: { message: string }) {
   return (
     <div className="bg-danger-soft">
       <p className="px-3.5 pt-2 text-xs font-medium text-danger">{text.tools.error}</p>
-      <Code text={message} language="" wrapped />
+      <Code text={message} language="" label={text.tools.error} wrapped />
     </div>
   )
 }

@@ -17,6 +17,8 @@ export interface Call {
   approvalId: string
   /** Why the call was denied. */
   reason: string
+  /** The hook that made the call, or an empty string. */
+  hook: string
 }
 
 export type ToolPart = ToolUIPart | DynamicToolUIPart
@@ -33,6 +35,10 @@ const STATES: Record<ToolPart['state'], Call['state']> = {
   'output-available': 'done',
   'output-error': 'failed',
   'output-denied': 'denied',
+}
+
+function hookOf(ours: unknown): string {
+  return ours && typeof ours === 'object' && 'hook' in ours ? String(ours.hook) : ''
 }
 
 const cache = new WeakMap<object, Call>()
@@ -59,6 +65,7 @@ export function callOf(part: ToolPart): Call {
     errorText: 'errorText' in part ? (part.errorText ?? '') : '',
     approvalId: approval?.id ?? '',
     reason: approval && 'reason' in approval ? (approval.reason ?? '') : '',
+    hook: hookOf(part.toolMetadata?.moot),
   }
   cache.set(part, call)
   return call

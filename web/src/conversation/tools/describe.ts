@@ -46,6 +46,12 @@ const KNOWN: Record<string, (input: Input) => [verb: string, object: string, det
     '',
     false,
   ],
+  delegate: (input) => [
+    text.tools.delegate,
+    [asText(input.agent), asText(input.prompt).split('\n')[0]].filter(Boolean).join(': '),
+    Array.isArray(input.more) && input.more.length ? text.tools.agents(input.more.length + 1) : '',
+    false,
+  ],
   ask_user: (input) => [
     text.tools.ask,
     Array.isArray(input.questions) ? text.tools.questions(input.questions.length) : '',
