@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import os
@@ -18,6 +19,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import fork_server
+from moot.guard.sandbox.probe import find
+from moot.types.sandbox import MECHANISMS
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOTS = ROOT / "build" / "screenshots"
@@ -27,6 +30,9 @@ _BEGUN = time.time()
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+# else every process that the tests start would compile moot again
+sys.dont_write_bytecode = False
 
 # numpy reads it at import: on two cores its threads only wait for each other
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -94,7 +100,7 @@ def repository() -> Path:
 _SECRET = re.compile(
     r"(?i)(_|^)(api_?key|token|secret|password|credentials?)$|^(aws|azure|google|hf|anthropic|openai|ollama|moot)_|_(proxy|base_url)$|color"
 )
-_KEPT = re.compile(r"^(PIP_|UV_|NPM_|NODE_)")
+_KEPT = re.compile(r"^(PIP_|UV_|NPM_|NODE_)|^MOOT_SANDBOX__ENABLED$")
 _FOLDERS = {
     "HOME": "",
     "MOOT_HOME": "moot",
@@ -120,6 +126,9 @@ def _closed_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterat
     """For fixtures with a wider scope than one test; yield the homes of the tests, one after the other."""
     base = tmp_path_factory.mktemp("homes")
     with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MOOT_SANDBOX__ENABLED", raising=False)  # the caller's
+        if not asyncio.run(find(MECHANISMS)).is_complete:  # commands would ask in mode auto
+            patch.setenv("MOOT_SANDBOX__ENABLED", "false")
         _close_home(base / "session", patch)
         yield (base / str(number) for number in itertools.count())
 

@@ -139,7 +139,7 @@ def stop() -> None:
 def can_fork(env: Mapping[str, str]) -> bool:
     """Return True if nothing in the environment has to be read by a new interpreter."""
     return not any(
-        name.startswith(EXECUTED) and os.environ.get(name) != value for name, value in env.items() if name != "PYTHONPYCACHEPREFIX"
+        name.startswith(EXECUTED) and os.environ.get(name) != value for name, value in env.items() if name != "PYTHONDONTWRITEBYTECODE"
     )
 
 
@@ -201,6 +201,12 @@ class _ForkedPty(ptyprocess.PtyProcess):
         self._ended()
         return self.exitstatus
 
+    def terminate(self, force: bool = False) -> bool:
+        ended = super().terminate(force)
+        if force and not ended:  # it was killed, but a busy machine takes a while to end it
+            self.wait()
+        return ended or force
+
     def _ended(self) -> None:
         code = self._process.wait()
         self.terminated = True
@@ -240,10 +246,12 @@ def _preload() -> None:
 
     import moot
 
+    sys.dont_write_bytecode = False  # for the processes that are executed; those that are forked write none
     for module in pkgutil.walk_packages(moot.__path__, "moot."):
         if not module.name.endswith("__main__") and "_child" not in module.name and not module.name.startswith("moot.testing"):
             with contextlib.suppress(ImportError):  # a module of an extra that is not installed
                 importlib.import_module(module.name)
+    sys.dont_write_bytecode = True
 
 
 def _become(request: dict[str, Any], descriptors: list[int]) -> None:

@@ -69,6 +69,7 @@ def _entries(raw: bytes, head: JsonObject, lines: Iterator[Any]) -> Iterator[Ent
             yield ImportedFacts(head=str(value["head"]))
         elif id is None:
             yield ImportedRecord(line.raw, value)
+            yield ImportedFacts(directory=str(value.get("directory", "")))
         else:
             open_ = _more(ImportedMessage(value.get("role", "user"), (), str(id), b"", value.get("parent")), line.raw, value)
     if open_ is not None:

@@ -28,19 +28,13 @@ def _sound(tmp_path: Path) -> Iterator[None]:
     asyncio.run(check_homes(tmp_path))
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder for compiled modules of all processes."""
-    return tmp_path_factory.mktemp("compiled")
-
-
 @pytest.fixture
-def moot_with(tmp_path: Path, cache: Path) -> Iterator[Callable[..., MootProcess]]:
+def moot_with(tmp_path: Path) -> Iterator[Callable[..., MootProcess]]:
     """Return a `moot` with that configuration and environment. HOME is the test's own folder, where agents store their files."""
     made: list[MootProcess] = []
 
     def start(config: str, environment: dict[str, str] | None = None) -> MootProcess:
-        process = make(tmp_path, cache, config)
+        process = make(tmp_path, config)
         process.more |= environment or {}
         made.append(process)
         return process

@@ -176,7 +176,7 @@ async def test_sub_agent_calls_reference_their_parent_call(stage: Callable[..., 
         assert run.status == "finished"
         task, inner = calls(message)
         assert (task["toolName"], inner["toolName"]) == ("Task", "Bash")
-        assert inner["toolMetadata"]["claude-code"]["parent"] == task["toolCallId"]
+        assert inner["toolMetadata"]["moot"]["parentToolCallId"] == task["toolCallId"]
         assert "Looking" not in texts(message)
 
 

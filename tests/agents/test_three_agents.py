@@ -33,7 +33,7 @@ def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
     return serve_models(SCRIPT)
 
 
-async def test_one_conversation_uses_claude_code_then_codex_then_a_plain_model(models: ScriptedModels, tmp_path: Path, cache: Path) -> None:
+async def test_one_conversation_uses_claude_code_then_codex_then_a_plain_model(models: ScriptedModels, tmp_path: Path) -> None:
     asked: list[Recorded] = []
 
     def plain(request: Recorded) -> Reply:
@@ -65,7 +65,7 @@ async def test_one_conversation_uses_claude_code_then_codex_then_a_plain_model(m
             assert back.status == "finished" and back.agent_session_id == first.agent_session_id
             told = json.loads(next(line for line in await on.raw(back, sent=True) if b'"user"' in line))["message"]["content"]
             branch = await on.engine.store.conversations.branch(first.conversation)
-    verified = MootProcess(tmp_path / "moot", work, cache).run("verify", "--all")
+    verified = MootProcess(tmp_path / "moot", work).run("verify", "--all")
     assert verified.returncode == 0, (verified.stdout, verified.stderr)
     # Codex got Claude Code's messages and actions
     request = json.dumps(models.asked()[2]["messages"])

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from browser.moot_server import Served, served
 from browser.visits import DESKTOP, Visit
@@ -95,7 +95,7 @@ def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
                     has_touch=viewport["width"] < 600,
                     reduced_motion="reduce",
                 )
-                stack.callback(context.close)
+                stack.callback(_close, context)
             tab = Visit(context.new_page(), context, at.url, allowed).watch()
             visits.append(tab)
             if signed_in and beside is None:
@@ -109,3 +109,13 @@ def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
         yield open_tab
     wrong = [line for one in visits for line in one.verdict()]
     assert not wrong, "\n".join(wrong)
+
+
+def _close(context: BrowserContext) -> None:
+    """Close the tabs. A handler of a request that is still running would otherwise fail in the next test."""
+    if context.is_closed():  # a test that stops its server closes the tabs first
+        return
+    for page in context.pages:
+        page.unroute_all(behavior="ignoreErrors")
+    context.unroute_all(behavior="ignoreErrors")
+    context.close()

@@ -21,13 +21,13 @@ _TO_ITSELF = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SECONDS = 30.0
 
 SLOWLY = "word " * 120
-"""The answer of `slow@told` to a prompt with "slowly" in it, over several seconds."""
+"""The answer of `scripted@told` to a prompt with "slowly" in it. It stops in the middle until `told.release()`."""
 
 SCRIPT: Sequence[Reply] = (
-    Reply(when="at leisure", text="word " * 400, chunk_size=5, delay=0.05, times=0),
+    Reply(when="without end", text="word " * 8_000, chunk_size=5, delay=0.05, times=0),
     Reply(when="count to the end", tool_calls=[ToolCall("shell", {"command": "seq 1 6600000"})]),
     Reply(when="count to the end", text="counted " * 300, chunk_size=8, delay=0.01),
-    Reply(when="slowly", text=SLOWLY, chunk_size=5, delay=0.05, times=0),
+    Reply(when="slowly", text=SLOWLY, chunk_size=5, hang_at=40, times=0),
     Reply(when="long", text="A paragraph of an answer. " * 400, chunk_size=13, times=0),
     Reply(when="hostile", text=(Path(__file__).parent / "hostile.txt").read_text(encoding="utf-8"), chunk_size=400, times=0),
     Reply(when="", text="Hello from **the model**.", times=0),
@@ -79,6 +79,10 @@ class Served:
             content = answer.read()
         return json.loads(content) if content else None
 
+    def ended(self, conversation: str) -> bool:
+        """Return True if no run of the conversation is open."""
+        return self.call("GET", f"/api/conversations/{conversation}")["status"] == "standby"
+
     def say(self, text: str, *, conversation: str = "", model: str = "", wait: bool = True, **more: str) -> str:
         """Send a prompt and, by default, read the answer's stream to its end. Return the conversation's id."""
         id = conversation or f"test-{uuid4().hex[:12]}"
@@ -107,7 +111,7 @@ class Served:
 def served(folder: Path, config: str = CONFIG, script: Sequence[Reply] = SCRIPT) -> Iterator[Served]:
     """Run a server with its own home in that folder for the duration of a block."""
     with ScriptedProcess(obey=True, models=("obedient",)) as model, ScriptedProcess(script) as told:
-        moot = make(folder, folder / "pycache", config.format(mine=model.openai_url, told=told.openai_url))
+        moot = make(folder, config.format(mine=model.openai_url, told=told.openai_url))
         token = f"moot_{secrets.token_urlsafe(32)}"
         moot.more["MOOT_TOKEN"] = token
         try:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
@@ -46,11 +46,11 @@ def spoken(server: Served, text: str) -> str:
 
 def until(page: Page, true: Callable[[], bool]) -> None:
     """Wait for a condition that no locator can express."""
-    for _ in range(150):
+    for _ in range(600):
         if true():
             return
         page.wait_for_timeout(100)
-    raise AssertionError("not so within 15 s")
+    raise AssertionError("not so within a minute")
 
 
 def test_a_first_prompt_makes_a_conversation_with_an_address(visit: Visitor) -> None:
@@ -131,6 +131,7 @@ def test_a_reload_during_a_stream_continues_without_duplicates(visit: Visitor, s
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     page.reload()
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+    server.told.release()
     ready(page)
     text = messages(page).locator(".prose").last.inner_text()
     assert text.split() == ["word"] * 120
@@ -143,14 +144,16 @@ def test_a_network_outage_loses_nothing(visit: Visitor, server: Served) -> None:
     page = tab.page
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     tab.context.set_offline(True)
-    page.wait_for_timeout(3_000)
+    expect(page.get_by_text("Can’t reach the server")).to_be_visible()
+    server.told.release()
+    until(page, lambda: server.ended(id))
     tab.context.set_offline(False)
     ready(page)
     assert messages(page).locator(".prose").last.inner_text().split() == ["word"] * 120
 
 
 def test_stopping_a_run_keeps_its_partial_answer(visit: Visitor, server: Served) -> None:
-    id = server.say("slowly please", model=SLOW, wait=False)
+    id = server.say("without end please", model=SLOW, wait=False)
     page = visit(f"/c/{id}").page
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     page.get_by_role("button", name="Stop (Esc)").click()
@@ -159,7 +162,7 @@ def test_stopping_a_run_keeps_its_partial_answer(visit: Visitor, server: Served)
 
 
 def test_prompts_during_a_run_are_queued_and_can_be_removed(visit: Visitor, server: Served) -> None:
-    id = server.say("slowly please", model=SLOW, wait=False)
+    id = server.say("without end please", model=SLOW, wait=False)
     page = visit(f"/c/{id}").page
     expect(page.get_by_role("button", name="Stop (Esc)")).to_be_visible(timeout=15_000)
     say(page, "say I waited")
@@ -167,6 +170,103 @@ def test_prompts_during_a_run_are_queued_and_can_be_removed(visit: Visitor, serv
     expect(waiting.get_by_text("say I waited")).to_be_visible(timeout=10_000)
     waiting.get_by_role("button", name="Remove from queue").click()
     expect(waiting).to_have_count(0, timeout=10_000)
+    page.get_by_role("button", name="Stop (Esc)").click()
+    expect(messages(page).get_by_text("Stopped")).to_be_visible()
+    expect(messages(page).get_by_text("say I waited")).to_have_count(0)
+
+
+def test_a_prompt_is_queued_before_the_stream_of_the_run_is_open(visit: Visitor, server: Served) -> None:
+    id = server.say("without end please", model=SLOW, wait=False)
+    page = visit().page
+    held: list[Route] = []
+    page.route(re.compile(r"/api/chat/[^/]+/stream$"), lambda route: held.append(route), times=1)
+    page.goto(f"{server.url}/c/{id}")
+    until(page, lambda: bool(held))
+    say(page, "say I waited")
+    expect(page.get_by_role("list", name="Queued messages").get_by_text("say I waited")).to_be_visible()
+    held[0].continue_()
+    page.get_by_role("button", name="Stop (Esc)").click()
+    expect(field(page)).to_have_value("say I waited")
+    expect(messages(page).get_by_text("Stopped")).to_be_visible()
+
+
+def test_a_reload_with_a_queued_prompt_keeps_the_answer_live(visit: Visitor, server: Served) -> None:
+    id = server.say("without end please", model=SLOW, wait=False)
+    page = visit(f"/c/{id}").page
+    expect(messages(page).get_by_text("word word word")).to_be_visible()
+    say(page, "say I waited")
+    waiting = page.get_by_role("list", name="Queued messages")
+    expect(waiting.get_by_text("say I waited")).to_be_visible()
+    page.reload()
+    expect(waiting.get_by_text("say I waited")).to_be_visible()
+    expect(messages(page).get_by_text("word word word")).to_be_visible()
+    seen = len(messages(page).locator(".prose").last.inner_text().split())
+    until(page, lambda: len(messages(page).locator(".prose").last.inner_text().split()) > seen)
+    expect(messages(page).get_by_text("say I waited")).to_have_count(0)
+    assert messages(page).locator(".prose").count() == 1
+    field(page).press("Escape")
+    expect(field(page)).to_have_value("say I waited")
+
+
+def test_stop_returns_queued_and_steered_prompts_to_the_composer(visit: Visitor, server: Served) -> None:
+    id = server.say("without end please", model=SLOW, wait=False)
+    page = visit(f"/c/{id}").page
+    expect(messages(page).get_by_text("word word word")).to_be_visible()
+    say(page, "say I am queued")
+    field(page).fill("say I am steered")
+    field(page).press("Control+Enter")
+    waiting = page.get_by_role("list", name="Queued messages")
+    expect(waiting.get_by_role("listitem")).to_have_text([re.compile("say I am steered"), re.compile("say I am queued")])
+    page.reload()
+    expect(waiting.get_by_role("listitem")).to_have_text([re.compile("say I am steered"), re.compile("say I am queued")])
+    field(page).fill("a draft")
+    field(page).press("Escape")
+    expect(field(page)).to_have_value("say I am steered\n\nsay I am queued\n\na draft")
+    expect(waiting).to_have_count(0)
+    expect(messages(page).get_by_text("Stopped")).to_be_visible()
+    listed = server.call("GET", f"/api/conversations/{id}/messages")["data"]
+    assert [part["text"] for message in listed if message["role"] == "user" for part in message["parts"]] == ["without end please"]
+
+
+def test_a_steered_prompt_can_be_removed_before_it_is_read(visit: Visitor, server: Served) -> None:
+    id = server.say("without end please", model=SLOW, wait=False)
+    page = visit(f"/c/{id}").page
+    expect(messages(page).get_by_text("word word word")).to_be_visible()
+    field(page).fill("say I am steered")
+    field(page).press("Control+Enter")
+    waiting = page.get_by_role("list", name="Queued messages")
+    expect(waiting.get_by_text("say I am steered")).to_be_visible()
+    waiting.get_by_role("button", name="Remove from queue").click()
+    expect(waiting).to_have_count(0)
+    assert server.call("GET", f"/api/conversations/{id}/queue")["steered"] == []
+    page.get_by_role("button", name="Stop (Esc)").click()
+
+
+def test_a_steered_prompt_moves_from_the_queue_into_the_answer(visit: Visitor, server: Served) -> None:
+    gate = server.moot.work / f"gate-{uuid4().hex[:8]}"
+    id = server.say(f'call shell {{"command": "until [ -e {gate.name} ]; do sleep 0.1; done"}}', mode="auto", wait=False)
+    page = visit(f"/c/{id}").page
+    expect(page.get_by_role("button", name="Stop (Esc)")).to_be_visible()
+    field(page).fill("say I am steered")
+    field(page).press("Control+Enter")
+    waiting = page.get_by_role("list", name="Queued messages")
+    expect(waiting.get_by_text("say I am steered")).to_be_visible()
+    expect(messages(page).get_by_text("say I am steered")).to_have_count(0)
+    gate.touch()
+    expect(messages(page).get_by_text("say I am steered")).to_be_visible()
+    expect(waiting).to_have_count(0)
+
+
+def test_a_run_that_waits_for_approval_can_be_stopped(visit: Visitor, server: Served) -> None:
+    id = server.say('call shell {"command": "touch never"}')
+    page = visit(f"/c/{id}").page
+    card = page.get_by_role("region", name="Run a command?")
+    expect(card).to_be_visible()
+    page.get_by_role("button", name="Stop (Esc)").click()
+    expect(card).to_have_count(0)
+    expect(messages(page).get_by_text("Stopped")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop (Esc)")).to_have_count(0)
+    assert server.call("GET", f"/api/conversations/{id}")["status"] == "standby"
 
 
 def test_an_edited_prompt_is_a_sibling_of_the_old_one(visit: Visitor, server: Served) -> None:
@@ -225,7 +325,7 @@ def test_files_are_attached_by_button_and_by_paste(visit: Visitor) -> None:
     ready(page)
     page.reload()
     expect(shown).to_be_visible(timeout=15_000)
-    assert page.evaluate("(name) => document.querySelector(`img[alt='${name}']`).naturalWidth", "dot.png") == 1
+    until(page, lambda: shown.evaluate("(image) => image.naturalWidth") == 1)  # after the element, its picture is loaded
 
 
 def test_the_raw_response_can_be_shown(visit: Visitor, server: Served) -> None:
@@ -262,6 +362,16 @@ def test_slash_commands_are_completed_and_run(visit: Visitor, server: Served) ->
     expect(field(page)).to_have_value("")
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_files_of_the_folder_are_offered_after_an_at_sign(visit: Visitor, server: Served, is_new: bool) -> None:
+    name = f"mentioned-{uuid4().hex[:8]}.txt"
+    (server.moot.work / name).touch()
+    page = visit("/" if is_new else f"/c/{server.say('say Hello', directory=str(server.moot.work))}").page
+    field(page).press_sequentially("Read @mentioned")
+    page.get_by_role("option", name=name).click()
+    expect(field(page)).to_have_value(f"Read @{name} ")
+
+
 @pytest.mark.parametrize("viewport", [None, PHONE])
 def test_models_and_modes_are_chosen_by_keyboard(visit: Visitor, viewport: dict[str, int] | None) -> None:
     page = visit(**({"viewport": viewport} if viewport else {})).page
@@ -269,8 +379,8 @@ def test_models_and_modes_are_chosen_by_keyboard(visit: Visitor, viewport: dict[
     mode.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("listbox", name="Mode")).to_be_visible()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
+    for _ in ("Ask", "Edits", "Plan"):  # the first choice is the configured mode
+        page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Mode: Plan")).to_be_focused()
 
@@ -288,6 +398,19 @@ def test_model_written_pages_are_shown_in_an_isolated_frame(visit: Visitor, serv
     assert [frame.get_attribute("sandbox") for frame in page.locator("iframe").all()] == ["allow-scripts"] * 2
 
 
+def test_formulas_are_drawn_and_prices_stay_text(visit: Visitor, server: Served) -> None:
+    inline = r"The sum $a_1 + b$ and \(x^2\) cost $5 and $6."
+    table = "| left | right |\n|:--|--:|\n| a | b |"
+    id = spoken(server, inline + "\n\n" + r"\[\frac{1}{2}\]" + "\n\n`$c$`\n\n" + table)
+    page = visit(f"/c/{id}").page
+    prose = messages(page).locator(".prose").last
+    expect(prose.locator(".katex")).to_have_count(3)
+    expect(prose.locator(".katex-display")).to_have_count(1)
+    expect(prose.get_by_text("cost $5 and $6.")).to_be_visible()
+    expect(prose.locator("code")).to_have_text("$c$")
+    expect(prose.get_by_role("cell", name="b")).to_have_css("text-align", "right")
+
+
 def test_a_button_keeps_its_place_while_content_above_it_opens(visit: Visitor, server: Served) -> None:
     id = spoken(server, "```html\n<h1 style='height: 600px'>A page</h1>\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
     page = visit(f"/c/{id}").page
@@ -300,7 +423,7 @@ def test_a_button_keeps_its_place_while_content_above_it_opens(visit: Visitor, s
 
 def test_a_button_can_be_pressed_while_an_answer_grows_below_it(visit: Visitor, server: Served) -> None:
     id = spoken(server, "A line.\n\n" * 30 + "```text\na block\n```")
-    server.say("at leisure", model=SLOW, conversation=id, wait=False)
+    server.say("without end", model=SLOW, conversation=id, wait=False)
     page = visit(f"/c/{id}").page
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     log = messages(page)
@@ -323,8 +446,12 @@ def test_a_long_conversation_opens_at_once_and_loads_older_messages_on_scroll(vi
     id = server.say("say Number 0")
     for number in range(1, 30):
         server.say(f"say Number {number}", conversation=id)
+    server.say("call list_files {}", conversation=id)
     page = visit(f"/c/{id}").page
     expect(messages(page).get_by_text("Number 29", exact=True)).to_be_visible()
+    card = messages(page).get_by_role("button", name=re.compile("list_files|List|read-only"))
+    card.click()
+    expect(card).to_have_attribute("aria-expanded", "true")
     assert messages(page).get_by_role("heading", level=3).count() < 60
     for _ in range(60):
         if messages(page).get_by_text("Number 0", exact=True).is_visible():
@@ -332,3 +459,31 @@ def test_a_long_conversation_opens_at_once_and_loads_older_messages_on_scroll(vi
         messages(page).evaluate("(box) => box.scrollBy(0, -1500)")
         page.wait_for_timeout(100)
     expect(messages(page).get_by_text("Number 0", exact=True)).to_be_visible()
+    expect(card).to_have_count(0)
+    page.get_by_role("button", name="Scroll to bottom").click()
+    expect(card).to_have_attribute("aria-expanded", "true")
+
+
+def test_a_prompt_carries_only_the_settings_that_were_chosen_here(visit: Visitor, server: Served) -> None:
+    id = server.say("say Hello")
+    page = visit(f"/c/{id}").page
+    sent: list[dict[str, object]] = []
+    page.on(
+        "request", lambda asked: sent.append(asked.post_data_json) if asked.method == "POST" and asked.url.endswith("/api/chat") else None
+    )
+    ready(page)
+    say(page, "say One")
+    until(page, lambda: len(sent) == 1)
+    ready(page)
+    assert not {"mode", "agent", "model"} & sent[0].keys()
+    assert server.call("GET", f"/api/conversations/{id}")["settings"] == {}
+    page.get_by_role("button", name=re.compile("^Model: ")).click()
+    page.get_by_role("listbox", name="Model").get_by_role("option", name=re.compile("scripted")).first.click()
+    say(page, "say Two")
+    until(page, lambda: len(sent) == 2)
+    ready(page)
+    assert "scripted" in str(sent[1]["model"])
+    assert server.call("GET", f"/api/conversations/{id}")["settings"] == {"model": sent[1]["model"]}
+    page.get_by_role("button", name=re.compile("^Model: ")).click()
+    page.get_by_role("listbox", name="Model").get_by_role("option").first.click()
+    until(page, lambda: server.call("GET", f"/api/conversations/{id}")["settings"] == {})

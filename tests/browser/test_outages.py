@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import CONFIG, Served, served
-from browser.test_conversation import field, messages, ready, say
+from browser.test_conversation import field, messages, ready, say, until
 from browser.tunnel import Tunnel
 from browser.visits import OUTAGE
 
@@ -35,24 +35,24 @@ def words(page: Page) -> list[str]:
     return messages(page).locator(".prose").last.inner_text().split()
 
 
-def test_twenty_seconds_without_a_network_lose_nothing(visit: Visitor, server: Served, tmp_path: Path) -> None:
+def test_an_answer_that_ends_while_the_network_is_down_is_complete_afterwards(visit: Visitor, server: Served, tmp_path: Path) -> None:
     with Tunnel() as tunnel, served(tmp_path, f'{CONFIG}server: {{{{allowed_hosts: ["127.0.0.1:{tunnel.port}"]}}}}\n') as own:
         tunnel.to = int(own.url.rpartition(":")[2])
         outside = replace(own, url=tunnel.url)
         tab = visit(at=outside, allowed=OUTAGE)
-        id = own.say("at leisure please", model=SLOW, wait=False)
+        id = own.say("slowly please", model=SLOW, wait=False)
         tab.go(f"/c/{id}")
         expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
         tunnel.cut()
         tab.context.set_offline(True)
         expect(tab.page.get_by_text("Can’t reach the server")).to_be_visible(timeout=15_000)
-        seen = len(words(tab.page))
-        tab.page.wait_for_timeout(20_000)
-        assert 0 < len(words(tab.page)) == seen < 400
+        own.told.release()
+        until(tab.page, lambda: own.ended(id))
+        assert 0 < len(words(tab.page)) < 120
         tunnel.mend()
         tab.context.set_offline(False)
         expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=20_000)
-        expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 400).strip(), timeout=30_000)
+        expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 120).strip(), timeout=30_000)
         assert messages(tab.page).locator(".prose").count() == 1
 
 
@@ -65,6 +65,8 @@ def test_a_restarted_server_resumes_the_interrupted_answer(visit: Visitor, own: 
     expect(tab.page.get_by_text("Can’t reach the server")).to_be_visible(timeout=20_000)
     field(tab.page).fill("typed meanwhile")
     own.start()
+    until(tab.page, lambda: len(own.told.requests()) == 2)
+    own.told.release()
     expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=30_000)
     # the model was called again: its first text stays visible as abandoned, and the answer is there once and completely
     expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 120).strip(), timeout=30_000)
@@ -83,7 +85,9 @@ def test_a_tab_that_was_frozen_catches_up(visit: Visitor, server: Served) -> Non
     expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     devtools = tab.context.new_cdp_session(tab.page)
     devtools.send("Page.setWebLifecycleState", {"state": "frozen"})
-    time.sleep(6)
+    server.told.release()
+    while not server.ended(id):  # while the tab is frozen
+        time.sleep(0.1)
     server.say("say While you slept", conversation=id)
     devtools.send("Page.setWebLifecycleState", {"state": "active"})
     expect(messages(tab.page).get_by_text("say While you slept", exact=True)).to_be_visible(timeout=20_000)

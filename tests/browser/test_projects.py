@@ -68,3 +68,56 @@ def test_a_project_is_made_written_in_and_changed(own: Served, visit: Visitor, a
     small.page.get_by_role("button", name="Edit shop").click()
     small.shot("project-phone-dark")
     assert not inaccessible(small.page, axe)
+
+
+def test_a_project_is_deleted_by_keyboard_and_its_conversation_moves_to_default(
+    own: Served, visit: Visitor, axe: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "shop"
+    root.mkdir()
+    project = own.call("POST", "/api/projects", {"name": "shop", "root_path": str(root)})["id"]
+    id = own.say("say Hello to the lamps")
+    own.call("PATCH", f"/api/conversations/{id}", {"project": project})
+    tab = visit("/settings/projects", at=own)
+    page = tab.page
+    chosen = page.get_by_label("Project", exact=True).first
+    chosen.select_option(label="shop")
+    expect(page.get_by_role("button", name="Delete default")).to_have_count(0)
+    page.get_by_role("button", name="Delete shop").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Delete project “shop”?")
+    expect(dialog).to_contain_text("Its conversations move to the project “default”.")
+    expect(dialog).to_contain_text(str(root))
+    assert not inaccessible(page, axe)
+    tab.shot("project-delete-desktop-light")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Delete shop")).to_be_focused()
+    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="Delete project").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Project “shop” deleted, 1 conversation moved")).to_be_visible()
+    expect(page.get_by_role("heading", name="shop")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Projects", level=1)).to_be_focused()
+    expect(chosen).to_have_value("")
+    expect(page.get_by_role("navigation", name="Conversations").get_by_role("link")).to_have_count(1)
+    assert [each["name"] for each in own.call("GET", "/api/projects")["data"]] == ["default"]
+    assert own.call("GET", f"/api/conversations/{id}")["project"] == "default"
+    assert root.is_dir()
+
+
+def test_the_settings_of_a_conversation_are_shown_and_changed(visit: Visitor, server: Served) -> None:
+    id = server.say("hello with settings")
+    server.call("PATCH", f"/api/conversations/{id}", {"settings": {"effort": "high", "tools": ["read_file"]}})
+    page = visit(f"/c/{id}").page
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="Settings…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Reasoning effort")).to_have_value("high")
+    expect(dialog.get_by_label("Tools to offer")).to_have_value("read_file")
+    dialog.get_by_label("Permission mode").select_option("Plan")
+    dialog.get_by_label("Reasoning effort").select_option("Not set")
+    dialog.get_by_label("Tools to offer").fill("read_file\nshell")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    settings = server.call("GET", f"/api/conversations/{id}")["settings"]
+    assert (settings["mode"], settings["tools"], "effort" in settings) == ("plan", ["read_file", "shell"], False)

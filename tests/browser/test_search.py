@@ -210,3 +210,12 @@ def test_values_of_this_home_are_offered_and_chosen_by_keyboard(visit: Visitor, 
     expect(offered.first).to_contain_text("model:")
     page.keyboard.press("ArrowLeft")  # the field itself: nothing is selected before the first suggestion
     expect(offered.first).to_have_attribute("aria-current", "true")
+
+
+def test_the_palette_runs_the_command_that_the_words_name(visit: Visitor, server: Served) -> None:
+    server.say("say usage of a pantry")
+    page = visit().page
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search and commands").fill("usage")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()

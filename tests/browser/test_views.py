@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
+
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
+from browser.test_conversation import spoken
 from browser.visits import PHONE, inaccessible
 
 VIEWS = {
@@ -14,6 +17,7 @@ VIEWS = {
     "models": "/settings/models",
     "agents": "/settings/agents",
     "projects": "/settings/projects",
+    "tasks": "/settings/tasks",
     "tools": "/settings/tools",
     "permissions": "/settings/permissions",
     "tokens": "/settings/tokens",
@@ -75,6 +79,28 @@ SMALL = """() => [...document.querySelectorAll('button, a, select, input, summar
 """Targets too small for a thumb: visible, not a link in text, and lower than 44 px."""
 
 
+CUT_OFF = """() => [...document.querySelectorAll('main :is(button, input, select)')].filter((one) => {
+    if (!one.checkVisibility()) return false
+    const edge = one.closest('dl, [role=region]')?.getBoundingClientRect().right ?? innerWidth
+    return one.getBoundingClientRect().right > Math.min(edge, innerWidth)
+}).map((one) => one.getAttribute('aria-label') ?? one.textContent)"""
+"""Buttons and fields that reach over the edge of their table, list or window."""
+
+
+@pytest.mark.parametrize("width", [1024, 1280])
+def test_no_button_of_the_settings_is_cut_off(visit: Visitor, width: int) -> None:
+    tab = visit(viewport={"width": width, "height": 768})
+    wrong: list[str] = []
+    for name, path in VIEWS.items():
+        if path.startswith("/settings"):
+            page = tab.go(path)
+            settle(page)
+            if name == "models":
+                expect(page.get_by_role("button", name="Test obedient@mine")).to_be_visible()
+            wrong += [f"{name}: {line}" for line in page.evaluate(CUT_OFF)]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_high_contrast_is_a_choice_that_stays(visit: Visitor, axe: str) -> None:
     tab = visit("/settings")
     page = tab.page
@@ -85,6 +111,54 @@ def test_high_contrast_is_a_choice_that_stays(visit: Visitor, axe: str) -> None:
     settle(page)
     assert not inaccessible(page, axe)
     tab.shot("configuration-desktop-contrast")
+
+
+WIDE_ANSWER = "\n".join(
+    [
+        "- [x] done",
+        "- [ ] open with `code`",
+        "",
+        "|" + " A column with a long name |" * 12,
+        "|" + "---|" * 12,
+        "|" + " `unbreakable_content_of_a_cell` |" * 12,
+        "",
+        "| small |",
+        "|---|",
+        "| table |",
+        "",
+        "```python",
+        *(f"value_{number} = {number}  # {'a long line ' * 20}" for number in range(80)),
+        "```",
+        "",
+        "```python",
+        "short = 1",
+        "```",
+        "",
+        "$$",
+        " + ".join(f"x_{{{number}}}^2" for number in range(60)),
+        "$$",
+        "",
+        "$$",
+        "y = 1",
+        "$$",
+    ]
+)
+"""A task list, and a table, a code block and a formula that scroll, each followed by one that doesn't."""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "contrast"])
+def test_answers_with_everything_that_scrolls_pass_the_accessibility_check(visit: Visitor, axe: str, theme: str, server: Served) -> None:
+    page = visit(f"/c/{spoken(server, WIDE_ANSWER)}", theme=theme).page
+    log = page.get_by_role("log", name="Messages")
+    expect(log.locator(".katex-display")).to_have_count(2)
+    for code in log.locator("figure pre").all():
+        code.scroll_into_view_if_needed()
+        expect(code.locator(".token").first).to_be_attached()
+    wrong = inaccessible(page, axe)
+    assert not wrong, "\n".join(wrong)
+    expect(log.get_by_role("checkbox", name="Task")).to_have_count(2)
+    for name in ("Table", "Code", "Formula"):
+        expect(log.get_by_role("group", name=name, exact=True).and_(log.locator("[tabindex='0']"))).to_have_count(1)
 
 
 def test_every_setting_shows_the_file_and_line_that_set_it(visit: Visitor, server: Served) -> None:
@@ -143,3 +217,30 @@ def test_a_view_whose_file_cannot_be_fetched_offers_a_reload(visit: Visitor) -> 
     page.unroute("**/assets/Usage-*.js")
     page.get_by_role("button", name="Reload").click()
     expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()
+
+
+def test_a_tab_of_an_older_build_reloads_itself(visit: Visitor) -> None:
+    page = visit("/settings", allowed=("ERR_FAILED", "Failed to fetch dynamically imported module")).page
+    page.route("**/assets/Usage-*.js", lambda route: route.abort())
+    newer = '<!doctype html><script type="module" src="/assets/index-newer.js"></script>'
+
+    def upgraded(route: Route) -> None:
+        if route.request.resource_type == "fetch":
+            page.unroute("**/assets/Usage-*.js")
+            route.fulfill(body=newer, content_type="text/html")
+        else:
+            route.fallback()
+
+    page.route(re.compile(r"^http://[^/]+/$"), upgraded)
+    page.get_by_role("navigation", name="Settings").get_by_role("link", name="Usage").click()
+    expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()
+
+
+def test_a_page_whose_first_file_cannot_be_fetched_offers_a_reload(visit: Visitor) -> None:
+    page = visit(allowed=("ERR_FAILED",)).page
+    page.route("**/assets/index-*.js", lambda route: route.abort())
+    page.reload()
+    expect(page.get_by_role("heading", name="This page couldn’t be loaded")).to_be_visible()
+    page.unroute("**/assets/index-*.js")
+    page.get_by_role("button", name="Reload").click()
+    expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_visible()

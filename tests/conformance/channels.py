@@ -13,19 +13,26 @@ import anyio
 from moot.config.settings import Models, Settings
 from moot.engine import Engine, open_engine
 from moot.engine.channels import Port
-from moot.errors import MootError
+from moot.errors import MootError, NotFound
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.testing.scripted import ScriptedServer
+from moot.types.agent import Agent
+from moot.types.approval import Answer
 from moot.types.channel import Channel, ChannelClient, HasTrialClient
 from moot.types.conversation import Conversation
+from moot.types.message import text_part
+from moot.types.run import Prompt
 
-PATIENCE = 8.0
+PATIENCE = 60.0
 
 
 def script(recorded: Recorded) -> Reply:
-    """A model that repeats the text or asks to run something."""
+    """A model that repeats the text, asks to run something, or has another agent do so."""
     said = recorded.json["messages"][-1]["role"] == "tool"
+    if recorded.user_text.startswith("have it done: "):
+        task = recorded.user_text.removeprefix("have it done: ")
+        return Reply(text="It was done.") if said else Reply(tool_calls=[ToolCall("delegate", {"agent": "helper", "prompt": task})])
     if "touch" in recorded.user_text:
         return Reply(text="I saw what came of it.") if said else Reply(tool_calls=[ToolCall("shell", {"command": recorded.user_text})])
     return Reply(text=f"You said {recorded.user_text}.")
@@ -64,7 +71,12 @@ async def served(channel: Channel, home: Path) -> AsyncGenerator[Stage, None]:
     for path in (directory, folder):
         path.mkdir(parents=True, exist_ok=True)
     async with ScriptedServer(script) as server:
-        settings = Settings(home / "home", models=Models(main="scripted@mine"), providers={"mine": server.provider("mine")})
+        settings = Settings(
+            home / "home",
+            models=Models(main="scripted@mine"),
+            providers={"mine": server.provider("mine")},
+            agents={"default": Agent(agents=("helper",)), "helper": Agent("helper")},
+        )
         async with open_engine(settings) as engine:
             stage = Stage(engine, channel, channel.trial(folder), directory)
             ended = anyio.Event()
@@ -128,6 +140,19 @@ async def check_a_yes_is_a_persons(on: Stage) -> None:
         assert on.made() == ["second"]
 
 
+async def check_a_person_answers_for_sub_agents(on: Stage) -> None:
+    """The approval of a sub-agent is shown to the person who talks to its parent, and their answer counts."""
+    async with on.somebody("ann") as ann:
+        for file, reply, made in (("fourth", "no, not now", []), ("fifth", "yes", ["fifth"])):
+            await ann.say(f"have it done: touch {file}")
+            assert "helper" in await ann.hear(), "the person is not asked whether to start the agent"
+            await ann.say("yes")
+            assert f"touch {file}" in await ann.hear(), "the person is not shown what the agent asks"
+            await ann.say(reply)
+            assert "It was done." in await ann.hear()
+            assert on.made() == made
+
+
 async def check_one_who_leaves_takes_nobody_along(on: Stage) -> None:
     """A user who disconnects stops neither the channel nor anyone else's conversation."""
     async with on.somebody("ann") as ann:
@@ -143,7 +168,7 @@ async def check_one_who_leaves_takes_nobody_along(on: Stage) -> None:
 
 
 async def check_it_reaches_its_own_only(on: Stage) -> None:
-    """The channel's port reveals nothing of other conversations."""
+    """The channel's port reveals nothing of other conversations, and answers none of their approvals."""
     port = _port(on.engine, on.channel, on.directory)
     foreign = await on.engine.store.conversations.create(Conversation("0" * 32, key="other:ann", title="Foreign"))
     for reference in (foreign.id, foreign.title):
@@ -153,3 +178,16 @@ async def check_it_reaches_its_own_only(on: Stage) -> None:
         except MootError:
             continue
         raise AssertionError("a channel can watch what is not its own")
+    other = await on.engine.runs.submit(Prompt((text_part("have it done: touch sixth"),), directory=str(on.directory)))
+    await on.engine.runs.wait(other.run.id)
+    (asked,) = await on.engine.store.records.approvals()
+    await on.engine.runs.answer(asked.id, Answer(True))
+    await on.engine.runs.wait(other.run.id)
+    (asked,) = await on.engine.store.records.approvals()
+    for act in (port.answer(asked.id, Answer(True)), port.approvals(asked.run), port.approvals(other.run.id)):
+        try:
+            await act
+        except NotFound:
+            continue
+        raise AssertionError("a channel reaches approvals of a conversation that is not its own")
+    assert on.made() == []

@@ -10,6 +10,7 @@ import pytest
 from conformance import channels
 from moot.errors import ConfigError
 from moot.plugins import CHANNELS
+from moot.testing.discord import DiscordOnTrial
 
 pytestmark = pytest.mark.anyio
 
@@ -17,6 +18,7 @@ CHECKS = [
     channels.check_answers,
     channels.check_people_are_kept_apart,
     channels.check_a_yes_is_a_persons,
+    channels.check_a_person_answers_for_sub_agents,
     channels.check_one_who_leaves_takes_nobody_along,
     channels.check_it_reaches_its_own_only,
 ]
@@ -24,7 +26,7 @@ CHECKS = [
 
 @pytest.fixture(params=CHANNELS.names())
 def channel(request: pytest.FixtureRequest) -> Any:
-    return CHANNELS.make(request.param)
+    return DiscordOnTrial() if request.param == "discord" else CHANNELS.make(request.param)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=[check.__name__ for check in CHECKS])

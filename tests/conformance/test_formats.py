@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance import format_content, formats, loss_counts
+from conformance import format_content, formats, loss_counts, mutations
 from moot.plugins import FORMATS
 from moot.types.format import ExportedConversation, WriteOnly
+from moot.types.imports import Recorder
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=60), min_size=1, max_size=6)
 quick = settings(max_examples=30, suppress_health_check=list(HealthCheck))
@@ -70,6 +72,36 @@ def test_junk_in_a_file_is_survived(format: Any, tmp_path: Path, data: st.DataOb
 
 def test_a_broken_line_does_not_affect_others(format: Any, tmp_path: Path) -> None:
     formats.check_a_broken_line(format, tmp_path, ["one", "two", "three"])
+
+
+PLAIN = frozenset({"aichat", "md"})
+"""Formats of plain text, which has no fields of unknown shapes."""
+
+
+def _check_mutations(format: Any, folder: Path, some: int | None) -> None:
+    """Check all mutations of each sample, or a fixed selection."""
+    for number, sample in enumerate(formats.samples(format)):
+        place = folder / str(number)
+        place.mkdir()
+        original = formats.read_whole(format, formats.source(format, place, sample))
+        found = list(mutations.mutations(sample, place))
+        assert found or format.name in PLAIN, f"nothing in sample {number} can be changed"
+        if some is not None:
+            found = random.Random(number).sample(found, min(some, len(found)))
+        left_out = [problem for make in found if (problem := mutations.check_mutation(format, place, original, make()))]
+        if isinstance(format, Recorder):  # imported whole, not as messages
+            recorded = list(format.recordings(formats.source(format, place, sample)))
+            left_out += [problem for make in found if (problem := mutations.check_recording(format, place, recorded, make()))]
+        assert not left_out, "\n".join(left_out)
+
+
+def test_content_of_an_unknown_shape_is_reported(format: Any, tmp_path: Path) -> None:
+    _check_mutations(format, tmp_path, 12)
+
+
+@pytest.mark.slow
+def test_each_content_of_an_unknown_shape_is_reported(format: Any, tmp_path: Path) -> None:
+    _check_mutations(format, tmp_path, None)
 
 
 @quick

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.stores import end, frame, prompt
@@ -12,8 +14,9 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions, Failure
 from moot.types.ids import new_id
-from moot.types.message import text_of, text_part
-from moot.types.store import Ask, Fold, HandleInbox, OpenExchange, Park, Store, Use
+from moot.types.message import Message, text_of, text_part
+from moot.types.run import OnBusy
+from moot.types.store import Ask, Fold, HandleInbox, OpenExchange, Park, Store, Submission, Use
 from moot.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
@@ -227,6 +230,41 @@ async def test_a_steering_message_reaches_the_running_run(store: Store) -> None:
     await store.log.append(first.conversation.id, [], fence=first.fence, changes=[HandleInbox(item.no)])
     assert await store.records.inbox(first.run.id) == []
     assert len(await store.conversations.branch(first.conversation.id)) == 2
+
+
+@pytest.mark.parametrize("on_busy", ["queue", "steer"])
+async def test_a_prompt_sent_again_is_accepted_once(store: Store, on_busy: OnBusy) -> None:
+    first = await store.records.submit(prompt())
+    into = first.conversation
+
+    def sent() -> Submission:
+        user = Message(new_id(), "user", (text_part("left!"),), client_id="from-the-page")
+        return prompt(into, user=user, on_busy=on_busy)
+
+    once = await store.records.submit(sent())
+    again = await store.records.submit(sent())
+    assert (again.run.id, again.steered) == (once.run.id, once.steered)
+    if on_busy == "steer":
+        (item,) = await store.records.inbox(first.run.id)
+        await store.log.append(into.id, [], fence=first.fence, changes=[HandleInbox(item.no)])
+        await end(store, first)  # also when the message was read and its run has ended
+        assert (await store.records.submit(sent())).run.id == first.run.id
+    branch = await store.conversations.branch(into.id)
+    assert len(branch) == (2 if on_busy == "steer" else 4)
+    other = replace(sent(), user=Message(new_id(), "user", (text_part("right!"),), client_id="another"))
+    assert (await store.records.submit(other)).run.id != once.run.id
+
+
+async def test_unread_steering_messages_can_be_taken_back(store: Store) -> None:
+    first = await store.records.submit(prompt())
+    for words in ("left!", "right!"):
+        await store.records.submit(prompt(first.conversation, words, on_busy="steer"))
+    left, right = await store.records.inbox(first.run.id)
+    assert isinstance(right.body, dict)
+    assert await store.records.withdraw_steers(first.run.id, str(right.body["id"])) == [right]
+    assert await store.records.withdraw_steers(first.run.id) == [left]
+    assert await store.records.withdraw_steers(first.run.id) == []
+    await end(store, first)  # nothing is left that the run would have to read
 
 
 async def test_an_interrupting_prompt_names_the_interrupted_run(store: Store) -> None:

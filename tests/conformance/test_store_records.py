@@ -158,7 +158,7 @@ async def test_a_users_title_wins_for_ever(store: Store) -> None:
         ("mine too", "user", "mine too"),
     ):
         assert (await store.conversations.rename(made.id, title, source)).title == expected  # type: ignore[arg-type]
-    assert (await store.conversations.set_settings(made.id, {"mode": "plan"})).settings == {"mode": "plan"}
+    assert (await store.conversations.update(made.id, settings={"mode": "plan"})).settings == {"mode": "plan"}
     with pytest.raises(NotFound):
         await store.conversations.rename("none", "x", "user")
 
@@ -208,8 +208,8 @@ async def test_an_edited_message_keeps_the_client_id(store: Store) -> None:
 
 
 async def test_there_is_always_a_default_project(store: Store) -> None:
-    assert (await store.projects.at(None)).id == "default"
-    assert (await store.projects.at("/nowhere\udcff")).id == "default"
+    assert (await store.projects.around("")).id == "default"
+    assert (await store.projects.around("/nowhere\udcff")).id == "default"
 
 
 # ── search and blobs ────────────────────────────────────────────────────────────────────────────────────────────────────────────────

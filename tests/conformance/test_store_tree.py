@@ -279,15 +279,15 @@ async def test_agent_model_and_archive_flag_can_be_set_during_a_run(store: Store
     await end(store, plain, model="answered@p")
     assert (await store.conversations.get(plain.conversation.id)).model == "answered@p"
     found = await store.conversations.update(id, agent=("reviewer", "moot"), model="", archived=True)
-    assert (found.agent, found.model, found.archived_at is not None) == ("reviewer", "", True)
+    assert (found.agent, found.model, found.archived_at is not None, found.own_settings.model) == ("reviewer", "", True, None)
     assert [item.id for item in (await store.conversations.list()).items] == [plain.conversation.id]
     assert [item.id for item in (await store.conversations.list(archived=True)).items] == [id]
     await store.conversations.update(id, archived=False, touch=True)
     assert [item.id for item in (await store.conversations.list()).items] == [id, plain.conversation.id]
     bodies = [event.body for event in await store.log.read(id) if event.kind == "meta"]
     assert bodies == [
-        {"model": "chosen@p"},
-        {"agent": "reviewer", "agent_type": "moot", "model": "", "archived": True},
+        {"model": "chosen@p", "settings": {"model": "chosen@p"}},
+        {"agent": "reviewer", "agent_type": "moot", "model": "", "archived": True, "settings": {}},
         {"archived": False},
     ]
 

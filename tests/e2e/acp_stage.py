@@ -33,7 +33,7 @@ DOUBLE = [sys.executable, "-S", "-E", _spec.origin]
 class AcpStage(Stage):
     """`directory` is the agent's working directory."""
 
-    seconds: float = 9
+    seconds: float = 60
     """Maximum seconds of a run."""
     requests: Callable[[], list[dict[str, Any]]] = list
     """The requests to its model, if that is a scripted one."""
@@ -66,7 +66,7 @@ class AcpStage(Stage):
 
     async def asked(self, run: Run, count: int = 1) -> list[Approval]:
         """Return the open questions of the run, when there are `count`."""
-        with anyio.fail_after(8):
+        with anyio.fail_after(60):
             while len(found := await self.engine.store.records.approvals(run=run.id)) < count:
                 assert (await self.engine.store.records.run(run.id)).status in ("queued", "running", "waiting"), "it ended before it asked"
                 await anyio.sleep(0.01)

@@ -15,7 +15,7 @@ import fork_server
 
 Process = subprocess.Popen[bytes] | fork_server.ForkedProcess
 COMMAND = [sys.executable, "-m", "moot"]
-_KEPT = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
+_KEPT = ("MOOT_SANDBOX__ENABLED", "PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
 
 
 @dataclass
@@ -24,17 +24,14 @@ class MootProcess:
 
     home: Path
     work: Path
-    cache: Path
     more: dict[str, str] = field(default_factory=dict[str, str])
     started: list[Process] = field(default_factory=list[Any])
 
     @property
     def environ(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        if sys.dont_write_bytecode:  # otherwise the default place has it
-            # read by all, written only by the fixture `cache`: a process with a limit on file sizes would leave a truncated file
-            kept |= {"PYTHONPYCACHEPREFIX": str(self.cache), "PYTHONDONTWRITEBYTECODE": "1"}
-        return {**kept, "MOOT_HOME": str(self.home), "HOME": str(self.home.parent), **self.more}
+        # compiled by the tests and the fork server: a process with a limit on file sizes would leave a truncated file
+        return {**kept, "PYTHONDONTWRITEBYTECODE": "1", "MOOT_HOME": str(self.home), "HOME": str(self.home.parent), **self.more}
 
     def run(
         self, *arguments: str, stdin: bytes | IO[bytes] | None = None, timeout: float = 30, executed: bool = False
@@ -80,12 +77,12 @@ class MootProcess:
     def terminal(self, *arguments: str, term: str = "xterm-256color") -> pexpect.spawn[bytes]:
         environ: Any = {**self.environ, "TERM": term}
         spawn = fork_server.ForkedTerminal if fork_server.can_fork(environ) else pexpect.spawn
-        return spawn(COMMAND[0], [*COMMAND[1:], *arguments], cwd=str(self.work), env=environ, timeout=20, dimensions=(24, 80), echo=False)
+        return spawn(COMMAND[0], [*COMMAND[1:], *arguments], cwd=str(self.work), env=environ, timeout=60, dimensions=(24, 80), echo=False)
 
 
-def make(tmp_path: Path, cache: Path, config: str = "") -> MootProcess:
+def make(tmp_path: Path, config: str = "") -> MootProcess:
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
     (home / "config.yaml").write_text(config)
-    return MootProcess(home, work, cache)
+    return MootProcess(home, work)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
+from lanes import sandbox
 from moot.config.settings import Models, Permissions, Settings
 from moot.engine import Engine, open_engine
 from moot.testing.process import ScriptedProcess
@@ -61,6 +62,12 @@ class Stage:
         run = await self.follow(submitted, answer)
         return run, await self.engine.store.conversations.message(run.message)
 
+    async def called(self, requests: int = 1) -> None:
+        """Wait until the model has received that many requests."""
+        with anyio.fail_after(60):
+            while len(self.server.requests) < requests:
+                await anyio.sleep(0.01)
+
     def kinds(self) -> list[str]:
         """Return the chunk types that the watcher received, in order, without deltas."""
         return [str(chunk["type"]) for event in self.seen for chunk in event.chunks if not str(chunk["type"]).endswith("-delta")]
@@ -85,7 +92,14 @@ def directory(tmp_path: Path) -> Path:
 def stage(tmp_path: Path, directory: Path) -> Callable[..., Any]:
     @asynccontextmanager
     async def open_stage(
-        script: Any, *, dialect: str = "openai-chat", mode: str = "auto", priced: Any = None, others: Any = None, **changes: Any
+        script: Any,
+        *,
+        dialect: str = "openai-chat",
+        mode: str = "auto",
+        priced: Any = None,
+        others: Any = None,
+        clock: Any = None,
+        **changes: Any,
     ) -> AsyncGenerator[Stage, None]:
         async with ScriptedServer(script) as server:
             mine = server.provider("mine", dialect, **({"models": priced} if priced else {}))
@@ -94,25 +108,15 @@ def stage(tmp_path: Path, directory: Path) -> Callable[..., Any]:
                 models=Models(main="scripted@mine"),
                 providers={"mine": mine, **(others or {})},
                 permissions=Permissions(mode=mode),  # type: ignore[arg-type]
+                sandbox=sandbox(),
             )
-            async with open_engine(replace(settings, **changes), seed=1) as engine:
+            async with open_engine(replace(settings, **changes), seed=1, clock=clock) as engine:
                 yield Stage(engine, server, directory)
 
     return open_stage
 
 
 # ── the real process ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for compiled bytecode, filled by a first process, for when the usual place must not be written to."""
-    folder = tmp_path_factory.mktemp("pycache")
-    if sys.dont_write_bytecode:
-        process = make(tmp_path_factory.mktemp("first"), folder)
-        process.more = {"PYTHONDONTWRITEBYTECODE": ""}
-        assert process.run("run", "-m", "demo", "--no-tools", "hello", executed=True).returncode == 0
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -123,9 +127,9 @@ def obedient() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+def moot(tmp_path: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
     """The command line with the module's `model`."""
-    process = make(tmp_path, cache, model.config())
+    process = make(tmp_path, model.config())
     yield process
     process.close()
 

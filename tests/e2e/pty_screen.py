@@ -88,7 +88,7 @@ class PtyScreen:
         """Scrollback and screen."""
         return "\n".join([*self.history, *self.lines])
 
-    def wait_for(self, wanted: str, seconds: float = 8.0) -> str:
+    def wait_for(self, wanted: str, seconds: float = 60.0) -> str:
         """Return the whole text as soon as it contains the wanted text. Fail with the screen after the time limit."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -103,7 +103,7 @@ class PtyScreen:
     def send(self, keys: str | bytes) -> None:
         self.child.send(keys)
 
-    def wait_exit(self, seconds: float = 8.0) -> int:
+    def wait_exit(self, seconds: float = 60.0) -> int:
         """Return the exit code, or minus the signal that ended the process."""
         end = time.monotonic() + seconds
         while self.child.isalive() and time.monotonic() < end:

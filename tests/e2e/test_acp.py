@@ -7,6 +7,7 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from acp import schema
 
@@ -14,6 +15,7 @@ from e2e.acp_stage import AcpStage, acp_stage
 from moot.config.settings import Rule
 from moot.types.agent import McpServer
 from moot.types.approval import Answer
+from moot.types.message import model_ms
 from moot.types.run import Run
 
 pytestmark = pytest.mark.anyio
@@ -65,6 +67,18 @@ async def test_a_permission_request_is_answered_with_the_option_of_the_matching_
         assert json.loads(approval.arguments) == CALL["rawInput"] and approval.outside is not None and approval.outside.subject == "a.txt"
         (part,) = await on.calls(run)
         assert part["state"] == state
+
+
+async def test_the_time_of_a_turn_excludes_the_wait_for_approval(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"prompt": [permission(), {"update": DONE}]}, mode="ask") as on:
+        run = await on.begin()
+        (approval,) = await on.asked(run)
+        await anyio.sleep(0.6)
+        await on.engine.runs.answer(approval.id, Answer(True))
+        run = await on.ended(run)
+        began, ended = (event.at for event in await on.events(run) if event.kind == "exchange")
+        message = await on.engine.store.conversations.message(run.message)
+        assert (model_ms(message.metadata) or 0) < (ended - began) / 1000 - 300
 
 
 async def test_a_denial_without_a_reject_option_cancels_the_call(tmp_path: Path) -> None:
@@ -341,14 +355,15 @@ async def test_mcp_servers_are_passed_on_if_the_agent_supports_their_transport(t
 
 async def test_a_key_of_an_mcp_server_is_never_logged(tmp_path: Path) -> None:
     key = 'a "quoted" key \\ with ünicode'
-    servers = (McpServer("files", "sh", env={"KEY": key, "SHOUT": "1"}), McpServer("docs", url="http://x", headers={"X-Key": key}))
+    environment = {"KEY": key, "HOME": "/home/someone"}
+    servers = (McpServer("files", "sh", env=environment), McpServer("docs", url="http://x", headers={"X-Key": key}))
     heard = tmp_path / "heard.jsonl"
     can = {"agentCapabilities": {"mcpCapabilities": {"http": True}}}
     async with acp_stage(tmp_path, {"initialize": can, "prompt": [{"say": "ok"}], "heard": str(heard)}, servers=servers) as on:
         run = await on.run()
         (opened,) = [message for message in await on.wire(run, ours=True) if message.get("method") == "session/new"]
         files, docs = opened["params"]["mcpServers"]
-        assert files["env"] == [{"name": "KEY", "value": "[secret]"}, {"name": "SHOUT", "value": "1"}]
+        assert files["env"] == [{"name": "KEY", "value": "[secret]"}, {"name": "HOME", "value": "/home/someone"}]
         assert docs["headers"] == [{"name": "X-Key", "value": "[secret]"}]
     told = [json.loads(line) for line in heard.read_text().splitlines()]
     (opened,) = [message for message in told if message.get("method") == "session/new"]

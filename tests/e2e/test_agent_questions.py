@@ -18,7 +18,6 @@ from moot.types.approval import Answer, Approval, Option, OutsideAnswer, Outside
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
-from moot.types.limits import Limits
 from moot.types.message import Message, text_part
 from moot.types.run import Run, RunRequest
 from moot.types.store import Submission
@@ -41,7 +40,7 @@ async def leg_of(on: Any, settings: dict[str, Any] | None = None) -> Leg:
     user = Message(new_id(), "user", (text_part("go"),))
     accepted = await store.records.submit(Submission(run, conversation, user, owner="this one"))
     assert accepted.fence is not None
-    request = RunRequest(accepted.run, accepted.conversation, Agent(agent_type="outside"), Limits(), run.settings)
+    request = RunRequest(accepted.run, accepted.conversation, Agent(agent_type="outside"), run.settings)
     message = await store.conversations.message(run.message)
     leg = Leg(on.engine.runtime, request, accepted.fence, message, await events_of(store, accepted.fence))
     call = {"type": "tool-input-available", "toolCallId": "call_1", "toolName": "Bash", "input": {"command": "ls -1"}, "dynamic": True}
@@ -50,7 +49,7 @@ async def leg_of(on: Any, settings: dict[str, Any] | None = None) -> Leg:
 
 
 async def opened(on: Any, leg: Leg, count: int = 1) -> list[Approval]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while len(found := await on.engine.store.records.approvals(run=leg.fence.run)) < count:
             await anyio.sleep(0.005)
     return found
@@ -173,7 +172,7 @@ async def test_without_an_approver_the_call_is_denied(stage: Any) -> None:
 async def test_an_unanswered_question_is_denied_after_its_timeout(stage: Any) -> None:
     async with stage([], permissions=Permissions(mode="ask", timeout=0.05)) as on:
         leg = await leg_of(on)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             said = await leg.decide(CALL)
         assert (said.approved, said.reason, said.by) == (False, "No one answered in time.", "moot")
         assert await status(on, leg) == "running"

@@ -17,7 +17,7 @@ from e2e.cli_process import MootProcess, make
 @pytest.fixture
 def moot(tmp_path: Path) -> Iterator[MootProcess]:
     (tmp_path / "user").mkdir()
-    process = make(tmp_path / "user", tmp_path / "cache", "models: {}\n")
+    process = make(tmp_path / "user", "models: {}\n")
     process.more = assemble(tmp_path / "user")
     yield process
     process.close()

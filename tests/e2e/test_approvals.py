@@ -45,7 +45,7 @@ def model() -> Iterator[ScriptedProcess]:
         Reply(when="twice", tool_calls=[shell("git init -q")]),
         Reply(when="thrice", tool_calls=[shell("git init -q")]),
         Reply(when="for ever", tool_calls=[shell("git init -q .")]),
-        Reply(when="from now on", tool_calls=[shell("git init -q ..")]),
+        Reply(when="from now on", tool_calls=[shell("git init -q sub")]),
         Reply(when="hostile", tool_calls=[shell(hostile)]),
         Reply(when="write", tool_calls=[ToolCall("write_file", {"path": "kept.txt", "content": "new\nsame\n"})]),
         Reply(when="five miles", tool_calls=[ToolCall("convert_units", {"value": 5, "unit": "mile", "into": "km"})]),
@@ -61,7 +61,7 @@ def settle(screen: PtyScreen, seconds: float = QUIET) -> None:
 
 
 def asked(screen: PtyScreen) -> PtyScreen:
-    screen.wait_for(READY, 20)
+    screen.wait_for(READY)
     settle(screen)
     return screen
 
@@ -81,7 +81,7 @@ def test_pressing_y_runs_the_call_once(moot: MootProcess, open_screen: Callable[
         and "requested by: default · step 1" in text
     )
     screen.send("y")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert (moot.work / "once").exists()
     assert "shell: allowed once" in screen.text
     assert READY not in "\n".join(screen.lines)
@@ -95,7 +95,7 @@ def test_a_denial_and_its_reason_reach_the_model(moot: MootProcess, model: Scrip
     screen.send("wrong folder")
     settle(screen, 0.3)
     screen.send("\r")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert not (moot.work / "no").exists()
     assert "The user denied this call: wrong folder" in json.dumps(model.requests()[-1]["body"])
 
@@ -111,7 +111,7 @@ def test_typing_before_or_during_the_question_is_not_an_answer(moot: MootProcess
     assert "not an answer, kept for the composer:" in screen.text
     assert not (moot.work / "burst").exists()
     screen.send("n")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert not (moot.work / "burst").exists()
 
 
@@ -122,7 +122,7 @@ def test_explaining_leaves_the_call_pending_and_is_recorded(moot: MootProcess, o
     assert not (moot.work / "explain").exists()
     settle(screen)
     screen.send("n")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     with closing(sqlite3.connect(moot.home / "data" / "moot.db")) as stored:
         ((id, run),) = stored.execute("SELECT id, run FROM exchange WHERE purpose = 'explain'").fetchall()
         events = stored.execute("SELECT run, raw FROM event WHERE exchange IN (?, '=' || ?)", (id, id)).fetchall()
@@ -143,11 +143,11 @@ def test_edited_arguments_run_exactly_and_the_model_is_informed(
     screen.wait_for("run with changes")
     settle(screen)
     screen.send("y")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert (moot.work / "mine").exists() and not (moot.work / "model").exists()
     assert "touch mine · edited by you" in screen.text and "instead of $ touch model" in screen.text
     later = PtyScreen(moot, "chat", "show", "1")
-    assert later.wait_exit(20) == 0
+    assert later.wait_exit() == 0
     assert "touch mine · edited by you" in later.text and "instead of $ touch model" in later.text
     (call,) = [part for part in json.loads(said(moot))["data"][-1]["parts"] if "approval" in part]
     assert (call["input"], call["approval"]["input"]) == ({"command": "touch model"}, {"command": "touch mine"})
@@ -169,17 +169,17 @@ def test_invalid_arguments_from_the_editor_leave_the_call_pending(
     screen.wait_for("Field required")
     settle(screen)
     screen.send("n")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert (moot.work / "kept.txt").read_text() == "old\nsame\n"
 
 
 def test_a_grant_for_the_conversation_is_not_requested_again(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "do it twice"))
     screen.send("s")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert screen.text.count("allowed in this conversation") == 1
     grants = json.loads(said(moot))["conversation"]["grants"]
-    assert [(grant["tool"], grant["match"]) for grant in grants] == [("shell", "git init *")]
+    assert [(grant["tool"], grant["match"]) for grant in grants] == [("shell", "git init -q")]
     ended = moot.run("chat", "continue", "1", "and thrice")  # there is no approver
     assert (ended.returncode, ended.stdout) == (0, b"All done.\n"), ended.stderr
 
@@ -188,14 +188,14 @@ def test_always_writes_the_shown_rule_and_keeps_comments(moot: MootProcess, open
     config = moot.home / "config.yaml"
     config.write_text(f"# mine\n{config.read_text()}# the end\n")
     screen = asked(open_screen("run", "allow it for ever", columns=110))
-    assert '[a] always: shell "git init *" (edit)' in screen.text
+    assert '[a] always: shell "git init -q ." (edit)' in screen.text
     screen.send("a")
-    screen.wait_for("Always allow shell: git init *")
+    screen.wait_for("Always allow shell: git init -q .")
     settle(screen)
-    screen.send("\x1b[D\x1b[D -q")
+    screen.send("\x7f*")
     settle(screen, 0.3)
     screen.send("\r")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     text = config.read_text()
     assert "# mine" in text and "# the end" in text and "match: git init -q *" in text
     ended = moot.run("run", "and from now on")
@@ -212,17 +212,17 @@ def test_the_question_shows_everything_that_will_run(moot: MootProcess, open_scr
     assert "last-word" in "".join(screen.lines).replace(" ", "")
     assert "[y] yes, once" in "\n".join(screen.lines)
     screen.send("\x03")
-    assert screen.wait_exit(20) == 130
+    assert screen.wait_exit() == 130
 
 
 def test_escape_leaves_the_call_pending_and_resuming_asks_again(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make late"))
     screen.send("\x1b")
-    assert screen.wait_exit(20) == 3
+    assert screen.wait_exit() == 3
     assert "waiting for approval; moot chat resume" in screen.text
     again = asked(open_screen("chat", "resume", "1"))
     again.send("y")
-    assert again.wait_exit(20) == 0
+    assert again.wait_exit() == 0
     assert (moot.work / "late").exists()
 
 
@@ -235,11 +235,11 @@ def test_an_approval_is_bound_to_the_tool_definition(moot: MootProcess, open_scr
     moot.more["PYTHONPATH"] = str(plugin_site.install(tmp_path / "site", project))
     screen = asked(open_screen("run", "five miles"))
     screen.send("\x1b")
-    assert screen.wait_exit(20) == 3
+    assert screen.wait_exit() == 3
     source.write_text(asking.replace("Convert a length", "Wipe a disk, convert a length"))
     again = asked(open_screen("chat", "resume", "1"))
     again.send("y")
-    assert again.wait_exit(20) == 0
+    assert again.wait_exit() == 0
     told = said(moot)
     assert "The approval was given for other arguments" in told and "8.04672 km" not in told
 
@@ -248,9 +248,9 @@ def test_an_answer_from_another_client_closes_the_prompt(moot: MootProcess, open
     first = asked(open_screen("run", "make elsewhere"))
     second = asked(open_screen("chat", "resume", "1"))
     second.send("y")
-    assert second.wait_exit(20) == 0
+    assert second.wait_exit() == 0
     first.wait_for("answered elsewhere")
-    assert first.wait_exit(20) == 0
+    assert first.wait_exit() == 0
     assert (moot.work / "elsewhere").exists()
 
 
@@ -258,16 +258,16 @@ def test_an_expired_question_is_denied(moot: MootProcess, open_screen: Callable[
     config = moot.home / "config.yaml"
     config.write_text(config.read_text() + "permissions: {timeout: 3s}\n")
     screen = open_screen("run", "make expired")
-    screen.wait_for("expires in 0:0", 20)
-    screen.wait_for("expired, so it was denied", 20)
-    assert screen.wait_exit(20) == 0
+    screen.wait_for("expires in 0:0")
+    screen.wait_for("expired, so it was denied")
+    assert screen.wait_exit() == 0
     assert not (moot.work / "expired").exists()
 
 
 def test_ctrl_c_stops_the_run(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make stop"))
     screen.send("\x03")
-    assert screen.wait_exit(20) == 130
+    assert screen.wait_exit() == 130
     assert not (moot.work / "stop").exists()
 
 
@@ -277,17 +277,17 @@ def test_twenty_columns_show_everything(moot: MootProcess, open_screen: Callable
     for words in ("touchnarrow", "needsapproval:modeask", "[y]yes,once", "[n]no", "[e]edit", "expires"):
         assert words in joined, screen.text
     screen.send("n")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
 
 
 def test_a_dumb_terminal_gets_lines_with_the_same_guards(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = open_screen("run", "make dumb", term="dumb")
     screen.send("y\n")
-    screen.wait_for("Allow?", 20)
+    screen.wait_for("Allow?")
     settle(screen, 1.0)
     assert not (moot.work / "dumb").exists() and b"\x1b" not in screen.raw
     screen.send("no because later\n")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert not (moot.work / "dumb").exists()
 
 
@@ -295,7 +295,7 @@ def test_questions_accept_numbers_multiple_choices_and_free_text(
     moot: MootProcess, model: ScriptedProcess, open_screen: Callable[..., PtyScreen]
 ) -> None:
     screen = open_screen("run", "the questions")
-    screen.wait_for("Which language?", 20)
+    screen.wait_for("Which language?")
     settle(screen)
     screen.send("2")
     screen.wait_for("What else?")
@@ -310,6 +310,6 @@ def test_questions_accept_numbers_multiple_choices_and_free_text(
     screen.send("because y")
     settle(screen, 0.3)
     screen.send("\r")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     told = json.dumps(model.requests()[-1]["body"])
     assert "Go" in told and "tests, docs" in told and "because y" in told

@@ -29,7 +29,7 @@ ANSWERS = [
 
 
 async def explained(on: Any, conversation: str, question: Message = QUESTION) -> str:
-    return await auxiliary_call(on.engine.runtime, conversation, "explain", "Explain.", [question], model="main")
+    return (await auxiliary_call(on.engine.runtime, conversation, "explain", "Explain.", [question], model="main")).text
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -28,10 +28,8 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "config", "words"), BAD, ids=[" ".join(row[0]) + str(number) for number, row in enumerate(BAD)])
-def test_invalid_input_exits_with_2_and_a_hint_and_stores_nothing(
-    tmp_path: Path, cache: Path, arguments: list[str], config: str, words: str
-) -> None:
-    moot = make(tmp_path, cache)
+def test_invalid_input_exits_with_2_and_a_hint_and_stores_nothing(tmp_path: Path, arguments: list[str], config: str, words: str) -> None:
+    moot = make(tmp_path)
     (moot.home / "config.yaml").write_bytes(config.encode(errors="surrogateescape"))
     ended = moot.run(*arguments)
     assert (ended.returncode, ended.stdout) == (2, b"")
@@ -41,8 +39,8 @@ def test_invalid_input_exits_with_2_and_a_hint_and_stores_nothing(
     assert not database.exists() or json.loads(moot.run("chat", "list", "--json").stdout)["data"] == []
 
 
-def test_invalid_utf_8_is_reported_and_replaced(tmp_path: Path, cache: Path, obedient: ScriptedProcess) -> None:
-    moot = make(tmp_path, cache, obedient.config())
+def test_invalid_utf_8_is_reported_and_replaced(tmp_path: Path, obedient: ScriptedProcess) -> None:
+    moot = make(tmp_path, obedient.config())
     ended = moot.run("run", "--no-tools", "--", b"argument \xff\xfe".decode(errors="surrogateescape"), stdin=b"say caf\xe9 \xff\0.")
     assert (ended.returncode, ended.stdout.decode()) == (0, "caf\ufffd \ufffd\0.\n")
     assert b"stdin is not valid UTF-8 from byte 7 on" in ended.stderr
@@ -51,8 +49,8 @@ def test_invalid_utf_8_is_reported_and_replaced(tmp_path: Path, cache: Path, obe
 
 
 @pytest.mark.parametrize("screen", [False, True])
-def test_markup_and_formats_in_untrusted_text_are_only_text(tmp_path: Path, cache: Path, obedient: ScriptedProcess, screen: bool) -> None:
-    moot = make(tmp_path, cache, obedient.config())
+def test_markup_and_formats_in_untrusted_text_are_only_text(tmp_path: Path, obedient: ScriptedProcess, screen: bool) -> None:
+    moot = make(tmp_path, obedient.config())
     text = TORTURE
     wanted = text.encode()
     arguments = (

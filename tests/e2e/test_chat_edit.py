@@ -23,17 +23,17 @@ def model() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory, cache: Path, model: ScriptedProcess) -> Path:
+def begun(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Path:
     """A home with one conversation."""
-    process = make(tmp_path_factory.mktemp("begun"), cache, model.config())
+    process = make(tmp_path_factory.mktemp("begun"), model.config())
     assert process.run("run", "about apples").returncode == 0
     assert process.run("run", "-c", "about pears").returncode == 0
     return process.home
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, begun: Path) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache)
+def moot(tmp_path: Path, begun: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path)
     shutil.copytree(begun, process.home, dirs_exist_ok=True)
     yield process
     process.close()
@@ -129,7 +129,7 @@ def test_on_a_terminal_the_message_is_picked_and_the_editor_has_the_keyboard(moo
     screen.send("pears\r")
     screen.wait_for("in the editor")
     screen.send("typed\x03 here\n")  # Ctrl+C goes to the editor: Python exits without writing
-    screen.wait_for("Nothing was changed", 10)
+    screen.wait_for("Nothing was changed")
     assert screen.wait_exit() == 1
     assert not CLEARS.search(screen.raw)
     screen = PtyScreen(moot, "chat", "edit", "1", columns=60)

@@ -53,8 +53,8 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, seeded: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache)
+def moot(tmp_path: Path, seeded: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path)
     shutil.copytree(seeded, process.home, dirs_exist_ok=True)
     (process.home / "config.yaml").write_text(model.config())
     yield process

@@ -45,7 +45,7 @@ class Shelled(MootProcess):
         environ: Any = {**self.environ, "TERM": term}
         state = "stty -a | tr ';' '\\n' | tr ' ' '\\n' | grep -xE -- '-?(echo|icanon|isig|icrnl|iexten|ixon)' | tr '\\n' ' '; echo"
         script = f"set -m; {state}; {shlex.join([*COMMAND, *arguments])}; echo CODE $?; {state}; fg; echo LAST $?; {state}"
-        return pexpect.spawn("bash", ["-c", script], cwd=str(self.work), env=environ, timeout=20, dimensions=(24, 80), echo=True)
+        return pexpect.spawn("bash", ["-c", script], cwd=str(self.work), env=environ, timeout=60, dimensions=(24, 80), echo=True)
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def gate(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, gate: Path) -> Iterator[MootProcess]:
+def moot(tmp_path: Path, gate: Path) -> Iterator[MootProcess]:
     """A few conversations; heavy imports wait until the gate is open."""
-    made = make(tmp_path, cache)
-    process = Shelled(made.home, made.work, made.cache)
+    made = make(tmp_path)
+    process = Shelled(made.home, made.work)
     anyio.run(seed, process.home)
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(GATE)

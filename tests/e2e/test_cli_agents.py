@@ -13,7 +13,7 @@ from moot.providers.status import QUESTION
 
 @pytest.fixture
 def moot(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
-    process = make(tmp_path, tmp_path_factory.getbasetemp(), "agents: {reviewer: {model: small, description: reads what is there}}\n")
+    process = make(tmp_path, "agents: {reviewer: {model: small, description: reads what is there}}\n")
     yield process
     process.close()
 

@@ -26,8 +26,7 @@ WORDS = "one two three four five six seven eight nine ten eleven twelve"
 def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="for ever", text="word " * 400, chunk_size=5, delay=0.2, times=0),
-        Reply(when="at leisure", text=WORDS, chunk_size=4, delay=0.5, times=0),
-        Reply(when="slowly", text=WORDS, chunk_size=4, delay=0.2, times=0),
+        Reply(when="slowly", text=WORDS, chunk_size=4, hang_at=4, times=0),
         Reply(when="", text="Quick.", times=0),
     ]
     with ScriptedProcess(script) as server:
@@ -35,7 +34,7 @@ def model() -> Iterator[ScriptedProcess]:
 
 
 def until(holds: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not (found := holds()):
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -74,16 +73,19 @@ def test_ps_names_the_live_runs_of_all_processes(moot: MootProcess) -> None:
     assert (ended.returncode, b"moot chat resume" in ended.stderr) == (2, True)
 
 
-def test_attach_follows_a_run_of_another_process_completely(moot: MootProcess) -> None:
+def test_attach_follows_a_run_of_another_process_completely(moot: MootProcess, model: ScriptedProcess) -> None:
     process, line = begun(moot, "slowly please")
     attached = moot.start("chat", "attach", line["conversation"])
     events = moot.start("chat", "attach", line["conversation"], "--jsonl")
-    out, _ = attached.communicate(timeout=30)
-    assert (attached.returncode, out.decode()) == (0, WORDS + "\n")
-    lines = [json.loads(each) for each in events.communicate(timeout=30)[0].splitlines()]
+    assert attached.stdout is not None and events.stdout is not None
+    start, first = attached.stdout.read(4), events.stdout.readline()
+    model.release()
+    out, _ = attached.communicate(timeout=60)
+    assert (attached.returncode, (start + out).decode()) == (0, WORDS + "\n")
+    lines = [json.loads(each) for each in (first + events.communicate(timeout=60)[0]).splitlines()]
     assert lines[-1]["kind"] == "result" and lines[-1]["text"] == WORDS
     assert lines[0]["chunks"][0]["type"] == "start"
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
 
 
 def test_ps_follow_prints_changes_until_interrupted(moot: MootProcess) -> None:
@@ -93,11 +95,11 @@ def test_ps_follow_prints_changes_until_interrupted(moot: MootProcess) -> None:
     (line,) = json.loads(watching.stdout.readline())["data"]
     assert line["status"] in ("running", "queued")
     assert moot.run("chat", "stop", line["conversation"]).returncode == 0
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
     while json.loads(watching.stdout.readline())["data"]:
         pass
     watching.send_signal(signal.SIGINT)
-    assert watching.wait(20) == 130
+    assert watching.wait(60) == 130
 
 
 def test_detaching_does_not_stop_the_run(moot: MootProcess) -> None:
@@ -105,26 +107,28 @@ def test_detaching_does_not_stop_the_run(moot: MootProcess) -> None:
     attached = moot.start("chat", "attach", line["conversation"])
     assert attached.stdout is not None and attached.stdout.read(4)
     attached.send_signal(signal.SIGINT)
-    _, err = attached.communicate(timeout=20)
+    _, err = attached.communicate(timeout=60)
     assert (attached.returncode, b"the run continues" in err) == (130, True)
     screen = PtyScreen(moot, "chat", "attach", line["conversation"], rows=8)
-    screen.wait_for("word word", 20)
+    screen.wait_for("word word")
     screen.send(b"\x03")
-    assert screen.wait_exit(20) == 130
+    assert screen.wait_exit() == 130
     *said, left = screen.text.rstrip().splitlines()
     assert left == f"moot: detached; the run continues; follow with: moot chat attach {line['conversation'][:13]}" and "word" in said[-1]
     assert [each["status"] for each in ps(moot)] == ["running"] and process.poll() is None
     assert moot.run("chat", "stop", line["conversation"]).returncode == 0
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
 
 
-def test_a_busy_conversation_explains_the_on_busy_option(moot: MootProcess) -> None:
+def test_a_busy_conversation_explains_the_on_busy_option(moot: MootProcess, model: ScriptedProcess) -> None:
     process, line = begun(moot, "slowly please")
     ended = moot.run("run", "-c", line["conversation"], "more")
     assert (ended.returncode, b"--on-busy" in ended.stderr) == (7, True)
-    queued = moot.run("chat", "continue", line["conversation"], "--no-tools", "--on-busy", "queue", "quickly")
-    assert (queued.returncode, queued.stdout) == (0, b"Quick.\n")
-    assert process.wait(20) == 0
+    queued = moot.start("chat", "continue", line["conversation"], "--no-tools", "--on-busy", "queue", "quickly")
+    until(lambda: "queued" in [each["status"] for each in ps(moot)])
+    model.release()
+    assert (queued.communicate(timeout=60)[0], queued.returncode) == (b"Quick.\n", 0)
+    assert process.wait(60) == 0
     assert texts(moot, line["conversation"]) == [
         ("user", "slowly please"),
         ("assistant", WORDS),
@@ -137,17 +141,38 @@ def test_a_prompt_interrupts_another_processes_answer(moot: MootProcess) -> None
     process, line = begun(moot, "for ever")
     ended = moot.run("run", "-c", line["conversation"], "--no-tools", "--on-busy", "interrupt", "quickly")
     assert (ended.returncode, ended.stdout) == (0, b"Quick.\n")
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
     assert texts(moot, line["conversation"])[-1] == ("assistant", "Quick.")
 
 
-def test_a_prompt_steers_a_run_of_another_process_and_follows_it(moot: MootProcess) -> None:
-    process, line = begun(moot, "at leisure please")
-    ended = moot.run("run", "-c", line["conversation"], "--no-tools", "--on-busy", "steer", "quickly")
-    assert (ended.returncode, b"added to the running answer" in ended.stderr) == (0, True)
-    assert ended.stdout.endswith(b"Quick.\n")
-    assert process.wait(40) == 0
+def test_a_prompt_steers_a_run_of_another_process_and_follows_it(moot: MootProcess, model: ScriptedProcess) -> None:
+    process, line = begun(moot, "slowly please")
+    steering = moot.start("run", "-c", line["conversation"], "--no-tools", "--on-busy", "steer", "quickly")
+    assert steering.stderr is not None
+    while b"added to the running answer" not in (said := steering.stderr.readline()):
+        assert said
+    model.release()
+    out, _ = steering.communicate(timeout=60)
+    assert steering.returncode == 0 and out.endswith(b"Quick.\n")
+    assert process.wait(60) == 0
     assert [role for role, _ in texts(moot, line["conversation"])] == ["user", "assistant"]
+    assert b"\n> quickly\n" in moot.run("chat", "show", line["conversation"]).stdout
+    ended = moot.run("chat", "show", line["conversation"][:3])
+    assert (ended.returncode, b"needs at least 4 characters" in ended.stderr) == (2, True)
+    assert moot.run("logs", "--run", "01a").returncode == 2
+
+
+def test_a_cost_limit_warns_of_each_model_whose_price_is_unknown(moot: MootProcess, model: ScriptedProcess) -> None:
+    warning = "moot: the price of {} is unknown, so --max-cost stops the run after a call to it"
+    limited = moot.run("run", "--no-tools", "--max-cost", "1", "hi there").stderr.decode().splitlines()
+    assert warning.format("scripted@mine") in limited
+    assert b"the price" not in moot.run("run", "--no-tools", "hi there").stderr
+    priced = {"context": 9000, "price": {"input": 1, "output": 1}}
+    entry = {"dialect": "openai-chat", "base_url": model.openai_url, "api_key": "k", "models": {"scripted": priced}}
+    models = {"main": "scripted@mine", "fallback": ["other@mine"]}
+    (moot.home / "config.yaml").write_text(json.dumps({"models": models, "providers": {"mine": entry}}))
+    limited = moot.run("run", "--no-tools", "--max-cost", "1", "hi there").stderr.decode().splitlines()
+    assert [line for line in limited if "price" in line] == [warning.format("other@mine")]
 
 
 def test_pending_questions_are_shown_and_answered_while_attached(moot: MootProcess, obedient: ScriptedProcess) -> None:
@@ -163,7 +188,7 @@ def test_pending_questions_are_shown_and_answered_while_attached(moot: MootProce
     attached.send("y\n")
     attached.expect(rb"Done\.")
     assert (moot.work / "made.txt").exists()
-    out, _ = piped.communicate(timeout=30)
+    out, _ = piped.communicate(timeout=60)
     assert (piped.returncode, json.loads(out.splitlines()[-1])["status"]) == (0, "finished")
     asked.close(force=True)
     attached.close(force=True)

@@ -44,8 +44,8 @@ def model() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, model.config().replace("scripted-key", CANARY))
+def moot(tmp_path: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path, model.config().replace("scripted-key", CANARY))
     yield process
     process.close()
 
@@ -66,7 +66,7 @@ def test_in_a_pipe_the_answer_streams_as_plain_text(moot: MootProcess) -> None:
     assert process.stdout is not None
     assert process.stdout.read(4) == b"one "
     assert process.poll() is None
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, b"one " + out) == (0, b"one two three four five six seven eight\n")
     assert nothing_leaked(moot, ended.stdout, ended.stderr, out, err)
 
@@ -118,13 +118,13 @@ def test_a_closed_pipe_prints_no_traceback(moot: MootProcess) -> None:
     assert process.stderr is not None
     process.stdout.read(1)
     process.stdout.close()
-    assert (process.stderr.read(), process.wait(20)) == (b"", 1)
+    assert (process.stderr.read(), process.wait(60)) == (b"", 1)
 
 
 def test_closed_streams_print_no_traceback(moot: MootProcess) -> None:
     quoted = " ".join([sys.executable, "-m", "moot", "run", "--no-tools", "hi"])
     for closed, code in (("<&-", 0), ("2>&-", 0), (">&-", 1)):
-        ended = subprocess.run(["/bin/sh", "-c", f"{quoted} {closed}"], cwd=moot.work, env=moot.environ, capture_output=True, timeout=20)
+        ended = subprocess.run(["/bin/sh", "-c", f"{quoted} {closed}"], cwd=moot.work, env=moot.environ, capture_output=True, timeout=60)
         assert (ended.returncode, b"Traceback" in ended.stderr) == (code, False), closed
         assert ended.stdout == (b"" if code else b"Hello **you** and `code`.\n")
 
@@ -135,6 +135,18 @@ def test_a_call_in_a_pipe_is_denied_without_a_question(moot: MootProcess, obedie
     assert ended.returncode == 3, ended.stderr
     assert b"no one is available" in ended.stderr
     assert not (moot.work / "made.txt").exists()
+
+
+def test_allowed_folders_are_added_to_those_of_the_conversation(moot: MootProcess) -> None:
+    for name in ("one", "two"):
+        (moot.work / name).mkdir()
+    ended = moot.run("run", "--no-tools", "--allow", "one", "hi")
+    assert ended.returncode == 0, ended.stderr
+    assert moot.run("run", "--no-tools", "-c", "--allow", "two", "hi").returncode == 0
+    shown = json.loads(moot.run("chat", "settings", "1", "--json").stdout)
+    assert shown["settings"]["allowed_uris"] == [str(moot.work), str(moot.work / "one"), str(moot.work / "two")]
+    missing = moot.run("run", "--no-tools", "--allow", "three", "hi")
+    assert (missing.returncode, b"is not a folder" in missing.stderr) == (2, True)
 
 
 def test_limits_end_a_run_with_their_own_exit_codes(moot: MootProcess) -> None:
@@ -149,7 +161,7 @@ def test_ctrl_c_stops_the_run_and_keeps_the_partial_answer(moot: MootProcess) ->
     assert process.stdout is not None
     process.stdout.read(4)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in err
     shown: Any = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"][-1]
@@ -166,7 +178,7 @@ def test_other_processes_see_a_live_run_and_can_stop_it(moot: MootProcess) -> No
     busy = moot.run("chat", "continue", "1", "--no-tools", "me too")
     assert (busy.returncode, b"or stop it with `moot chat stop`" in busy.stderr) == (7, True)
     assert json.loads(moot.run("chat", "stop", "1", "--json").stdout)["status"] == "cancelled"
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == 130
 
 

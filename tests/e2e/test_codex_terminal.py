@@ -20,9 +20,9 @@ DOUBLE = [sys.executable, "-S", "-E", str(Path(testing.__file__).with_name("code
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
+def moot(tmp_path: Path) -> Iterator[MootProcess]:
     options = json.dumps({"command": [*DOUBLE, "ask"]})
-    process = make(tmp_path, cache, f"agents: {{codex: {{agent_type: codex, options: {options}}}}}\n")
+    process = make(tmp_path, f"agents: {{codex: {{agent_type: codex, options: {options}}}}}\n")
     yield process
     process.close()
 
@@ -30,15 +30,15 @@ def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
 def test_the_agents_options_are_offered_and_a_waiting_run_is_not_abandoned(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "-a", "codex", "go")
     try:
-        shown = screen.wait_for("expires", seconds=20)
+        shown = screen.wait_for("expires")
         assert "commandExecution wants to run" in shown and "ls -1" in shown
         assert "[s] Yes, and don't ask again for commands that begin with 'ls -1'" in shown and "[1] No, and stop" in shown
         time.sleep(QUIET)
         screen.send("\x1b")
-        screen.wait_for("so this cannot wait", seconds=20)
+        screen.wait_for("so this cannot wait")
         time.sleep(QUIET)
         screen.send("s")
-        screen.wait_for("acceptWithExecpolicyAmendment", seconds=20)
+        screen.wait_for("acceptWithExecpolicyAmendment")
         assert screen.wait_exit() == 0
     finally:
         screen.close()

@@ -20,8 +20,8 @@ HOSTILE = "$(touch hacked) `touch hacked`; touch hacked \x1b[31m"
 
 
 @pytest.fixture(scope="module")
-def moot(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[MootProcess]:
-    process = make(tmp_path_factory.mktemp("completion"), cache, CONFIG)
+def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
+    process = make(tmp_path_factory.mktemp("completion"), CONFIG)
     for text in ("plan the release", HOSTILE):
         assert process.run("run", "-m", "demo", "--no-tools", text).returncode == 0
     assert process.run("chat", "list").returncode == 0
@@ -80,7 +80,7 @@ def test_numbers_of_the_last_list_are_suggested_without_hostile_titles(moot: Moo
 
 @pytest.mark.damaged
 def test_completion_is_silent_on_errors(moot: MootProcess, tmp_path: Path) -> None:
-    broken = make(tmp_path, moot.cache, "models: [")
+    broken = make(tmp_path, "models: [")
     assert broken.run("completion", "words", "bash", "moot run -m ").stdout == b""
     (broken.home / "data").mkdir()
     (broken.home / "data" / "moot.db").write_bytes(b"no database")
@@ -96,7 +96,7 @@ def typed(moot: MootProcess, shell: str, *arguments: str) -> pexpect.spawn[bytes
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"{shell} is not installed")
-    return pexpect.spawn(program, list(arguments), cwd=str(moot.work), env=moot.environ, timeout=20, dimensions=(24, 100))  # type: ignore[arg-type]
+    return pexpect.spawn(program, list(arguments), cwd=str(moot.work), env=moot.environ, timeout=60, dimensions=(24, 100))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ Edit = Callable[[str], PtyScreen]
 
 @pytest.fixture
 def moot(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
-    process = make(tmp_path, tmp_path_factory.getbasetemp(), TEXT)
+    process = make(tmp_path, TEXT)
     yield process
     process.close()
 
@@ -46,7 +46,7 @@ def text(moot: MootProcess) -> str:
 
 def test_changes_made_in_an_editor_are_applied(moot: MootProcess, edit: Edit) -> None:
     screen = edit("sed -i s/20/21/")
-    screen.wait_for("saved", 20)
+    screen.wait_for("saved")
     assert screen.wait_exit() == 0
     assert text(moot) == TEXT.replace("20", "21")
     assert json.loads(moot.run("config", "get", "limits.steps", "--json").stdout)["value"] == 21
@@ -55,20 +55,20 @@ def test_changes_made_in_an_editor_are_applied(moot: MootProcess, edit: Edit) ->
 
 def test_errors_made_in_an_editor_are_reported_and_can_be_fixed_or_kept(moot: MootProcess, edit: Edit) -> None:
     screen = edit("sed -i s/steps:/steps/")
-    screen.wait_for("Edit it again?", 20)
+    screen.wait_for("Edit it again?")
     assert "config.yaml:3" in screen.text
     screen.send("y\r")
-    screen.wait_for("nothing was changed", 20)  # it is already broken
-    screen.wait_for("got 'steps 20'.\nEdit it again? [y/n]:\n", 20)
+    screen.wait_for("nothing was changed")  # it is already broken
+    screen.wait_for("got 'steps 20'.\nEdit it again? [y/n]:\n")
     screen.send("n\r")
-    screen.wait_for("was not changed", 20)
+    screen.wait_for("was not changed")
     assert screen.wait_exit() == 2
     assert text(moot) == TEXT
 
 
 def test_an_editor_that_fails_changes_nothing(moot: MootProcess, edit: Edit) -> None:
     screen = edit("false")
-    screen.wait_exit(20)
+    screen.wait_exit()
     assert text(moot) == TEXT
     assert "saved" not in screen.text
     assert "Traceback" not in screen.text
@@ -76,7 +76,7 @@ def test_an_editor_that_fails_changes_nothing(moot: MootProcess, edit: Edit) -> 
 
 def test_an_unchanged_file_is_reported(moot: MootProcess, edit: Edit) -> None:
     screen = edit("true")
-    screen.wait_for("nothing was changed", 20)
+    screen.wait_for("nothing was changed")
     assert screen.wait_exit() == 0
     assert text(moot) == TEXT
 

@@ -6,14 +6,14 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from e2e.cli_process import COMMAND, MootProcess, make
 from moot.cli.arguments.completion import leaves
 from moot.cli.arguments.signatures import arguments_of
-from moot.cli.tree import TREE, Command
+from moot.cli.tree import TREE
+from moot.cli.tree.nodes import Command
 from moot.plugins.registry import attribute
 
 COMMANDS = list(leaves(TREE))
@@ -38,8 +38,8 @@ DOCUMENTS = [
 
 
 @pytest.fixture(scope="module")
-def moot(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[MootProcess]:
-    process = make(tmp_path_factory.mktemp("contract"), cache, "limits: {steps: 20}\n")
+def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
+    process = make(tmp_path_factory.mktemp("contract"), "limits: {steps: 20}\n")
     assert process.run("run", "-m", "demo", "--no-tools", "first").returncode == 0
     yield process
     process.close()
@@ -82,7 +82,7 @@ def test_a_closed_pipe_prints_no_error(moot: MootProcess, words: tuple[str, ...]
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as pipe:
-        ended = subprocess.run([*COMMAND, *words], cwd=moot.work, env=moot.environ, stdout=pipe, stderr=subprocess.PIPE, timeout=30)
+        ended = subprocess.run([*COMMAND, *words], cwd=moot.work, env=moot.environ, stdout=pipe, stderr=subprocess.PIPE, timeout=60)
     assert (ended.returncode, ended.stderr) == (1, b"")
 
 

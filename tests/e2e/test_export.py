@@ -35,7 +35,7 @@ def model() -> Iterator[ScriptedProcess]:
 @pytest.fixture(scope="module")
 def moot(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Iterator[MootProcess]:
     """A home with two conversations: 1 is full of private data, 2 has a tool call."""
-    one = make(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("cache"), model.config())
+    one = make(tmp_path_factory.mktemp("home"), model.config())
     (one.work / "seen.txt").write_text("x")
     assert one.run("run", "--tools", "list_files", "look around").returncode == 0
     assert one.run("run", "--no-tools", f"tell me about {KEY}").returncode == 0
@@ -61,7 +61,7 @@ def test_an_exported_conversation_reports_its_attachments(moot: MootProcess, for
 
 def test_branches_a_format_cannot_represent_are_reported_as_lost(tmp_path: Path, model: ScriptedProcess) -> None:
     (tmp_path / "home").mkdir()
-    one = make(tmp_path / "home", tmp_path / "cache", model.config())
+    one = make(tmp_path / "home", model.config())
     source = one.work / "conversations.json"
     source.write_bytes(samples_of(ChatGPT())["conversations"])
     assert one.run("import", str(source)).returncode == 0
@@ -76,7 +76,7 @@ def test_branches_a_format_cannot_represent_are_reported_as_lost(tmp_path: Path,
 def test_an_exported_json_file_can_be_imported(moot: MootProcess, tmp_path: Path) -> None:
     file = moot.work / "back.json"
     assert moot.run("export", "2", "-f", "json", "-o", str(file)).returncode == 0
-    other = make(tmp_path, tmp_path / "cache", "")
+    other = make(tmp_path, "")
     assert document(other.run("import", str(file), "--json"))
     again = document(other.run("chat", "show", "1", "--json"))["data"]
     assert [one["parts"] for one in again] == [one["parts"] for one in document(moot.run("chat", "show", "2", "--json"))["data"]]
@@ -191,7 +191,7 @@ def test_exporting_to_a_device_keeps_the_device(moot: MootProcess) -> None:
     os.mkfifo(pipe := moot.work / "pipe")
     reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
     assert moot.run("export", "1", "-f", "html", "-o", str(pipe)).returncode == 0
-    assert b"<!doctype html>" in reader.communicate(timeout=20)[0] and pipe.is_fifo()
+    assert b"<!doctype html>" in reader.communicate(timeout=60)[0] and pipe.is_fifo()
     assert moot.run("export", "1", "-f", "html", "-o", str(moot.work)).returncode == 1 and moot.work.is_dir()
 
 

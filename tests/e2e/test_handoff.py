@@ -53,13 +53,13 @@ def model() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+def moot(tmp_path: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
     project = tmp_path / "project"
     (project / "src" / "teller_agent").mkdir(parents=True)
     (project / "pyproject.toml").write_text(PROJECT)
     (project / "src" / "teller_agent" / "__init__.py").write_text(TELLER)
     site = plugin_site.install(tmp_path / "site", project)
-    process = make(tmp_path, cache, model.config() + "\nagents: {other: {agent_type: teller}}\n")
+    process = make(tmp_path, model.config() + "\nagents: {other: {agent_type: teller}}\n")
     process.more["PYTHONPATH"] = str(site)
     yield process
     process.close()

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,10 @@ from e2e.cli_process import MootProcess, make
 SESSION = "11111111-2222-4333-8444-555555555555"
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
+def moot(tmp_path: Path) -> Iterator[MootProcess]:
     (tmp_path / "user").mkdir()
-    process = make(tmp_path / "user", cache, "models: {}\n")
+    process = make(tmp_path / "user", "models: {}\n")
     yield process
     process.close()
 
@@ -158,16 +152,14 @@ def test_sources_are_imported_while_an_agent_writes_them(moot: MootProcess, endi
     assert json.loads(watching.stdout.readline())["outcome"] == "added"
     with file.open("ab") as writing:
         writing.write(record(2, "live words"))
-    began = time.monotonic()
     told = json.loads(watching.stdout.readline())
     assert (told["outcome"], told["counts"]["added"]) == ("grown", 1)
-    assert time.monotonic() - began < 10
     assert said(moot)[-1] == "live words"
     shutil.rmtree(file.parent.parent)
     file.parent.mkdir(parents=True)
     file.write_bytes(talk(0, 2) + record(2, "live words") + record(3, "and on", "assistant"))
     assert json.loads(watching.stdout.readline())["counts"]["added"] == 1
     watching.send_signal(ending)
-    _, heard = watching.communicate(timeout=30)
+    _, heard = watching.communicate(timeout=60)
     assert watching.returncode == 130
     assert heard.decode().endswith("moot: stopped; imported 4 new messages\n")

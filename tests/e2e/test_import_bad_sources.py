@@ -178,7 +178,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     put(folder / "notes/newer.mtm", b'{"formatVersion": 99, "metadata": {"uuid": "x", "allowed_uris": []}, "context": []}')
     put(folder / "nobody's.bin", bytes(range(256)))
     (root / "user").mkdir()
-    moot = make(root / "user", root / "cache", "models: {}\n")
+    moot = make(root / "user", "models: {}\n")
     with closing(databases(folder)):
         ended = moot.run(
             "import", *(str(path) for path in (folder, *(folder / name for name in ("one", "two", "three")))), "--json", timeout=90
@@ -243,7 +243,7 @@ def test_a_second_import_adds_nothing_and_the_store_verifies(stage: Stage) -> No
 @pytest.fixture
 def moot(tmp_path: Path) -> Iterator[MootProcess]:
     (tmp_path / "user").mkdir()
-    process = make(tmp_path / "user", tmp_path / "cache", "models: {}\n")
+    process = make(tmp_path / "user", "models: {}\n")
     yield process
     process.close()
 

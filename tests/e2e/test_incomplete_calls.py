@@ -25,7 +25,7 @@ CASES = [*((dialect, at) for dialect in BOTH for at in POINTS), *((dialect, "too
 
 @pytest.fixture
 def moot(dialect: str, tmp_path: Path, obedient: ScriptedProcess) -> MootProcess:
-    made = make(tmp_path, tmp_path / "cache", obedient.config(dialect=dialect) + "permissions: {mode: auto}\n")
+    made = make(tmp_path, obedient.config(dialect=dialect) + "permissions: {mode: auto}\n")
     (made.work / "notes.txt").write_text("apples\n")
     return made
 

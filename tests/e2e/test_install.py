@@ -22,7 +22,7 @@ from moot.types.message import text_of, text_part
 def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
     """A home with one conversation; agents' files are in folders of the test."""
     home = tmp_path_factory.mktemp("home")
-    one = make(home, tmp_path_factory.mktemp("cache"), "")
+    one = make(home, "")
     one.more |= {"CLAUDE_CONFIG_DIR": str(home / "of-claude"), "CODEX_HOME": str(home / "of-codex")}
     source = home / "5f0c1a52-7d0e-4c53-9d2c-1f6a3f0b7c11.jsonl"
     source.write_bytes(SAMPLES["session"])
@@ -89,7 +89,9 @@ def test_an_installed_session_is_updated_until_another_program_changes_it(moot: 
     assert (again["outcome"], again["beside"]) == ("written", one["file"]) and again["command"] != one["command"]
     assert (once_more["outcome"], once_more["file"]) == ("unchanged", again["file"])
     listed = json.loads(moot.run("purge", grown["id"], "--yes", "--json").stdout)["files"]
-    assert {each["path"] for each in listed} == {one["file"], again["file"]} and file.read_bytes() == before
+    source = str(moot.work / "grows.json")
+    assert {each["path"] for each in listed} == {one["file"], again["file"], source} and file.read_bytes() == before
+    file.unlink()
 
 
 def test_an_installed_session_is_imported_only_after_it_grew(moot: MootProcess) -> None:

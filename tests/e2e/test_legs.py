@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from e2e.orphans import orphan, reach
+from e2e.orphans import is_locked, orphan, reach
 from moot.config.settings import Models, ProviderSettings
 from moot.engine import open_engine
 from moot.errors import Busy, StoreError
@@ -21,6 +22,7 @@ from moot.runtime.leg import Leg
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
+from moot.types.approval import Answer
 from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.limits import Limits
@@ -45,6 +47,24 @@ async def test_the_time_limit_covers_all_legs_without_the_waits(stage: Any) -> N
             run = await reach(on, dead.run.id, status)  # type: ignore[arg-type]
             assert run.error is None or (run.error.kind, run.error.message) == ("deadline", "The run stopped after 30 s.")
         assert len(on.server.requests) == 1
+
+
+async def test_a_change_of_tools_during_an_approval_is_announced_once_in_the_next_leg(stage: Any) -> None:
+    calls = [ToolCall("shell", {"command": "touch made"}), ToolCall("shell", {"command": "touch more"})]
+    script = [*(Reply(tool_calls=[call]) for call in calls), Reply(text="Done.")]
+    before, after = ({"default": Agent(tools=tools)} for tools in (("shell",), ("read_file", "shell")))
+    async with stage(script, mode="ask", agents=before) as on:
+        submitted = await on.submit("go")
+        await on.engine.runs.wait(submitted.run.id)
+        async with open_engine(replace(on.engine.settings, agents=after)) as later:  # as after a crash
+            for number in (1, 2):
+                (asked,) = await later.store.records.approvals(run=submitted.run.id)
+                await later.runs.answer(asked.id, Answer(True))
+                await later.runs.wait(submitted.run.id)
+                assert len(on.server.requests) == number + 1
+    line = "The available tools have changed. They are now: read_file, shell."
+    systems = [str(request.json["messages"][0]["content"]) for request in on.server.requests]
+    assert [line in system for system in systems] == [False, True, False]
 
 
 @pytest.mark.damaged  # its log is written directly, without the exchange's row
@@ -135,7 +155,7 @@ async def test_processes_of_a_superseded_run_end_before_the_next_run_starts(stag
 async def leg_of(on: Any, dead: Accepted) -> Leg:
     message = await on.engine.store.conversations.message(dead.run.message)
     assert dead.fence is not None
-    return Leg(on.engine.runtime, RunRequest(dead.run, dead.conversation, Agent(), Limits(), {}), dead.fence, message, [])
+    return Leg(on.engine.runtime, RunRequest(dead.run, dead.conversation, Agent(), {}), dead.fence, message, [])
 
 
 async def test_a_fold_stored_after_a_rejected_append_does_not_contain_it(stage: Any) -> None:
@@ -191,26 +211,25 @@ async def test_a_background_command_of_a_run_that_waits_is_not_ended_for_lack_of
         if recorded.user_text == "other":
             return Reply(text="ok") if said else Reply(tool_calls=[ToolCall("todo", {"todos": []})])
         if not said:
-            command = "echo $$ > pid; while true; do sleep 0.05; done"
+            command = "exec 9> held; flock 9; echo > locked; while true; do sleep 0.05; done"
             return Reply(tool_calls=[ToolCall("shell", {"command": command, "background": True})])
         return Reply(tool_calls=[ToolCall("ask_user", {"questions": [{"header": "h", "question": "?"}]})])
 
     async with stage(script, limits=Limits(cached_conversations=1)) as on:
         first = await on.submit("go")
         await reach(on, first.run.id, "waiting")
-        with anyio.fail_after(5):
-            while not (directory / "pid").exists() or not (directory / "pid").read_text().strip():
+        with anyio.fail_after(60):
+            while not (directory / "locked").exists():
                 await anyio.sleep(0.01)
-        group = int((directory / "pid").read_text())
         for _ in range(2):
             other = await on.submit("other")
             await reach(on, other.run.id, "finished")
         await anyio.sleep(0.05)
-        assert process_started(group)
+        assert is_locked(directory / "held")  # ids of processes are other ones in a sandbox
         await on.engine.runs.cancel(first.run.id)
         await reach(on, first.run.id, "cancelled")
         other = await on.submit("other")
         await reach(on, other.run.id, "finished")
-        with anyio.fail_after(5):
-            while process_started(group):
+        with anyio.fail_after(60):
+            while is_locked(directory / "held"):
                 await anyio.sleep(0.01)

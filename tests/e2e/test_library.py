@@ -18,10 +18,11 @@ import moot
 from moot.config.settings import Models, Settings
 from moot.engine import open_engine
 from moot.library.names import NAMES
-from moot.runtime.requests import NO_ONE_AVAILABLE
+from moot.runtime.approvals.requests import NO_ONE_AVAILABLE
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.testing.scripted import ScriptedServer
+from moot.types.agent import Agent
 from moot.types.message import text_part
 from moot.types.run import Prompt
 
@@ -149,7 +150,7 @@ async def test_a_cancelled_run_keeps_its_text_and_raises(desk: Any) -> None:
         run = on.m.run("go")
         async for event in run:
             if event.text:
-                with anyio.fail_after(5):
+                with anyio.fail_after(60):
                     await run.cancel()
                 break
         with pytest.raises(moot.Cancelled):
@@ -233,6 +234,24 @@ async def test_an_exception_of_a_callback_is_raised_from_the_loop(desk: Any) -> 
         assert [live.status for live in await on.m.live()] == ["waiting"] and not Path("made").exists()
 
 
+async def test_a_run_is_followed_to_its_end_when_a_sub_agent_that_asked_fails(desk: Any) -> None:
+    task = ToolCall("delegate", {"agent": "helper", "prompt": "touch it"})
+    script = [
+        Reply(when="go", tool_calls=[task]),
+        Reply(when="touch it", tool_calls=[ToolCall("shell", {"command": "touch made"})]),
+        Reply(when="touch it", status=401, error="who are you?"),
+        Reply(when="go", text="It failed."),
+    ]
+    async with desk(script) as on:
+        on.settings.agents.update({"default": Agent(agents=("helper",)), "helper": Agent("helper")})
+        asked: list[str] = []
+        run = on.m.run("go", on_approval=lambda call: not asked.append(call.tool))
+        events = [event async for event in run]
+        assert (asked, run.text, Path("made").exists()) == (["delegate", "shell"], "It failed.", True)
+        assert {event.run for event in events} == {run.run.id}
+        assert "helper failed" in str(on.server.requests[-1].json)
+
+
 async def test_questions_are_answered_by_the_callback_or_left_open(desk: Any) -> None:
     async with desk(calling("ask_user", ASK)) as on:
         asked: list[moot.Question] = []
@@ -255,7 +274,7 @@ async def test_an_answer_of_another_process_is_accepted(desk: Any) -> None:
 
     async with desk(calling("shell", {"command": "touch made"})) as on:
         run = await on.m.run("go", on_approval=never).start()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while not (asked := await on.m.engine.store.records.approvals(run=run.run.id)):
                 await anyio.sleep(0.01)
             async with open_engine(on.settings) as other:
@@ -267,7 +286,7 @@ async def test_an_answer_of_another_process_is_accepted(desk: Any) -> None:
 async def test_a_run_of_another_process_can_be_followed_to_its_end(desk: Any) -> None:
     async with desk([Reply(text="said elsewhere", delay=0.02)]) as on, open_engine(on.settings) as other:
         submitted = await other.runs.submit(Prompt((text_part("go"),), directory=str(Path.cwd())))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             assert (await on.m.attach(submitted.run.id)).text == "said elsewhere"
 
 

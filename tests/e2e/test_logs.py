@@ -21,8 +21,8 @@ SECRET = "sk-canary-0123456789abcdef"
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, "limits: {steps: 20}\n")
+def moot(tmp_path: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path, "limits: {steps: 20}\n")
     (process.home / "state").mkdir()
     yield process
     process.close()
@@ -86,13 +86,13 @@ def test_an_unwritable_log_does_not_fail_a_run(moot: MootProcess, hindrance: str
 def test_logs_are_shown_as_json_lines_and_chosen(moot: MootProcess) -> None:
     logger = sink(moot.home, logging.DEBUG)
     logger.debug("small")
-    logger.error("large", extra={"run": "r2"})
+    logger.error("large", extra={"run": "r2-long"})
     with file_of(moot.home).open("ab") as file:
         file.write(b"{broken\n\xff\xfe\n")
     shown = [json.loads(line) for line in moot.run("logs").stdout.splitlines()]
     assert [entry["message"] for entry in shown] == ["small", "large"]
     assert [json.loads(line)["message"] for line in moot.run("logs", "--level", "warning").stdout.splitlines()] == ["large"]
-    assert [json.loads(line)["message"] for line in moot.run("logs", "--run", "r2").stdout.splitlines()] == ["large"]
+    assert [json.loads(line)["message"] for line in moot.run("logs", "--run", "r2-l").stdout.splitlines()] == ["large"]
     assert [json.loads(line)["message"] for line in moot.run("logs", "-n", "1").stdout.splitlines()] == ["large"]
     assert moot.run("logs", "--since", "1h").stdout.count(b"\n") == 2
     assert moot.run("logs", "--since", "2100-01-01").stdout == b""

@@ -8,14 +8,17 @@ from typing import Any
 import anyio
 import pytest
 
+from e2e.orphans import is_locked
+from moot.cli.console.results import summary
 from moot.convert.fold import in_history
 from moot.errors import Busy, UsageError
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.approval import Answer
 from moot.types.chunk import problems
+from moot.types.ids import SystemClock
 from moot.types.limits import Limits
-from moot.types.message import TOOL_DONE, is_tool, text_of
+from moot.types.message import TOOL_DONE, is_tool, model_ms, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -118,6 +121,32 @@ async def test_a_call_that_needs_approval_waits_without_a_task(stage: Any, direc
         assert used is not None and used.used_at is not None
 
 
+class Later(SystemClock):
+    """The system clock, a minute later."""
+
+    def now(self) -> int:
+        return super().now() + 60_000_000
+
+
+async def test_the_time_of_a_model_excludes_its_calls_and_the_wait_for_approval(stage: Any) -> None:
+    def script(recorded: Recorded) -> Reply:
+        return Reply(text="done") if outputs(recorded) else Reply(tool_calls=[ToolCall("shell", {"command": "true"})])
+
+    async with stage(script, mode="ask") as on:
+        run = await on.follow(await on.submit("go"))
+        on.engine.runtime.clock = Later()
+        (approval,) = await on.engine.store.records.approvals(run=run.id)
+        await on.engine.runs.answer(approval.id, Answer(True))
+        run = await on.engine.runs.wait(run.id)
+        message = await on.engine.store.conversations.message(run.message)
+        first, second = message.metadata["steps"]
+        events = await on.engine.store.log.read(run.conversation)
+        assert events[-1].at - events[0].at >= 60_000_000
+        assert first["first_ms"] <= first["ms"] < 60_000 and second["ms"] < 60_000
+        assert model_ms(message.metadata) == first["ms"] + second["ms"]
+        assert f"{(first['ms'] + second['ms']) / 1000:.1f} s" in summary(run, message)
+
+
 async def test_a_denial_and_its_reason_are_the_tool_output(stage: Any, directory: Path) -> None:
     def script(recorded: Recorded) -> Reply:
         if outputs(recorded):
@@ -208,19 +237,20 @@ async def test_the_fallback_model_answers_when_the_first_cannot(stage: Any) -> N
         assert run.status == "finished" and message.metadata["model"] == "other"
 
 
-async def test_a_request_that_is_too_long_is_trimmed_once_and_sent_again(stage: Any) -> None:
+async def test_a_request_that_is_too_long_is_shortened_once_and_sent_again(stage: Any) -> None:
     too_long = Reply(status=400, error="maximum context length exceeded", error_code="context_length_exceeded")
-    async with stage([Reply(text="one " * 2000), too_long, Reply(text="fits")]) as on:
+    summary = Reply(when="Write the summary", text="Summed up.")
+    async with stage([summary, Reply(text="one " * 2000), too_long, Reply(text="fits")]) as on:
         first, _ = await on.ask("tell me much")
         run, message = await on.ask("and now?", conversation=first.conversation)
         assert run.status == "finished" and text_of(message.parts) == "fits"
-        assert len(on.server.requests[2].body) < len(on.server.requests[1].body)
+        assert len(on.server.requests[3].body) < len(on.server.requests[1].body)
 
 
 async def test_cancelling_keeps_the_partial_answer_and_ends_once(stage: Any) -> None:
     async with stage([Reply(text="A long answer that goes on and on", hang_at=4)]) as on:
         submitted = await on.submit("go")
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while not any(chunk["type"] == "text-delta" for event in on.seen for chunk in event.chunks):
                 on.seen += await on.engine.store.log.read(submitted.conversation.id, after=on.seen[-1].seq if on.seen else 0)
                 await anyio.sleep(0.01)
@@ -236,7 +266,7 @@ async def test_cancelling_keeps_the_partial_answer_and_ends_once(stage: Any) -> 
 async def test_cancelling_during_a_tool_kills_it_and_stores_an_output(stage: Any) -> None:
     async with stage([Reply(tool_calls=[ToolCall("shell", {"command": "sleep 30"})])]) as on:
         submitted = await on.submit("go")
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while not [event for event in on.seen if event.phase == "start" and str(event.key).startswith("tool:")]:
                 on.seen += await on.engine.store.log.read(submitted.conversation.id, after=on.seen[-1].seq if on.seen else 0)
                 await anyio.sleep(0.01)
@@ -260,13 +290,14 @@ async def test_a_steer_is_seen_at_the_next_step(stage: Any) -> None:
         if outputs(recorded):
             assert "in French please" in str(recorded.json["messages"])
             return Reply(text="Voilà.")
-        return Reply(tool_calls=[ToolCall("shell", {"command": "sleep 0.3"})])
+        return Reply(tool_calls=[ToolCall("shell", {"command": "while [ ! -e steered ]; do sleep 0.02; done"})])
 
     async with stage(script) as on:
         submitted = await on.submit("go")
-        await anyio.sleep(0.1)
+        await on.called()
         steered = await on.submit("in French please", conversation=submitted.conversation.id, on_busy="steer")
         assert steered.steered and steered.run.id == submitted.run.id
+        (on.directory / "steered").touch()
         run = await on.follow(submitted)
         message = await on.engine.store.conversations.message(run.message)
         assert run.status == "finished", run.error
@@ -274,12 +305,14 @@ async def test_a_steer_is_seen_at_the_next_step(stage: Any) -> None:
 
 
 async def test_a_queued_prompt_follows_and_an_interrupting_one_replaces_the_run(stage: Any) -> None:
-    async with stage([Reply(text="slow words", delay=0.1), Reply(text="second")]) as on:
+    async with stage([Reply(text="slow words", hang_at=1), Reply(text="second")]) as on:
         first = await on.submit("one")
         with pytest.raises(Busy):
             await on.submit("nope", conversation=first.conversation.id)
         second = await on.submit("two", conversation=first.conversation.id, on_busy="queue")
         assert second.run.status == "queued"
+        await on.called()
+        on.server.release()
         run = await on.engine.runs.wait(second.run.id)
         assert run.status == "finished"
         assert [text_of(message.parts) for message in await on.engine.store.conversations.branch(run.conversation)] == [
@@ -290,7 +323,7 @@ async def test_a_queued_prompt_follows_and_an_interrupting_one_replaces_the_run(
         ]
     async with stage([Reply(text="never ends", hang_at=3), Reply(text="now this")]) as on:
         first = await on.submit("one")
-        await anyio.sleep(0.1)
+        await on.called()
         second = await on.submit("stop that", conversation=first.conversation.id, on_busy="interrupt")
         run = await on.engine.runs.wait(second.run.id)
         assert run.status == "finished"
@@ -298,13 +331,15 @@ async def test_a_queued_prompt_follows_and_an_interrupting_one_replaces_the_run(
 
 
 async def test_concurrent_runs_of_a_user_respect_the_limit(stage: Any) -> None:
-    async with stage(lambda _: Reply(text="some words", delay=0.1), limits=Limits(runs_per_user=2)) as on:
+    async with stage(lambda _: Reply(text="some words", hang_at=1), limits=Limits(runs_per_user=2)) as on:
         submitted = [await on.submit(f"number {number}") for number in range(5)]
         assert [one.run.status for one in submitted] == ["running", "running", "queued", "queued", "queued"]
         most = 0
-        with anyio.fail_after(8):
+        await on.called(2)
+        with anyio.fail_after(60):
             while unfinished := await on.engine.store.records.runs(statuses=frozenset({"running", "queued"})):
                 most = max(most, sum(run.status == "running" for run in unfinished))
+                on.server.release()
                 await anyio.sleep(0.01)
         assert most == 2
         ended = await on.engine.store.records.runs()
@@ -341,18 +376,17 @@ async def test_a_run_that_exceeds_its_time_limit_reports_it(stage: Any) -> None:
 
 async def test_a_background_command_ends_with_its_process(stage: Any, directory: Path) -> None:
     def script(recorded: Recorded) -> Reply:
-        call = ToolCall("shell", {"command": "echo $$ > pid; sleep 60", "background": True})
+        call = ToolCall("shell", {"command": "exec 9> held; flock 9; echo > locked; sleep 60", "background": True})
         return Reply(text="started") if outputs(recorded) else Reply(tool_calls=[call])
 
     async with stage(script) as on:
         run, _ = await on.ask("go")
         assert run.status == "finished", run.error
-        with anyio.fail_after(5):
-            while not (directory / "pid").exists() or not (directory / "pid").read_text().strip():
+        with anyio.fail_after(60):
+            while not (directory / "locked").exists():
                 await anyio.sleep(0.01)
-        pid = int((directory / "pid").read_text())
-        assert Path(f"/proc/{pid}").exists()
-    assert not Path(f"/proc/{pid}").exists()
+        assert is_locked(directory / "held")
+    assert not is_locked(directory / "held")
 
 
 async def test_a_long_tool_output_is_truncated_for_the_model_and_complete_in_a_blob(stage: Any, directory: Path) -> None:

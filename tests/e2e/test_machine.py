@@ -13,14 +13,16 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pexpect
 import pytest
 
 from e2e.cli_process import COMMAND, MootProcess, make
+from e2e.orphans import is_locked
 from moot.config.settings import Settings
 from moot.convert.fold import in_history
 from moot.engine import open_engine
@@ -44,16 +46,16 @@ def model() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory, cache: Path, model: ScriptedProcess) -> Path:
+def lived(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Path:
     """The data folder of a home with one answered prompt."""
-    moot = make(tmp_path_factory.mktemp("lived"), cache, model.config())
+    moot = make(tmp_path_factory.mktemp("lived"), model.config())
     assert moot.run("run", "--no-tools", "before").stdout == b"Hello.\n"
     return moot.home / "data"
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, cache: Path, model: ScriptedProcess) -> MootProcess:
-    return make(tmp_path, cache, model.config())
+def fresh(tmp_path: Path, model: ScriptedProcess) -> MootProcess:
+    return make(tmp_path, model.config())
 
 
 @pytest.fixture
@@ -126,11 +128,12 @@ unshared = pytest.mark.skipif(not UNSHARED, reason="no namespaces here")
 def test_a_disk_without_room_works_again_once_there_is_some(moot: MootProcess, lived: Path) -> None:
     data = moot.home / "data"
     script = (
-        f'mount -t tmpfs -o size=1m none "$0" && cp -r {lived}/. "$0" && head -c 500k /dev/zero > "$0/ballast"'
+        f'mount -t tmpfs -o size=2m none "$0" && cp -r {lived}/. "$0" && ! dd if=/dev/zero of="$0/ballast" bs=1k 2>/dev/null'
+        ' && truncate -s -32K "$0/ballast"'
         ' && { "$@" run --no-tools long; echo "exit $?" >&2; rm "$0/ballast"; echo; "$@" chat list --json; "$@" run --no-tools after; }'
     )
     ended = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script, str(data), *COMMAND], cwd=moot.work, env=moot.environ, capture_output=True, timeout=25
+        ["unshare", "-rm", "sh", "-c", script, str(data), *COMMAND], cwd=moot.work, env=moot.environ, capture_output=True, timeout=60
     )
     assert b"exit 1\n" in ended.stderr, ended.stderr
     assert b"No space left to write" in ended.stderr
@@ -145,6 +148,103 @@ def without_rights_of_root() -> None:
     drop, override, read_search, owner = 24, 1, 2, 3
     for capability in (override, read_search, owner):
         ctypes.CDLL(None).prctl(drop, capability, 0, 0, 0)
+
+
+READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"'
+FULL = 'mount -t tmpfs -o size=2m none "$0" && cp -r "$1/." "$0" && ! dd if=/dev/zero "of=$0/ballast" bs=1k'
+READS = ("chat list --json", "chat show 1", "search before", "export 1 -f md -o made.md", "stats --json", "verify --json")
+
+
+def disk(moot: MootProcess, mount: str) -> tuple[str, ...]:
+    """The beginning of a command line that runs the rest with this home on that disk."""
+    copy = moot.home.parent / "copy"
+    shutil.copytree(moot.home, copy)
+    return "unshare", "-rm", "sh", "-c", f'{mount} && shift && exec "$@"', str(moot.home), str(copy)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("mount", "killed"), [("full", False), ("read-only", True), ("without permission", False)])
+def test_everything_can_be_read_where_nothing_can_be_written(moot: MootProcess, mount: str, killed: bool) -> None:
+    if mount != "without permission" and not UNSHARED:
+        pytest.skip("no namespaces here")
+    if killed:  # which leaves its log next to the database
+        process = moot.start("run", "--no-tools", "slowly")
+        assert process.stdout is not None
+        process.stdout.read(4)
+        process.kill()
+        process.communicate()
+    files = {path: path.read_bytes() for path in moot.home.rglob("*") if path.is_file()}
+    behind = () if mount == "without permission" else disk(moot, {"full": FULL, "read-only": READ_ONLY}[mount])
+    before = without_rights_of_root if mount == "without permission" else None
+    try:
+        for path in [*files, *{path.parent for path in files}]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        done = {words: run(moot, *words.split(), before=before, behind=behind) for words in READS}
+        refused = run(moot, "run", "--no-tools", "hi", before=before, behind=behind)
+    finally:
+        for path in [*{path.parent for path in files}, *files]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    for words, ended in done.items():
+        assert ended.returncode == 0, (words, ended.stderr)
+        assert b"Traceback" not in ended.stderr
+    rows = json.loads(done["chat list --json"].stdout)["data"]
+    assert [(row["title"], row["status"]) for row in rows][-1] == ("before", "standby")
+    assert [(row["title"], row["status"]) for row in rows][:-1] == ([("slowly", "interrupted")] if killed else [])
+    assert (b"one" if killed else b"Hello.") in done["chat show 1"].stdout
+    assert b"before" in done["search before"].stdout
+    assert ("one" if killed else "Hello.") in (moot.work / "made.md").read_text()
+    assert b"could not be recorded" in done["export 1 -f md -o made.md"].stderr
+    assert json.loads(done["stats --json"].stdout)["conversations"] == len(rows)
+    assert json.loads(done["verify --json"].stdout)["damaged"] == 0
+    assert refused.returncode == 1 and str(moot.home).encode() in refused.stderr
+    assert {path: path.read_bytes() for path in moot.home.rglob("*") if path.is_file()} == files
+
+
+@pytest.mark.damaged
+@unshared
+@pytest.mark.slow
+@pytest.mark.parametrize(("mount", "status"), [(FULL, 507), (READ_ONLY, 503)], ids=["full", "read-only"])
+def test_a_server_starts_and_shows_everything_where_nothing_can_be_written(moot: MootProcess, mount: str, status: int) -> None:
+    command = [*disk(moot, mount), *COMMAND, "serve", "--port", "0"]
+    token = "a-token-that-is-long-enough"
+    with subprocess.Popen(command, cwd=moot.work, env={**moot.environ, "MOOT_TOKEN": token}, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            lines = [next(process.stderr)]
+            while "serving at" not in lines[-1]:
+                lines.append(next(process.stderr))
+            url = lines[-1].partition("serving at ")[2].partition(";")[0]
+            headers = {"authorization": f"Bearer {token}"}
+            for path in ("conversations", "runs", "stats", "search?q=before", "projects"):
+                with urlopen(Request(f"{url}/api/{path}", headers=headers)) as answer:
+                    assert b"before" in answer.read() or path in ("runs", "stats", "projects")
+            for path, method, expected in (("/readyz", "GET", 503), ("/api/projects", "POST", status)):
+                with pytest.raises(HTTPError) as refused:
+                    urlopen(
+                        Request(
+                            url + path, b'{"name": "new"}' if method == "POST" else None, {**headers, "content-type": "application/json"}
+                        )
+                    )
+                assert refused.value.code == expected, refused.value.read()
+                refused.value.close()
+        finally:
+            process.terminate()
+        assert "Traceback" not in "".join(lines) + process.stderr.read()
+
+
+@pytest.mark.damaged
+def test_a_home_of_an_older_version_is_upgraded_only_if_it_can_be_written(moot: MootProcess) -> None:
+    with sqlite3.connect(moot.home / "data" / "moot.db") as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    (moot.home / "data").chmod(0o555)
+    try:
+        ended = run(moot, "chat", "show", "1", before=without_rights_of_root)
+    finally:
+        (moot.home / "data").chmod(0o755)
+    assert (ended.returncode, ended.stdout) == (1, b"")
+    assert b"older moot (schema 1)" in ended.stderr and b"read-only" in ended.stderr and b"Make MOOT_HOME writable" in ended.stderr
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -201,7 +301,7 @@ def test_a_removed_working_folder_prints_no_traceback(moot: MootProcess) -> None
     assert process.stdout is not None
     process.stdout.read(4)
     shutil.rmtree(moot.home / "data")
-    out, errors = process.communicate(timeout=15)
+    out, errors = process.communicate(timeout=60)
     assert (process.returncode, b"was removed while it was open" in errors, b"Traceback" in errors) == (1, True, False)
     assert not out.endswith(b"six\n")  # nothing is shown that is not stored
     assert not (moot.home / "data").exists()
@@ -238,34 +338,23 @@ def test_running_out_of_file_descriptors_is_reported_without_loss(moot: MootProc
     assert kept(moot)[-1] == ("before", "finished", "Hello.")
 
 
-def alive(group: int) -> bool:
-    """True if a process of that group is running; zombies don't count."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, _, found = stat.read_text().rpartition(")")[2].split()[:3]
-            if int(found) == group and state != "Z":
-                return True
-    return False
-
-
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_terminated_process_leaves_a_resumable_run_and_no_commands(
     moot: MootProcess, obedient: ScriptedProcess, number: signal.Signals
 ) -> None:
     (moot.home / "config.yaml").write_text(obedient.config() + "permissions: {mode: auto}\n")
-    process = moot.start("run", 'call shell {"command": "echo $$ > pid; sleep 40 & wait"}')
-    note = moot.work / "pid"
-    while not (note.exists() and note.read_text().strip()):
+    process = moot.start("run", 'call shell {"command": "exec 9> held; flock 9; echo > locked; sleep 40 & wait"}')
+    while not (moot.work / "locked").exists():
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=15)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert b"Traceback" not in errors
-    deadline = time.monotonic() + 5
-    while alive(int(note.read_text())) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while is_locked(moot.work / "held") and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not alive(int(note.read_text()))
+    assert not is_locked(moot.work / "held")
     assert kept(moot)[0][1] == "interrupted"
     assert moot.run("chat", "resume", "1").stdout == b"Done.\n"
 
@@ -282,7 +371,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(moot: MootProcess) -> None:
     assert process.stdout is not None
     process.stdout.read(4)
     process.send_signal(signal.SIGHUP)
-    out, _ = process.communicate(timeout=15)
+    out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b"two three four five six\n")
 
 
@@ -308,7 +397,7 @@ def test_a_suspended_run_continues_where_it_stopped(moot: MootProcess) -> None:
         time.sleep(0.02)
     assert kept(moot)[0][1] == "running"  # stopped, not dead: no process takes over its run
     process.send_signal(signal.SIGCONT)
-    out, errors = process.communicate(timeout=15)
+    out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (0, b"two three four five six\n", b"")
 
 

@@ -47,17 +47,17 @@ async def watch(engine: Engine, conversation: str, last: int) -> None:
 async def test_watchers_and_lists_hold_one_page_in_memory(tmp_path: Path) -> None:
     event = Event("meta", body="x" * 200)
     async with open_engine(Settings(tmp_path)) as engine:
-        for name, count in (("short", 1_000), ("long", 8_000)):
+        for name, count in (("short", 1_000), ("long", 4_000)):
             await engine.store.conversations.create(Conversation(name))
             await engine.store.log.append(name, [event] * count)
         await watch(engine, "short", 1_000)
         short = await peak(lambda: watch(engine, "short", 1_000))
-        assert await peak(lambda: watch(engine, "long", 8_000)) < 1.5 * short
+        assert await peak(lambda: watch(engine, "long", 4_000)) < 1.5 * short
         few = await peak(lambda: engine.store.conversations.list(limit=50))
-        for number in range(400):
+        for number in range(100):
             await engine.store.conversations.create(Conversation(f"c{number}", title="t"))
         few = max(few, await peak(lambda: engine.store.conversations.list(limit=50)))
-        for number in range(400, 1_200):
+        for number in range(100, 300):
             await engine.store.conversations.create(Conversation(f"c{number}", title="t"))
         assert await peak(lambda: engine.store.conversations.list(limit=50)) < 1.5 * few
 
@@ -87,7 +87,7 @@ async def test_a_slow_watcher_costs_little_memory_and_misses_nothing(tmp_path: P
         assert held < 2_500_000
         for one in watches:
             seqs = [1]
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 while seqs[-1] < 3_000:
                     seqs += [event.seq for event in await anext(one)]
             assert seqs == list(range(1, 3_001))
@@ -110,4 +110,4 @@ async def test_an_answer_costs_memory_in_step_with_its_length(stage: Any) -> Non
 
     await grown(1)
     small = await grown(2)
-    assert await grown(16) < 12 * small
+    assert await grown(8) < 6 * small

@@ -45,8 +45,8 @@ def model() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, model.config())
+def moot(tmp_path: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path, model.config())
     (tmp_path / "watch").mkdir()
     (tmp_path / "watch" / "sitecustomize.py").write_text(WATCH)
     process.more = {"PYTHONPATH": str(tmp_path / "watch"), "CALLED": str(tmp_path / "called")}

@@ -23,8 +23,8 @@ def model() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, model.config())
+def moot(tmp_path: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path, model.config())
     assert process.run("run", "begun here").returncode == 0
     source = tmp_path / "bees.md"
     source.write_text(TALK)
@@ -48,6 +48,8 @@ def test_lists_and_heads_name_the_format_and_the_file(moot: MootProcess) -> None
 def test_the_list_and_the_terminal_show_the_origin(moot: MootProcess, term: str) -> None:
     if term != "dumb":
         screen = PtyScreen(moot, "chat", "list")
+        screen.wait_for("begun here")
+        screen.send("\t")  # an imported conversation whose source names no folder is only in the list of all directories
         screen.wait_for("Notes on bees")
         screen.wait_for("FROM")
         row = next(line for line in screen.lines if "Notes on bees" in line)
@@ -66,3 +68,14 @@ def test_the_list_and_the_terminal_show_the_origin(moot: MootProcess, term: str)
         screen.send("\x03")
     screen.send("\x04")
     assert screen.wait_exit() == 0
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_purge_names_the_source_of_an_import_if_it_exists(moot: MootProcess, tmp_path: Path, there: bool) -> None:
+    source = tmp_path / "bees.md"
+    if not there:
+        source.unlink()
+    done = moot.run("purge", "Notes on bees", "--yes")
+    line = f"left          {source} (the source of an import; moot doesn't delete it)"
+    assert done.returncode == 0 and (line in done.stdout.decode().splitlines()) == there
+    assert source.exists() == there

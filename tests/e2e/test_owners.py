@@ -9,6 +9,8 @@ import pytest
 from moot.errors import NotFound
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
+from moot.types.conversation import Project
+from moot.types.ids import new_id
 from moot.types.limits import Limits
 from moot.types.message import text_part
 from moot.types.run import Prompt
@@ -53,6 +55,8 @@ async def test_a_blob_hash_in_a_conversation_opens_only_blobs_of_its_owner(stage
         return Reply(text="done") if tool else Reply(tool_calls=[ToolCall("read_file", {"path": f"blob:{name}"})])
 
     async with stage(script) as on:
+        for user in ("ann", "bob"):
+            await on.engine.store.of(user).projects.create(Project(new_id(), "shop", root_path=str(on.directory)))
         blob = await on.engine.store.of("ann").blobs.upload(secret, "text/plain")
         name = blob.sha256
         for user, reads in (("ann", True), ("bob", False), (None, False)):

@@ -31,8 +31,8 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, site: Path) -> Iterator[cli_process.MootProcess]:
-    process = cli_process.make(tmp_path, cache, CONFIG)
+def moot(tmp_path: Path, site: Path) -> Iterator[cli_process.MootProcess]:
+    process = cli_process.make(tmp_path, CONFIG)
     process.more["PYTHONPATH"] = str(site)
     yield process
     process.close()
@@ -55,7 +55,7 @@ def test_a_plugin_channel_is_served_until_it_is_stopped(moot: cli_process.MootPr
     with (moot.home / "config.yaml").open("a") as file:
         file.write(f"channels: {{lines: {{path: {json.dumps(str(place))}, agent: plain}}}}\n")
     serving = moot.start("channels", "serve", "lines")
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not place.exists():
         assert time.monotonic() < end and serving.poll() is None
         time.sleep(0.05)
@@ -68,7 +68,7 @@ def test_a_plugin_channel_is_served_until_it_is_stopped(moot: cli_process.MootPr
             heard += line.recv(4096)
     assert b"Good morning.\n" in heard
     serving.send_signal(signal.SIGINT)
-    _, said = serving.communicate(timeout=20)
+    _, said = serving.communicate(timeout=60)
     assert serving.returncode == 0 and b"serving lines" in said and not place.exists()
     (kept,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
     assert kept["message_count"] == 2

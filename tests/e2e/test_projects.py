@@ -57,20 +57,35 @@ def test_projects_are_listed_shown_and_changed(moot: MootProcess) -> None:
     assert "book" in moot.run("projects", "list").stdout.decode()
 
 
+def test_conversations_of_a_removed_project_move_to_the_default_one(moot: MootProcess) -> None:
+    told(moot, "projects", "add", "near", "--root", str(moot.work))
+    moot.run("run", "hello")
+    before = told(moot, "chat", "list")["data"]
+    unasked = moot.run("projects", "remove", "near")
+    assert unasked.returncode == 3 and b"Move 1 conversation to the default project" in unasked.stderr
+    assert told(moot, "chat", "list")["data"] == before
+    assert told(moot, "projects", "remove", "near", "--yes")["conversations"] == 1
+    assert [item["name"] for item in told(moot, "projects", "list")["data"]] == ["default"]
+    assert [{**item, "seq": 0} for item in told(moot, "chat", "list")["data"]] == [{**before[0], "project": "default", "seq": 0}]
+    assert [item["name"] for item in told(moot, "stats")["projects"]] == ["default"]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "code", "words"),
     [
-        (("add", "x", "--root", "/no/such/folder"), "not a directory"),
-        (("add", " "), "name is empty"),
-        (("edit", "default"), "No change was given"),
-        (("show", "nosuch"), "No project has"),
-        (("edit", "default", "--name", ""), "name is empty"),
+        (("add", "x", "--root", "/no/such/folder"), 2, "not a directory"),
+        (("add", " "), 2, "name is empty"),
+        (("edit", "default"), 2, "No change was given"),
+        (("show", "nosuch"), 2, "No project has"),
+        (("edit", "default", "--name", ""), 2, "name is empty"),
+        (("remove", "default", "--yes"), 7, "default project can't be removed"),
+        (("remove", "nosuch", "--yes"), 2, "No project has"),
     ],
 )
-def test_usage_errors_are_reported(moot: MootProcess, arguments: tuple[str, ...], words: str) -> None:
+def test_usage_errors_are_reported(moot: MootProcess, arguments: tuple[str, ...], code: int, words: str) -> None:
     ended = moot.run("projects", *arguments)
     said = ended.stderr.decode()
-    assert ended.returncode in (1, 2) and words in said and "Traceback" not in said
+    assert ended.returncode == code and words in said and "Traceback" not in said
 
 
 @pytest.mark.anyio

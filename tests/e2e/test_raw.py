@@ -29,8 +29,8 @@ def model() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, model.config())
+def moot(tmp_path: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path, model.config())
     yield process
     process.close()
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,7 @@ def model() -> Iterator[ScriptedProcess]:
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Iterator[tuple[MootProcess, MootProcess, Path]]:
     """A home with a conversation, an empty one, and the recording of the conversation."""
-    folders = [tmp_path_factory.mktemp(name) for name in ("one", "two", "cache")]
-    one, two = (make(folder, folders[2], model.config()) for folder in folders[:2])
+    one, two = (make(tmp_path_factory.mktemp(name), model.config()) for name in ("one", "two"))
     (one.work / "seen.txt").write_text("x")
     assert one.run("run", "--tools", "list_files", "look around").returncode == 0
     assert one.run("run", "--no-tools", "-c", "odd").returncode == 0
@@ -90,26 +90,31 @@ def test_an_imported_run_has_ended_and_its_conversation_continues(homes: tuple[M
     two.run("import", str(file))
     assert json.loads(two.run("ps", "--json").stdout)["data"] == []
     found = json.loads(two.run("chat", "show", "1", "--json").stdout)["conversation"]
-    assert (found["directory"], found["settings"]) == (str(two.work), {}) and found["cost"] is None
+    assert (found["directory"], found["settings"]) == ("", {}) and found["cost"] is None
     fork = json.loads(two.run("chat", "fork", "1", "--json").stdout)["conversation"]
-    assert two.run("chat", "continue", fork, "--no-tools", "and then?").stdout.endswith(b"More.\n")
+    elsewhere = two.work / "elsewhere"
+    elsewhere.mkdir()
+    continued = replace(two, work=elsewhere).run("chat", "continue", fork, "--no-tools", "and then?")
+    assert continued.stdout.endswith(b"More.\n")
+    assert f"moot: the conversation had no folder; it now uses {elsewhere}\n".encode() in continued.stderr
+    again = two.run("chat", "continue", fork, "--no-tools", "and then?")
+    assert (again.returncode, b"had no folder" in again.stderr) == (0, False)
+    assert json.loads(two.run("chat", "show", fork, "--json").stdout)["conversation"]["directory"] == str(elsewhere)
     assert b"whale" not in two.run("search", "whale", "--json").stdout
     assert b"look around" in two.run("search", "around", "--json").stdout
 
 
-def test_a_dry_run_stores_nothing(
-    homes: tuple[MootProcess, MootProcess, Path], tmp_path: Path, cache: Path, model: ScriptedProcess
-) -> None:
-    three = make(tmp_path, cache, model.config())
+def test_a_dry_run_stores_nothing(homes: tuple[MootProcess, MootProcess, Path], tmp_path: Path, model: ScriptedProcess) -> None:
+    three = make(tmp_path, model.config())
     ended = three.run("import", str(homes[2]), "--dry-run", "--json")
     assert json.loads(ended.stdout)["data"][0]["outcome"] == "would-be-added"
     assert json.loads(three.run("chat", "list", "--json").stdout)["data"] == []
 
 
 def test_a_broken_line_is_reported_and_others_are_kept(
-    homes: tuple[MootProcess, MootProcess, Path], tmp_path: Path, cache: Path, model: ScriptedProcess
+    homes: tuple[MootProcess, MootProcess, Path], tmp_path: Path, model: ScriptedProcess
 ) -> None:
-    three = make(tmp_path, cache, model.config())
+    three = make(tmp_path, model.config())
     broken = tmp_path / "broken.jsonl"
     whole = homes[2].read_bytes().splitlines(keepends=True)
     place = next(at for at, line in enumerate(whole) if line.startswith(b'{"exchange":"'))
@@ -139,8 +144,8 @@ def test_a_file_without_a_recording_is_rejected_with_a_message(moot: MootProcess
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, model.config())
+def moot(tmp_path: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path, model.config())
     yield process
     process.close()
 
@@ -181,4 +186,13 @@ def test_a_recording_of_another_agent_is_recognized_and_imported(moot: MootProce
     shown = json.loads(moot.run("chat", "show", "1", "--raw", "--json").stdout)["data"]
     assert [frame["raw"].encode() for frame in shown] == raws
     assert b"is already imported" in moot.run("import", str(RECORDED / file), "-f", "recording").stderr
+    assert moot.run("verify").returncode == 0
     assert len(json.loads(moot.run("chat", "list", "--json").stdout)["data"]) == 1
+
+
+def test_a_recording_whose_run_failed_is_stored_as_failed_and_verified(moot: MootProcess) -> None:
+    file = RECORDED / "claude-code" / "overloaded.wire.jsonl"
+    assert moot.run("import", str(file), "--json").returncode == 0
+    assert said(moot)[-1][:2] == ("assistant", "failed")
+    verified = moot.run("verify")
+    assert verified.returncode == 0, verified.stdout

@@ -29,7 +29,7 @@ def model() -> Iterator[ScriptedProcess]:
 
 @pytest.fixture(scope="module")
 def moot(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("cache"), model.config())
+    process = make(tmp_path_factory.mktemp("one"), model.config())
     assert process.run("run", "--tools", "list_files", "look around").returncode == 0
     assert process.run("run", "--no-tools", "-c", "slowly").returncode == 0
     yield process
@@ -78,7 +78,7 @@ def test_a_replay_keeps_the_original_timing_and_ctrl_c_stops_it(moot: MootProces
     assert "one two three" not in screen.text
 
 
-def test_long_silences_are_shortened_and_reported(moot: MootProcess, tmp_path: Path, cache: Path, model: ScriptedProcess) -> None:
+def test_long_silences_are_shortened_and_reported(moot: MootProcess, tmp_path: Path, model: ScriptedProcess) -> None:
     recording = moot.run("export", "1").stdout.decode().splitlines()
     lines: list[str] = []
     for line in recording:
@@ -87,7 +87,7 @@ def test_long_silences_are_shortened_and_reported(moot: MootProcess, tmp_path: P
         if place.get("at") and place["seq"] > 10:
             place["at"] += 3_600_000_000 * 5
         lines.append(json.dumps(value))
-    other = make(tmp_path, cache, model.config())
+    other = make(tmp_path, model.config())
     (other.work / "late.jsonl").write_text("\n".join(lines) + "\n")
     assert other.run("import", "late.jsonl").returncode == 0
     ended = other.run("replay", "1", "--speed", "50")

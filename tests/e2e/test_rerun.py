@@ -33,7 +33,7 @@ SCRIPT = [
 def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
     """A home with a conversation of three runs, whose model is not available any more."""
     with ScriptedProcess(SCRIPT) as model:
-        process = make(tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("cache"), model.config())
+        process = make(tmp_path_factory.mktemp("one"), model.config())
         (process.work / "seen.txt").write_text("x")
         assert process.run("run", "--tools", "list_files,write_file", "look around").returncode == 0
         process.run("run", "--tools", "list_files,write_file", "-c", "write it", "--mode", "ask")
@@ -73,8 +73,35 @@ def test_a_rerun_with_different_requests_reports_them_and_exits_with_1(moot: Moo
     )
 
 
-def test_a_recording_can_be_rerun_without_its_provider(moot: MootProcess, tmp_path: Path, cache: Path) -> None:
-    other = make(tmp_path, cache)
+def test_a_rerun_uses_the_context_and_rules_of_the_project(tmp_path: Path) -> None:
+    with ScriptedProcess(SCRIPT[-1:]) as model:
+        process = make(tmp_path, model.config())
+        process.run(
+            "projects", "add", "shop", "--root", str(process.work), "--context", "It sells lamps.", "--rules", "Never touch prices."
+        )
+        assert process.run("run", "--no-tools", "hello").returncode == 0
+    code, found = rerun(process)
+    assert (code, [one["differences"] for one in found["data"]]) == (0, [[]]), found
+    assert process.run("projects", "edit", "shop", "--rules", "Never touch taxes.").returncode == 0
+    code, found = rerun(process)
+    assert code == 1 and "Never touch taxes." in str(found["data"][0]["differences"]), found
+    process.close()
+
+
+def test_a_rerun_uses_the_settings_that_the_conversation_had(tmp_path: Path) -> None:
+    with ScriptedProcess([Reply(text="First."), Reply(text="Second.")]) as model:
+        process = make(tmp_path, model.config())
+        assert process.run("run", "--no-tools", "hello").returncode == 0
+        assert process.run("chat", "settings", "1", "tools=[read_file]", "mode=plan").returncode == 0
+        assert process.run("run", "-c", "go on").returncode == 0
+    assert process.run("chat", "settings", "1", "tools=", "mode=", "effort=high").returncode == 0
+    code, found = rerun(process)
+    assert (code, [one["differences"] for one in found["data"]]) == (0, [[], []]), found
+    process.close()
+
+
+def test_a_recording_can_be_rerun_without_its_provider(moot: MootProcess, tmp_path: Path) -> None:
+    other = make(tmp_path)
     (other.work / "talk.jsonl").write_bytes(moot.run("export", "1").stdout)
     assert other.run("import", "talk.jsonl").returncode == 0
     code, found = rerun(other)
@@ -82,8 +109,8 @@ def test_a_recording_can_be_rerun_without_its_provider(moot: MootProcess, tmp_pa
     assert (code, [one["differences"] for one in found["data"]]) == (0, [[], [], []])
 
 
-def test_a_changed_output_is_found(moot: MootProcess, tmp_path: Path, cache: Path) -> None:
-    other = make(tmp_path, cache)
+def test_a_changed_output_is_found(moot: MootProcess, tmp_path: Path) -> None:
+    other = make(tmp_path)
     text = moot.run("export", "1").stdout.decode()
     lines = [line.replace("seen.txt", "gone.txt") if line.startswith('{"event"') else line for line in text.splitlines()]
     (other.work / "talk.jsonl").write_text("\n".join(lines) + "\n")

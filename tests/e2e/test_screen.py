@@ -32,7 +32,7 @@ def model() -> Iterator[ScriptedProcess]:
 
 @pytest.fixture
 def moot(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, tmp_path_factory.getbasetemp() / "pycache", model.config())
+    process = make(tmp_path, model.config())
     yield process
     process.close()
 
@@ -44,7 +44,7 @@ def in_order(text: str) -> bool:
 def test_finished_text_is_in_the_scrollback_once_and_nothing_is_cleared(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "--no-tools", "slowly", rows=12, columns=44)
     screen.wait_for("word3 ")
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert in_order(screen.text)
     assert screen.text.count("The end.") == screen.text.count("Head") == screen.text.count("x = 1") == 1
     assert CLEARS.search(screen.raw) is None
@@ -57,7 +57,7 @@ def test_resizing_a_narrow_terminal_during_a_stream_loses_nothing(moot: MootProc
         screen.read(0.3)
         screen.resize(12, columns)
         screen.child.kill(signal.SIGWINCH)
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert list(dict.fromkeys(re.findall(rb"word\d+", screen.raw)))[-1] == b"word159"
     assert CLEARS.search(screen.raw) is None
 
@@ -66,7 +66,7 @@ def test_without_motion_text_is_only_appended(moot: MootProcess) -> None:
     with (moot.home / "config.yaml").open("a") as file:
         file.write("\nui: {animations: false}\n")
     screen = PtyScreen(moot, "run", "--no-tools", "slowly", rows=12, columns=44)
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert in_order(screen.text)
     assert re.search(rb"\x1b\[[KJA0-9]*[KJA]|\x08|\r(?!\n)", screen.raw) is None
 
@@ -84,7 +84,7 @@ def test_without_motion_text_is_only_appended(moot: MootProcess) -> None:
 def test_every_terminal_gets_output_it_can_display(moot: MootProcess, more: dict[str, str], term: str, shown: str) -> None:
     moot.more = {"LC_ALL": "C.UTF-8", **more}
     screen = PtyScreen(moot, "run", "--no-tools", "hi", term=term)
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert shown in screen.lines
     if "NO_COLOR" in more or (term == "dumb" and not more):
         assert re.search(rb"\x1b\[[0-9;]*m", screen.raw) is None
@@ -94,11 +94,11 @@ def test_a_suspended_run_continues_below_the_shell_prompt(moot: MootProcess) -> 
     screen = PtyScreen(moot, "run", "--no-tools", "slowly", rows=12, columns=44)
     screen.wait_for("word2 ")
     screen.child.kill(signal.SIGTSTP)  # the key itself makes the pty discard unread input
-    end = time.monotonic() + 8
+    end = time.monotonic() + 60
     while Path(f"/proc/{screen.child.pid}/stat").read_text().split()[2] != "T" and time.monotonic() < end:
         screen.read(0.05)
     screen.child.kill(signal.SIGCONT)
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert in_order(screen.text)
 
 
@@ -106,7 +106,7 @@ def test_stopping_keeps_unfinished_text(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "--no-tools", "very long", rows=12, columns=60)
     screen.wait_for("one two three")
     screen.send(b"\x03")
-    assert screen.wait_exit(20) == 130
+    assert screen.wait_exit() == 130
     assert "one two" in screen.text
     assert "stopping" in screen.text
 
@@ -115,17 +115,17 @@ def test_a_folded_output_can_be_expanded(moot: MootProcess) -> None:
     with (moot.home / "config.yaml").open("a") as file:
         file.write("\npermissions: {mode: auto}\n")
     screen = PtyScreen(moot, "run", "count", columns=100)
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert "✓ $ seq 60" in screen.text
     hint = re.search(r"… 50 more lines · moot chat show (\S+) --call (\d+)", screen.text)
     assert hint is not None, screen.text
     whole = PtyScreen(moot, "chat", "show", hint[1], "--call", hint[2], rows=100)
-    assert whole.wait_exit(20) == 0
+    assert whole.wait_exit() == 0
     assert [line.strip() for line in whole.lines[1:61]] == [str(number) for number in range(1, 61)]
     bare = moot.run("chat", "show", hint[1], "--call", hint[2])
     assert bare.stdout.decode().split("\n")[1:61] == [str(number) for number in range(1, 61)]
     shown = PtyScreen(moot, "chat", "show", "1", rows=60, columns=100)
-    assert shown.wait_exit(20) == 0
+    assert shown.wait_exit() == 0
     assert hint[0] in shown.text
     wrong = moot.run("chat", "show", "1", "--call", "7")
     assert (wrong.returncode, b"No tool call 7" in wrong.stderr) == (2, True)

@@ -53,8 +53,8 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, seeded: Path) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache)
+def moot(tmp_path: Path, seeded: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path)
     shutil.copytree(seeded, process.home, dirs_exist_ok=True)
     yield process
     process.close()
@@ -139,8 +139,8 @@ def test_semantic_search_reports_missing_weights_and_unsupported_options(moot: M
 
 
 @needs_real
-def test_semantic_search_finds_other_wordings_in_several_languages(tmp_path: Path, cache: Path) -> None:
-    with closing(make(tmp_path, cache)) as moot:
+def test_semantic_search_finds_other_wordings_in_several_languages(tmp_path: Path) -> None:
+    with closing(make(tmp_path)) as moot:
         put_real(moot.home)
         for name, asked, answered in (
             ("soup", "Die Soße zum Braten ist zu salzig", "Mit Sahne oder ungesalzener Brühe strecken."),

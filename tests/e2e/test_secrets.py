@@ -87,7 +87,7 @@ async def run(moot: MootProcess, *arguments: str) -> tuple[int, bytes, bytes]:
 
 @pytest.fixture
 def moot(tmp_path: Path) -> MootProcess:
-    made = make(tmp_path, tmp_path / "cache")
+    made = make(tmp_path)
     made.more = {"MINE_KEY": IN_VARIABLE, "OPENAI_API_KEY": SHAPES[1], "MOOT_DEBUG": "1"}
     return made
 

@@ -19,7 +19,7 @@ VENV = {"_virtualenv", "_distutils_hack"}
 CONNECTING = {"aiohappyeyeballs", "aiohttp", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"}
 """aiohttp and its imports."""
 LOOP = {"anyio", "sniffio", "typing_extensions", "uvloop"}  # anyio uses sniffio if something else has imported it
-ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "features", "providers", "runtime", "store", "tools"}
+ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "features", "knowledge", "providers", "runtime", "store", "tools"}
 NEVER = {
     "importlib.metadata",
     "PIL",
@@ -68,9 +68,9 @@ def foreign(names: set[str]) -> set[str]:
 
 
 @pytest.fixture
-def used(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
+def used(tmp_path: Path) -> Iterator[MootProcess]:
     """A home with one answered prompt."""
-    process = make(tmp_path, cache, "limits: {steps: 20}\n")
+    process = make(tmp_path, "limits: {steps: 20}\n")
     for words in ("first", "second"):
         assert process.run("run", "-m", "demo", "--no-tools", words).returncode == 0
     yield process
@@ -93,9 +93,9 @@ def test_managing_tokens_does_not_import_the_server(used: MootProcess, tmp_path:
     assert names & (NEVER - {"importlib.metadata"}) == set()  # pydantic looks for its own plugins
 
 
-def test_a_run_in_a_pipe_imports_only_the_path_to_a_provider(tmp_path: Path, cache: Path) -> None:
+def test_a_run_in_a_pipe_imports_only_the_path_to_a_provider(tmp_path: Path) -> None:
     with ScriptedProcess([Reply(text="hi", times=0)]) as server:
-        moot = make(tmp_path, cache, server.config())
+        moot = make(tmp_path, server.config())
         for words in ("first", "second"):  # this creates the home and caches the configuration
             assert moot.run("run", words).returncode == 0
         names = imported(moot, tmp_path, "run", "hi")
@@ -106,9 +106,9 @@ def test_a_run_in_a_pipe_imports_only_the_path_to_a_provider(tmp_path: Path, cac
     assert names & {"moot.tools.arguments", "moot.tools.basics", "moot.providers.endpoints.local", *NEVER} == set()
 
 
-def test_a_run_imports_only_the_called_tool(tmp_path: Path, cache: Path) -> None:
+def test_a_run_imports_only_the_called_tool(tmp_path: Path) -> None:
     with ScriptedProcess([Reply(when="look", tool_calls=[ToolCall("list_files", {"path": "."})]), Reply(text="hi", times=0)]) as server:
-        moot = make(tmp_path, cache, server.config())
+        moot = make(tmp_path, server.config())
         names = imported(moot, tmp_path, "run", "look")
         output = json.loads(server.requests()[-1]["body"])["messages"][-1]
     assert output["role"] == "tool"

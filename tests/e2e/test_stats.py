@@ -30,9 +30,9 @@ agents: {{reviewer: {{description: Reads., instructions: Be brief.}}}}
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
+def moot(tmp_path: Path) -> Iterator[MootProcess]:
     with ScriptedProcess(SCRIPT, models=("priced", "free")) as model:
-        process = make(tmp_path, cache, CONFIG.format(url=model.openai_url))
+        process = make(tmp_path, CONFIG.format(url=model.openai_url))
         yield process
         process.close()
 

@@ -104,6 +104,6 @@ async def test_the_answer_does_not_wait_for_the_title_and_closing_waits_a_moment
             while len(on.server.requests) < 2:
                 await anyio.sleep(0.01)
             began = time.monotonic()
-        assert 2.5 < time.monotonic() - began < 8
+        assert time.monotonic() - began > 2.5
         end = (await on.engine.store.log.read(submitted.conversation.id))[-1]
         assert (end.kind, end.body["ended"]) == ("exchange", "cancelled")

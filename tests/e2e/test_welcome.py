@@ -42,7 +42,7 @@ def refusing() -> Iterator[ScriptedProcess]:
 
 @pytest.fixture
 def moot(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
-    process = make(tmp_path, tmp_path_factory.getbasetemp(), NOBODY)
+    process = make(tmp_path, NOBODY)
     yield process
     process.close()
 
@@ -72,8 +72,8 @@ def openai(server: ScriptedProcess, key: str = "") -> str:
 
 
 def asked(screen: PtyScreen) -> None:
-    screen.wait_for("No model is configured yet", 20)
-    screen.wait_for("\n>", 20)
+    screen.wait_for("No model is configured yet")
+    screen.wait_for("\n>")
 
 
 def test_a_key_in_the_environment_is_found_tested_and_not_copied(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
@@ -83,8 +83,8 @@ def test_a_key_in_the_environment_is_found_tested_and_not_copied(moot: MootProce
     assert "Press Enter for 1 (openai)" in " ".join(screen.text.split())
     before = len(server.requests())
     screen.send("\r")
-    screen.wait_for("is your main model", 20)
-    screen.wait_for("›", 20)
+    screen.wait_for("is your main model")
+    screen.wait_for("›")
     assert len(server.requests()) == before + 1
     written = file(moot).read_text()
     assert "# mine" in written
@@ -100,11 +100,11 @@ def test_a_server_of_this_machine_answers_the_prompt_that_was_waiting(moot: Moot
     asked(screen)
     assert re.search(r"^ +1 +ollama", screen.text, re.MULTILINE)
     screen.send("1\r")
-    screen.wait_for("Two pears.", 20)
+    screen.wait_for("Two pears.")
     assert screen.wait_exit() == 0
     assert "main: scripted@ollama" in file(moot).read_text()
     again = start("run", "--no-tools", "how many pears?")
-    assert again.wait_exit(20) == 0
+    assert again.wait_exit() == 0
     assert "No model is configured yet" not in again.text
 
 
@@ -114,11 +114,11 @@ def test_without_any_model_the_user_can_explore_or_decide_later(moot: MootProces
     asked(screen)
     assert re.search(r"^ +1 +demo .*not a real model", screen.text, re.MULTILINE | re.DOTALL)
     screen.send(keys)
-    screen.wait_for("moot models choose", 10)
-    screen.wait_for("›", 20)
+    screen.wait_for("moot models choose")
+    screen.wait_for("›")
     assert file(moot).read_text() == NOBODY
     again = start()
-    again.wait_for("›", 20)
+    again.wait_for("›")
     assert "No model is configured yet" not in again.text
 
 
@@ -130,7 +130,7 @@ def test_ctrl_c_exits_without_writing_anything(moot: MootProcess, start: Start) 
     assert not list(moot.home.rglob("model-later"))
     assert file(moot).read_text() == NOBODY
     assert "Traceback" not in screen.text
-    start().wait_for("No model is configured yet", 20)
+    start().wait_for("No model is configured yet")
 
 
 def test_a_model_that_refuses_is_not_written_and_the_choice_is_there_again(
@@ -139,15 +139,15 @@ def test_a_model_that_refuses_is_not_written_and_the_choice_is_there_again(
     screen = start(more=openai(refusing, KEY))
     asked(screen)
     screen.send("1\r")
-    screen.wait_for("Check providers.openai.api_key", 20)
+    screen.wait_for("Check providers.openai.api_key")
     assert "status 401: this key was revoked" in " ".join(screen.text.split())
-    screen.wait_for("Type another number or key", 10)
+    screen.wait_for("Type another number or key")
     assert "main" not in file(moot).read_text()
     screen.send("17\r")
-    screen.wait_for("17 is not on the list.", 10)
+    screen.wait_for("17 is not on the list.")
     screen.send("2\r")
-    screen.wait_for("demo@demo answered", 20)
-    screen.wait_for("›", 20)
+    screen.wait_for("demo@demo answered")
+    screen.wait_for("›")
     assert "main: demo@demo" in file(moot).read_text()
 
 
@@ -155,10 +155,10 @@ def test_a_pasted_key_is_hidden_tested_and_stored_privately(moot: MootProcess, s
     screen = start(more=openai(server))
     asked(screen)
     screen.send(KEY)
-    screen.wait_for("> " + "*" * 24, 10)
+    screen.wait_for("> " + "*" * 24)
     screen.send("\r")
-    screen.wait_for("only you can read", 20)
-    screen.wait_for("›", 20)
+    screen.wait_for("only you can read")
+    screen.wait_for("›")
     assert KEY.encode() not in screen.raw
     assert server.requests()[-1]["headers"].get("Authorization", server.requests()[-1]["headers"].get("authorization")) == f"Bearer {KEY}"
     assert KEY in file(moot).read_text()
@@ -170,11 +170,11 @@ def test_an_ambiguous_key_asks_for_its_provider(moot: MootProcess, start: Start,
     screen = start(more=openai(server))
     asked(screen)
     screen.send("neither\r")
-    screen.wait_for("neither a number on the list nor an API key", 10)
+    screen.wait_for("neither a number on the list nor an API key")
     screen.send("abcdefghijklmnop-0123456789\r")
-    screen.wait_for("Number or name>", 10)
+    screen.wait_for("Number or name>")
     screen.send("openai\r")
-    screen.wait_for("is your main model", 20)
+    screen.wait_for("is your main model")
     assert "abcdefghijklmnop-0123456789" in file(moot).read_text()
 
 
@@ -186,7 +186,7 @@ def test_the_yes_option_uses_the_first_model_without_questions(moot: MootProcess
     assert re.search(r"main: \S+@openai", file(moot).read_text())
     file(moot).write_text(NOBODY + openai(server, KEY))
     screen = start("--yes")
-    screen.wait_for("›", 20)
+    screen.wait_for("›")
     assert "No model is configured yet" not in screen.text
 
 
@@ -210,7 +210,7 @@ def test_without_a_terminal_no_question_is_asked(moot: MootProcess, server: Scri
 
 def test_a_model_named_by_the_user_needs_no_question(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start("run", "--no-tools", "-m", "demo", "how many pears?", more=openai(server, KEY))
-    assert screen.wait_exit(20) == 0
+    assert screen.wait_exit() == 0
     assert "Available models" not in screen.text
     assert "main" not in file(moot).read_text()
 
@@ -218,9 +218,9 @@ def test_a_model_named_by_the_user_needs_no_question(moot: MootProcess, start: S
 def test_the_choice_can_be_made_again(moot: MootProcess, start: Start) -> None:
     file(moot).write_text(NOBODY + "models: {main: nothing@mine}\n")
     screen = start("models", "choose", term="dumb")
-    screen.wait_for("\n>", 20)
+    screen.wait_for("\n>")
     screen.send("12\x7f\r")
-    screen.wait_for("demo@demo answered", 20)
+    screen.wait_for("demo@demo answered")
     assert screen.wait_exit() == 0
     assert "main: demo@demo" in file(moot).read_text()
     assert b"\x1b" not in screen.raw
@@ -228,6 +228,6 @@ def test_the_choice_can_be_made_again(moot: MootProcess, start: Start) -> None:
 
 def test_an_accepted_download_asks_no_further_questions(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start("run", "--no-tools", "--yes-download", "how many pears?", more=openai(server, KEY))
-    screen.wait_for("Two pears.", 20)
+    screen.wait_for("Two pears.")
     assert screen.wait_exit() == 0
     assert "main" not in file(moot).read_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from moot.formats.apps.tai import _MESSAGE, _SCHEMA, _SESSION  # pyright: ignore[reportPrivateUsage]
+from moot.formats.apps.tai.format import _MESSAGE, _SCHEMA, _SESSION  # pyright: ignore[reportPrivateUsage]
 from moot.formats.kit.database import create_database
 from moot.types.format import Sample
 

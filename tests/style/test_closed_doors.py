@@ -1,4 +1,4 @@
-"""tests/conftest.py gives tests an empty home and a closed network, shown on prepared tests in a separate session."""
+"""tests/conftest.py gives tests an empty home, a closed network and a sandbox only if one works, shown in a separate session."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from moot.guard.sandbox import probe
+from moot.types.sandbox import MECHANISMS
+
+probe._problems.update(dict.fromkeys(MECHANISMS, "forbidden"))
+
 
 def test_home_is_empty():
     assert Path.home().joinpath("..").resolve().name.startswith("homes")
@@ -33,6 +38,10 @@ def test_home_is_empty_again():
 def test_no_key_is_left():
     assert "ANTHROPIC_API_KEY" not in os.environ
     assert "OPENAI_BASE_URL" not in os.environ
+
+
+def test_commands_run_without_a_sandbox_where_none_works():
+    assert os.environ["MOOT_SANDBOX__ENABLED"] == "false"
 
 
 def test_loopback_is_open():
@@ -68,7 +77,7 @@ def report(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
         shutil.copy(repository / "tests" / file, tests)
     shutil.copy(repository / "pyproject.toml", tests.parent)
     (tests / "test_planted.py").write_text(PLANTED)
-    environment = {**os.environ, "ANTHROPIC_API_KEY": "sk-not-real", "OPENAI_BASE_URL": "http://192.0.2.1"}
+    environment = {**os.environ, "ANTHROPIC_API_KEY": "sk-not-real", "OPENAI_BASE_URL": "http://192.0.2.1", "MOOT_SANDBOX__ENABLED": "true"}
     command = [
         sys.executable,
         "-m",
@@ -86,7 +95,7 @@ def report(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_homes_are_fresh_and_keys_are_gone(report: str) -> None:
-    assert "9 passed, " in report, report
+    assert "10 passed, " in report, report
 
 
 def test_every_outside_connection_fails_its_test_even_if_the_error_is_caught(report: str) -> None:

@@ -123,10 +123,13 @@ PAGES = {
     "DIALECTS": "providers",
     "TOOLS": "tools",
     "AGENTS": "configuration",
+    "AGENT_DEFINITIONS": "plugins",
     "FACES": "library",
     "CHANNELS": "plugins",
+    "DELIVERIES": "cron",
     "FORMATS": "plugins",
     "KNOWN_AGENTS": "agents",
+    "PROMPT_PARTS": "agents",
     "TRANSLATORS": "agents",
 }
 
@@ -162,6 +165,14 @@ def test_make_lists_every_target(repository: Path) -> None:
         pytest.skip("there is no make on this machine")
     said = subprocess.run(["make", "--no-print-directory"], cwd=repository, capture_output=True, text=True, check=True).stdout
     assert set(re.findall(r"^  make ([a-z-]+)", said, re.MULTILINE)) == targets
+
+
+@pytest.mark.parametrize("target", ["chaos", "test-agents"])
+def test_make_runs_the_slow_tests_of_a_lane(target: str, repository: Path) -> None:
+    recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (repository / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert recipe is not None
+    (line,) = (line for line in recipe[1].splitlines() if "/pytest" in line)
+    assert re.search(r" -m (slow|'') tests/", line), f"pytest's default options leave the slow tests out of: {line}"
 
 
 # ── the checks themselves ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -30,6 +30,7 @@ NOT_OURS: dict[str, tuple[str, frozenset[str]]] = {
 }
 """The glossary of ARCHITECTURE.md, as far as a machine can check it."""
 KEPT_THERE = {
+    "config/schema.py": frozenset({"PreToolUse", "PostToolUse"}),  # keys that users copy from other programs
     "agents/outside/turn.py": frozenset({"turn", "Turn"}),  # one prompt to an outside agent, as its protocol calls it
     "agents/outside/leg.py": frozenset({"TurnInput", "_turn_parts"}),
     "agents/codex/service.py": frozenset({"CodexTurn"}),
@@ -115,9 +116,12 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "convert/dialects/anthropic*.py",
         "agents/claude_code/*",
         "cli/commands/history/export.py",
+        "config/agents/claude_code.py",
+        "guard/protected.py",
         "providers/machine.py",
+        "agents/prompt/guidance.py",  # the name of a file
     ),
-    "codex": ("agents/codex/*", "cli/commands/history/export.py"),
+    "codex": ("agents/codex/*", "cli/commands/history/export.py", "guard/protected.py"),
     "openai gpt": (
         "providers/media.py",
         "types/provider.py",
@@ -128,7 +132,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     ),
     "openrouter": ("convert/dialects/openai_chat.py",),
     "ollama": ("convert/dialects/ollama.py", "providers/machine.py", "providers/weights/pull.py"),
-    "google gemini": ("convert/dialects/google*.py", "agents/claude_code/command.py"),
+    "google gemini": ("convert/dialects/google*.py", "agents/claude_code/command.py", "guard/protected.py"),
     "lmstudio": (),
     "deepseek": (),
     "zhipu glm zai bigmodel": (),
@@ -145,7 +149,7 @@ NAMES_ALL = (
     "plugins/__init__.py",  # the built-in tables
     "agents/known.py",  # the table of known agents
     "config/home.py",  # the table of key variables
-    "cli/tree.py",  # examples of commands
+    "cli/tree/*",  # examples of commands
     "guard/secrets.py",  # the shapes of keys
     "providers/catalogue.py",  # which weights belong to whom
     "providers/shapes.py",

@@ -293,6 +293,7 @@ class Whisper:
         ("mute", channels.check_answers),
         ("mixes", channels.check_people_are_kept_apart),
         ("decides", channels.check_a_yes_is_a_persons),
+        ("decides", channels.check_a_person_answers_for_sub_agents),
     ],
 )
 async def test_a_channel_that_breaks_the_contract_is_reported(tmp_path: Path, fault: str, check: Any) -> None:
@@ -306,6 +307,13 @@ async def test_a_channel_that_breaks_the_contract_is_reported(tmp_path: Path, fa
             caught = error
         channel.close()
         assert (caught is not None) == bool(broken), caught
+
+
+async def test_the_port_of_a_channel_reaches_its_own_conversations_only(tmp_path: Path) -> None:
+    channel: Any = Whisper()
+    async with channels.served(channel, tmp_path) as on:
+        await channels.check_it_reaches_its_own_only(on)
+    channel.close()
 
 
 async def test_a_channel_that_stops_early_or_never_is_reported(tmp_path: Path) -> None:

@@ -36,7 +36,13 @@ FORGET = ("forget.begun", "forget.one", "forget.reached", "forget.rows", "forget
 OUTSIDE = ("agent.begun", "agent.closed", "agent.cut", "agent.line", "agent.noted")
 ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("seal.inserted", "seal.replaced"), "tests/unit/store/test_sealing_killed.py"),
+    **dict.fromkeys(("compaction.summarized", "compaction.recorded"), "tests/e2e/test_cli_compaction.py"),
     **dict.fromkeys(OUTSIDE, "tests/e2e/crash/test_kill_outside.py"),
+    "child.started": "tests/e2e/test_subagent_commands.py",
+    "run.handed": "tests/e2e/test_hand_over.py",
+    **dict.fromkeys(("cron.due", "cron.settled"), "tests/e2e/test_cron_commands.py"),
+    "tasks.due": "tests/e2e/test_tasks_commands.py",
+    "webhook.sent": "tests/e2e/test_outgoing_webhooks.py",
     **dict.fromkeys(FORGET, "tests/e2e/purge/test_kills.py"),
     **dict.fromkeys(("backup.copied", "backup.written", "restore.exchanged", "restore.unpacked"), "tests/e2e/purge/test_backups.py"),
 }
@@ -46,8 +52,9 @@ ELSEWHERE: dict[str, str] = {
 def points() -> list[str]:
     """Every crash point of the source."""
     found: set[str] = set()
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    for path, text in texts.items():
+        for node in ast.walk(ast.parse(text)) if "point(" in text else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "point":
                 assert isinstance(node.args[0], ast.Constant), f"{path}: a crash point's name is a literal"
                 found.add(str(node.args[0].value))
@@ -70,7 +77,7 @@ async def travel(home: Path, url: str, work: Path, acks: Path, crash_at: str = "
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "MOOT_TESTING": "1", "MOOT_CRASH_AT": crash_at}
     arguments = [sys.executable, str(HERE / "journey.py"), str(home), url, str(work), str(acks)]
     process = await asyncio.create_subprocess_exec(*arguments, env=environment, stderr=asyncio.subprocess.PIPE)
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode in (0, -signal.SIGKILL), errors.decode()
     return process.returncode or 0
 

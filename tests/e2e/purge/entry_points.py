@@ -54,7 +54,7 @@ async def lived(on: Stage, state: Path) -> Conversation:
     await on.ask(f"say {word('second')}", conversation=id)
     conversations = store.conversations
     await conversations.rename(id, word("title"), "user")
-    await conversations.set_settings(id, {"note": word("setting")})
+    await conversations.update(id, settings={"note": word("setting")})
     upload = await store.blobs.upload(word("uploaded").encode() * 40_000, "text/plain")
     attached = {**attached, "url": f"blob:{upload.sha256}"}
     raw = json.dumps({"said": word("record")}).encode() + b"\n"

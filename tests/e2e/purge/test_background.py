@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from moot.store.maintenance.purge import jobs
 from moot.store.maintenance.purge.eraser import _hidden
 from moot.types.conversation import Conversation, Project
 from moot.types.limits import Retention, RetentionRule
-from moot.types.maintenance import ErasureReceipt
+from moot.types.maintenance import ErasureReceipt, FileOutcome
 from moot.types.message import Message
 from moot.types.run import Run
 from moot.types.store import Submission
@@ -35,10 +35,45 @@ async def test_an_engine_resumes_interrupted_purges(stage: Callable[..., Any], t
         await on.engine.store._writer.write(partial(_hidden, work))
     assert found_in(home)
     async with open_engine(Settings(home)) as engine:
-        with anyio.fail_after(8):
+        with anyio.fail_after(60):
             while await engine.store.has_pending_erasure():
                 await anyio.sleep(0.02)
     assert found_in(home) == []
+
+
+async def test_a_purge_waits_for_the_work_of_its_own_process(tmp_path: Path) -> None:
+    async with await open_store(Settings(tmp_path / "home")) as store:
+        for name in ("interrupted", "other"):
+            await store.conversations.create(Conversation(name))
+        unfinished = jobs.EraseJob(ErasureReceipt("purge"), {(await store.conversations.get("interrupted")).no: "interrupted"})
+        await store._writer.write(partial(_hidden, unfinished))
+        first, second = store.erasure, store.erasure
+        reached, release = anyio.Event(), anyio.Event()
+
+        async def reach(*_: object) -> Sequence[FileOutcome]:
+            reached.set()
+            await release.wait()
+            return []
+
+        first._reach = reach  # type: ignore[attr-defined]
+        done: list[ErasureReceipt] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(first.finish)
+            await reached.wait()
+
+            async def purge() -> None:
+                done.extend([await second.purge(["other"]), *await second.finish()])
+
+            async def finish() -> None:
+                done.extend(await second.finish())
+
+            group.start_soon(purge)
+            group.start_soon(finish)
+            await anyio.wait_all_tasks_blocked()
+            assert not done
+            release.set()
+        assert sorted(receipt.conversations for receipt in done) == [["interrupted"], ["other"]]
+        assert all(receipt.done_at for receipt in await store.erasure.receipts())
 
 
 async def test_a_server_applies_retention_when_idle(tmp_path: Path) -> None:
@@ -49,7 +84,7 @@ async def test_a_server_applies_retention_when_idle(tmp_path: Path) -> None:
     await store._writer.write(lambda transaction: transaction.execute("UPDATE conversation SET deleted_at = 1 WHERE id = 'over'"))
     async with anyio.create_task_group() as group:
         group.start_soon(apply_retention, store, lambda: Retention(trash_days=1), 0.05)
-        with anyio.fail_after(8):
+        with anyio.fail_after(60):
             while not any(receipt.done_at for receipt in await store.erasure.receipts()):
                 await anyio.sleep(0.02)
         group.cancel_scope.cancel()

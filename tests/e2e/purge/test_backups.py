@@ -260,11 +260,11 @@ async def test_imported_conversations_are_purged_from_every_backup(tmp_path: Pat
 
 
 @pytest.fixture
-def moot_at(tmp_path: Path, cache: Path) -> Any:
+def moot_at(tmp_path: Path) -> Any:
     made: list[MootProcess] = []
 
     def opened() -> MootProcess:
-        made.append(make(tmp_path, cache))
+        made.append(make(tmp_path))
         return made[-1]
 
     yield opened

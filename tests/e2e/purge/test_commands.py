@@ -21,8 +21,8 @@ DAY = 86_400_000
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache)
+def moot(tmp_path: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path)
     yield process
     process.close()
 
@@ -62,14 +62,14 @@ async def test_secrets_are_read_from_stdin_and_arguments_warn(moot: MootProcess)
 async def test_on_a_terminal_the_command_asks_and_no_cancels(moot: MootProcess) -> None:
     await filled(moot.home)
     screen = PtyScreen(moot, "purge", "alpha")
-    screen.wait_for("This cannot be undone", 30)
+    screen.wait_for("This cannot be undone")
     screen.send("n\r")
-    assert screen.wait_exit(30) == 1
+    assert screen.wait_exit() == 1
     screen = PtyScreen(moot, "purge", "alpha")
-    screen.wait_for("This cannot be undone", 30)
+    screen.wait_for("This cannot be undone")
     screen.send("y\r")
-    screen.wait_for("rewritten", 30)
-    assert screen.wait_exit(30) == 0
+    screen.wait_for("rewritten")
+    assert screen.wait_exit() == 0
 
 
 async def test_only_expired_conversations_are_deleted(moot: MootProcess) -> None:

@@ -62,7 +62,7 @@ def killed(home: Path, *arguments: str, crash_at: str) -> None:
     """A process that dies at this point."""
     environment = {"PATH": "/usr/bin:/bin", "MOOT_TESTING": "1", "MOOT_CRASH_AT": crash_at}
     done = subprocess.run(
-        [sys.executable, str(HERE / "purge_process.py"), str(home), *arguments], capture_output=True, env=environment, timeout=50
+        [sys.executable, str(HERE / "purge_process.py"), str(home), *arguments], capture_output=True, env=environment, timeout=60
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 

@@ -17,6 +17,7 @@ import pytest
 from fastapi import FastAPI
 
 from e2e.cli_process import MootProcess, make
+from lanes import sandbox
 from moot.config.loader import Loader
 from moot.config.settings import Models, Permissions, ServerSettings, Settings
 from moot.engine import Engine, open_engine
@@ -24,7 +25,7 @@ from moot.server.app import create_app
 from moot.server.credentials import Credentials
 from moot.server.hosts import bind, hosts_of
 from moot.server.lifecycle import serve
-from moot.server.state import Configuration, Limits, Server
+from moot.server.state import Limits, Server
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 from moot.testing.scripted import ScriptedServer
@@ -97,17 +98,18 @@ def open_server(tmp_path: Path, directory: Path) -> Callable[..., Any]:
                     models=Models(main="scripted@mine"),
                     providers={"mine": model.provider("mine", dialect)},
                     permissions=Permissions(mode=mode),  # type: ignore[arg-type]
+                    sandbox=sandbox(),
                 ),
                 **changes,
             )
             listening = bind("127.0.0.1", 0)
             host, port = listening.getsockname()[:2]
             listens = listens or ServerSettings()
-            async with open_engine(settings, resume=True, seed=1) as engine, anyio.create_task_group() as group:
+            loader = Loader(home=settings.home, environ={}, directory=directory)
+            async with open_engine(settings, loader=loader, resume=True, seed=1) as engine, anyio.create_task_group() as group:
                 state = Server(
                     engine=engine,
                     tokens=Credentials(engine.store, fixed=FIXED),
-                    configuration=Configuration(engine, Loader(home=settings.home, environ={}, directory=directory)),
                     settings=listens,
                     hosts=hosts_of(host, port, listens),
                     limits=bounds or Limits(),
@@ -165,20 +167,15 @@ class ServedHome:
         return stderr.decode()
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
 @pytest.fixture
-def serve_home(tmp_path: Path, cache: Path) -> Iterator[Callable[..., ServedHome]]:
+def serve_home(tmp_path: Path) -> Iterator[Callable[..., ServedHome]]:
     """Create a home with a scripted model: `serve_home([Reply(…)]).start()`, then `stop()` and `start()` again."""
     with ExitStack() as stack:
 
         def made(script: Sequence[Reply] = (), *, obey: bool = False, config: str = "") -> ServedHome:
             replies = list(script) if script or obey else [Reply(text="Hello there.", times=0)]
             model = stack.enter_context(ScriptedProcess(replies, obey=obey))
-            moot = make(tmp_path, cache, model.config() + config)
+            moot = make(tmp_path, model.config() + config)
             stack.callback(moot.close)
             return ServedHome(moot, model)
 

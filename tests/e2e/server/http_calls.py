@@ -34,7 +34,14 @@ async def said(server: LiveServer, conversation: str, text: str, **more: Any) ->
     return await sent(server.client, "POST", f"/api/conversations/{conversation}/messages", {"text": text, **more}, 202)
 
 
+async def called(server: LiveServer, requests: int = 1) -> None:
+    """Wait until the model has received that many requests."""
+    with anyio.fail_after(60):
+        while len(server.model.requests) < requests:
+            await anyio.sleep(0.01)
+
+
 async def ended(server: LiveServer, submitted: Json) -> Json:
-    with anyio.fail_after(8):
+    with anyio.fail_after(60):
         await server.engine.runs.wait(submitted["run"]["id"])
     return await got(server.client, f"/api/runs/{submitted['run']['id']}")

@@ -44,7 +44,7 @@ class Wire:
                 return Answer(0, {}, b"")
             line, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (row.partition(":") for row in rest)}
-            if bare:
+            if bare or line.split(" ")[1] == "204":
                 body = b""
             elif "content-length" in headers:
                 body = await self.reader.readexactly(int(headers["content-length"]))

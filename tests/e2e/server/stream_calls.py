@@ -43,9 +43,23 @@ async def post(server: LiveServer, body: dict[str, Any], **headers: str) -> list
 
 
 async def resumed(server: LiveServer, chat: str = "c1", **headers: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the frames of the stream. An answer that hangs continues once the stream is open."""
     async with server.client.get(f"/api/chat/{chat}/stream", headers=headers) as answer:
         assert answer.status == 200
+        server.model.release()
         return read(await answer.text())
+
+
+async def is_idle(server: LiveServer, chat: str = "c1", **headers: str) -> bool:
+    """Return True if there is no stream to resume."""
+    async with server.client.get(f"/api/chat/{chat}/stream", headers=headers) as answer:
+        return answer.status == 204
+
+
+def steps_of(chunks: list[dict[str, Any]]) -> list[str]:
+    """Return the borders of messages and steps, and the outputs of calls between them."""
+    borders = ("start", "finish", "abort", "start-step", "finish-step")
+    return [chunk["type"] for chunk in chunks if chunk["type"] in borders or chunk["type"].startswith("tool-output-")]
 
 
 async def messages(server: LiveServer, chat: str = "c1", **headers: str) -> list[dict[str, Any]]:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import pytest
 
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 
+if TYPE_CHECKING:
+    import anthropic
+
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _client() -> None:
+    """Import the client for the first test here: it takes a second, and the other workers don't need it."""
+    global anthropic
+    import anthropic
+
 
 MODEL = "scripted@mine"
 TOOL: Any = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from e2e.server.conftest import FIXED, LiveServer
 from e2e.server.raw import asked, request, wire
+from moot.config.settings import ServerSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +70,40 @@ async def test_missing_repeated_and_foreign_hosts_are_rejected(server: LiveServe
     foreign = f"http://evil.test:{port}/api/session"
     assert (await asked(server.url, request("GET", foreign, f"host: evil.test:{port}", BEARER))).status == 421
     assert (await asked(server.url, request("CONNECT", "evil.test:443", "host: evil.test:443", BEARER))).status in (400, 405, 421)
+
+
+async def test_an_absolute_target_of_another_host_is_rejected(server: LiveServer) -> None:
+    own = server.url.removeprefix("http://")
+    for target in (
+        "http://evil.test",
+        f"http://evil.test:{own.rpartition(':')[2]}",
+        f"https://{own}",
+        f"http://evil.test@{own}",
+        "ftp://x",
+    ):
+        assert (await asked(server.url, request("GET", f"{target}/api/session", f"host: {own}", BEARER))).status in (400, 421), target
+    for target in (f"http://{own}", f"HTTP://{own}"):
+        assert (await asked(server.url, request("GET", f"{target}/api/session", f"host: {own}", BEARER))).status == 200, target
+
+
+async def test_exactly_the_allowed_origins_may_read_responses(open_server: Callable[..., Any]) -> None:
+    app = "https://app.example.com"
+    async with open_server(listens=ServerSettings(allowed_origins=(app,))) as server:
+        host = f"host: {server.url.removeprefix('http://')}"
+        wanted = ("access-control-request-method: PATCH", "access-control-request-headers: authorization,content-type")
+        asking = request("OPTIONS", "/api/conversations/x", host, f"origin: {app}", *wanted, "connection: close")
+        preflight = await asked(server.url, asking)
+        assert (preflight.status, preflight.headers["access-control-allow-origin"]) == (204, app)
+        assert preflight.headers["access-control-allow-methods"] == "PATCH"
+        assert preflight.headers["access-control-allow-headers"] == "authorization,content-type"
+        for target, status in (("/api/session", 200), ("/api/conversations/none", 404)):
+            answer = await asked(server.url, request("GET", target, host, f"origin: {app}", BEARER))
+            assert (answer.status, answer.headers["access-control-allow-origin"], answer.headers["vary"]) == (status, app, "Origin")
+            assert "access-control-allow-credentials" not in answer.headers
+        for origin in ("https://app.example.com.evil.test", "http://app.example.com", "https://evil.test", "null"):
+            for method in ("GET", "OPTIONS"):
+                answer = await asked(server.url, request(method, "/api/session", host, f"origin: {origin}", *wanted, BEARER))
+                assert not [name for name in answer.headers if name.startswith("access-control-")], origin
 
 
 async def test_the_servers_own_host_names_are_accepted(server: LiveServer) -> None:

@@ -12,8 +12,11 @@ import anyio
 import pytest
 
 from e2e.server.conftest import LiveServer
+from e2e.server.http_calls import began, sent
+from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
+from moot.types.limits import Limits as RunLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -75,6 +78,23 @@ async def test_the_chat_scope_lets_an_agent_use_no_tools_with_effects(
             assert answer.status == 200
             outputs = [message["content"] for message in server.model.requests[1].json["messages"] if message["role"] == "tool"]
             assert ("approval" in outputs[0]) != made
+
+
+@pytest.mark.parametrize(("path", "said"), {**dict.fromkeys(ROUTES, b": queued\n\n"), "/v1/messages": b"event: ping\n"}.items())
+async def test_a_stream_over_the_limit_of_runs_says_at_once_that_it_is_queued(
+    open_server: Callable[..., Any], path: str, said: bytes
+) -> None:
+    def script(recorded: Recorded) -> Reply:
+        return Reply(text="Hello.", chunk_size=9) if "second" in str(recorded.json["messages"]) else Reply(text="slow", hang_at=0)
+
+    async with open_server(script, limits=RunLimits(runs_per_user=1)) as server:
+        first = await began(server)
+        submitted = await sent(server.client, "POST", f"/api/conversations/{first['id']}/messages", {"text": "first"}, 202)
+        async with server.client.post(path, json=asks(path, "second", stream=True)) as answer:
+            assert answer.status == 200
+            await answer.content.readuntil(said)
+            await server.client.post(f"/api/runs/{submitted['run']['id']}/cancel")
+            assert b"Hello." in await answer.read()
 
 
 BROKEN = {
@@ -140,7 +160,7 @@ async def test_a_revoked_token_ends_its_streams(open_server: Callable[..., Any])
         await answer.content.readline()
         (token,) = await server.engine.store.tokens.list()
         await server.state.tokens.revoke(token.id)
-        with anyio.fail_after(5), pytest.raises(Exception):  # noqa: B017  the client's word for a body that breaks off
+        with anyio.fail_after(60), pytest.raises(Exception):  # noqa: B017  the client's word for a body that breaks off
             await answer.read()
 
 

@@ -9,7 +9,9 @@ import anyio
 import pytest
 
 from e2e.server.conftest import LiveServer
-from e2e.server.stream_calls import fold, messages, post, read, resumed, say, text
+from e2e.server.http_calls import called, sent
+from e2e.server.stream_calls import fold, is_idle, messages, post, read, resumed, say, steps_of, text
+from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.limits import Limits as RunLimits
 
@@ -40,17 +42,32 @@ async def test_a_repeated_prompt_joins_its_run(server: LiveServer) -> None:
 
 
 async def test_the_same_prompt_sent_twice_concurrently_is_one_run(open_server: Callable[..., Any]) -> None:
-    async with open_server([Reply(text=LONG, delay=0.01, times=0)]) as server:
+    async with open_server([Reply(text=LONG, hang_at=5, times=0)]) as server:
         both: list[list[dict[str, Any]]] = []
+        opened: list[int] = []
 
         async def one() -> None:
-            both.append(await post(server, say("hi")))
+            async with server.client.post("/api/chat", json=say("hi")) as answer:
+                opened.append(answer.status)
+                if opened == [200, 200]:
+                    await called(server)
+                    server.model.release()
+                both.append([chunk for _, chunk in read(await answer.text())])
 
         async with anyio.create_task_group() as group:
             group.start_soon(one)
             group.start_soon(one)
         assert len(server.model.requests) == 1
         assert both[0][0]["messageId"] == both[1][0]["messageId"] and text(both[0]) == text(both[1]) == LONG
+
+
+async def test_resuming_follows_the_live_message_while_a_prompt_is_queued(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(text=LONG, hang_at=5), Reply(text="Second.")]) as server:
+        async with server.client.post("/api/chat", json=say("hi")) as live:
+            await live.content.readuntil(b"text-delta")
+            queued = await sent(server.client, "POST", "/api/conversations/c1/messages", {"text": "later", "on_busy": "queue"}, 202)
+            shown = [chunk for _, chunk in await resumed(server)]
+        assert text(shown) == LONG and shown[0]["messageId"] != queued["run"]["message"]
 
 
 async def test_a_known_id_with_another_text_is_an_edit(server: LiveServer) -> None:
@@ -72,17 +89,19 @@ async def test_regenerating_always_starts_a_new_run(server: LiveServer) -> None:
 
 
 async def test_a_prompt_to_a_busy_conversation_is_rejected_unless_on_busy_allows_it(open_server: Callable[..., Any]) -> None:
-    script = [Reply(text=LONG, delay=0.005), Reply(text="Second.")]
+    script = [Reply(text=LONG, hang_at=5), Reply(text="Second.")]
     async with open_server(script) as server, server.client.post("/api/chat", json=say("hi")) as first:
         await first.content.readuntil(b"text-delta")
         async with server.client.post("/api/chat", json=say("more", id="u2")) as refused:
             assert refused.status == 409
-        assert text(await post(server, say("more", id="u2", on_busy="queue"))) == "Second."
+        async with server.client.post("/api/chat", json=say("more", id="u2", on_busy="queue")) as second:
+            server.model.release()
+            assert text([chunk for _, chunk in read(await second.text())]) == "Second."
         await first.read()
 
 
 async def test_a_client_that_disconnects_stops_no_run_and_can_resume(open_server: Callable[..., Any]) -> None:
-    async with open_server([Reply(text=LONG, delay=0.01)]) as server:
+    async with open_server([Reply(text=LONG, hang_at=5)]) as server:
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             seen = (await answer.content.readuntil(b"text-delta")).decode()
         frames = await resumed(server)
@@ -104,19 +123,28 @@ async def test_resuming_after_any_frame_sends_exactly_the_rest(open_server: Call
             assert answer.status == 204
 
 
-async def test_resuming_without_a_live_run_returns_204(server: LiveServer) -> None:
-    async with server.client.get("/api/chat/nobody/stream") as answer:
-        assert answer.status == 204
-    await post(server, say("hi"))
-    assert text([chunk for _, chunk in await resumed(server)]) == "Hello there."
-    found = await server.engine.store.conversations.by_client_id("c1")
-    assert found is not None
-    with pytest.raises(AssertionError):
-        await resumed(server, "c2")
+async def test_a_chat_without_a_live_run_is_never_replayed(open_server: Callable[..., Any]) -> None:
+    async with open_server(obey=True, mode="ask") as server:
+        assert await is_idle(server, "nobody")
+        await post(server, say("hi"))
+        assert await is_idle(server)
+        await post(server, wants(server, WRITE, id="u2"))
+        assert (await messages(server))[-1]["parts"][-1]["state"] == "approval-requested"
+        assert await is_idle(server)
+        assert await is_idle(server, **{"Last-Event-ID": "nonsense"})
+
+
+async def test_a_client_that_has_a_whole_answer_follows_the_next_one(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(text="First."), Reply(text=LONG, hang_at=5)]) as server:
+        async with server.client.post("/api/chat", json=say("hi")) as answer:
+            last, _ = read(await answer.text())[-1]
+        async with server.client.post("/api/chat", json=say("more", id="u2")) as live:
+            await live.content.readuntil(b"text-delta")
+            assert text([chunk for _, chunk in await resumed(server, **{"Last-Event-ID": last})]) == LONG
 
 
 async def test_stopping_ends_the_run_and_aborts_the_stream(open_server: Callable[..., Any]) -> None:
-    async with open_server([Reply(text=LONG, delay=0.05)]) as server:
+    async with open_server([Reply(text=LONG, hang_at=5)]) as server:
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             begun = await answer.content.readuntil(b"text-delta")
             async with server.client.post("/api/chat/c1/stop") as stopped:
@@ -127,12 +155,12 @@ async def test_stopping_ends_the_run_and_aborts_the_stream(open_server: Callable
         assert last["role"] == "assistant" and all(part.get("state") != "streaming" for part in last["parts"])
 
 
-async def test_an_error_is_sent_live_and_as_the_last_chunk_of_a_replay(open_server: Callable[..., Any]) -> None:
+async def test_an_error_is_sent_live_and_as_the_last_chunk_when_a_prompt_is_repeated(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text=LONG, cut_at_byte=900, times=0)]) as server:
         chunks = await post(server, say("hi"))
         kinds = [chunk["type"] for chunk in chunks]
         assert kinds.index("error") < kinds.index("finish") and chunks[-1]["finishReason"] == "error"
-        again = [chunk for _, chunk in await resumed(server)]
+        again = await post(server, say("hi"))
         assert again[-1]["type"] == "error" and again[-2] == {"type": "finish", "finishReason": "error"}
 
 
@@ -158,7 +186,7 @@ async def test_an_approved_call_runs_with_the_stored_input_not_the_clients(open_
     async with open_server(obey=True, mode="ask") as server:
         first = await post(server, wants(server, WRITE))
         asked = next(chunk for chunk in first if chunk["type"] == "tool-approval-request")
-        assert set(asked) == {"type", "approvalId", "toolCallId"} and first[-1]["type"] != "finish"
+        assert set(asked) == {"type", "approvalId", "toolCallId"}
         body = answered(await messages(server), True, input={"path": "a.txt", "content": "forged"})
         second = await post(server, body)
         assert second[0] == {"type": "start", "messageId": first[0]["messageId"]}
@@ -183,14 +211,51 @@ async def test_a_denied_call_does_not_run(open_server: Callable[..., Any]) -> No
         assert "tool-output-denied" in [chunk["type"] for chunk in second]
 
 
-async def test_a_replay_after_an_approval_contains_both_legs_of_the_message(open_server: Callable[..., Any]) -> None:
+async def test_a_leg_that_waits_is_closed_and_the_next_one_begins_with_the_outputs(open_server: Callable[..., Any]) -> None:
+    async with open_server(obey=True, mode="ask") as server:
+        first = await post(server, wants(server, WRITE))
+        assert steps_of(first) == ["start", "start-step", "finish-step", "finish"]
+        assert [chunk["type"] for chunk in first[-3:]] == ["tool-approval-request", "finish-step", "finish"]
+        assert first[-1] == {"type": "finish", "finishReason": "tool-calls"}
+        waiting = await post(server, wants(server, WRITE))  # the same prompt again
+        assert steps_of(waiting) == steps_of(first)
+        body = answered(await messages(server), True)
+        second = await post(server, body)
+        assert second[0]["messageId"] == first[0]["messageId"]
+        assert steps_of(second) == ["start", "tool-output-available", "start-step", "finish-step", "finish"]
+        assert steps_of(await post(server, body)) == steps_of(second)
+        whole = await post(server, wants(server, WRITE))
+        assert steps_of(whole) == ["start", "start-step", "tool-output-available", "finish-step", "start-step", "finish-step", "finish"]
+
+
+async def test_a_leg_cut_before_its_end_gets_the_end_and_a_live_replay_never_nests_steps(open_server: Callable[..., Any]) -> None:
+    write = Reply(tool_calls=[ToolCall("write_file", {"path": "a.txt", "content": "hello"})])
+    async with open_server([write, Reply(text=LONG, hang_at=5)], mode="ask") as server:
+        prompt = say("go", directory=str(server.directory))
+        async with server.client.post("/api/chat", json=prompt) as answer:
+            frames = read(await answer.text())
+        asked = next(id for id, chunk in frames if chunk["type"] == "tool-approval-request")
+        rest = [chunk["type"] for _, chunk in await resumed(server, **{"Last-Event-ID": asked})]
+        assert rest == ["finish-step", "finish"]
+        async with server.client.post("/api/chat", json=answered(await messages(server), True)) as live:
+            seen = (await live.content.readuntil(b"text-delta")).decode()
+            output = next(block for block in seen.split("\n\n") if "tool-output-available" in block)
+            after = {"Last-Event-ID": output.split("\n", 1)[0].removeprefix("id: ")}
+            path = "/api/chat/c1/stream"
+            async with server.client.get(path) as whole, server.client.get(path, headers=after) as part:
+                server.model.release()
+                replayed, rest = [[chunk for _, chunk in read(await answer.text())] for answer in (whole, part)]
+            steps = ["start-step", "tool-output-available", "finish-step", "start-step", "finish-step"]
+            assert steps_of(replayed) == ["start", *steps, "finish"]
+            assert steps_of(rest) == ["start-step", "finish-step", "finish"]
+
+
+async def test_a_repeated_prompt_after_an_approval_gets_both_legs_of_the_message(open_server: Callable[..., Any]) -> None:
     async with open_server(obey=True, mode="ask") as server:
         await post(server, wants(server, WRITE))
-        waiting = [chunk for _, chunk in await resumed(server)]
-        assert waiting[-1]["type"] == "tool-approval-request"
         await post(server, answered(await messages(server), True))
-        six = [chunk for _, chunk in await resumed(server)]
-        seven = [chunk for _, chunk in await resumed(server, **{"X-AI-SDK-Version": "7"})]
+        six = await post(server, wants(server, WRITE))
+        seven = await post(server, wants(server, WRITE), **{"X-AI-SDK-Version": "7"})
         assert [chunk["type"] for chunk in seven].count("start") == 1
         assert "tool-approval-response" in [chunk["type"] for chunk in seven]
         assert "tool-approval-response" not in [chunk["type"] for chunk in six]
@@ -226,7 +291,7 @@ async def test_a_tool_of_the_client_is_run_by_the_client(open_server: Callable[.
     script = [Reply(tool_calls=[ToolCall("pick_color", {})]), Reply(text="Red it is.")]
     async with open_server(script) as server:
         first = await post(server, say("colour?", tools=[PICK]))
-        assert [chunk["type"] for chunk in first][-1] == "tool-input-available"
+        assert [chunk["type"] for chunk in first][-3:] == ["tool-input-available", "finish-step", "finish"]
         assert "pick_color" in [tool["function"]["name"] for tool in server.model.requests[0].json["tools"]]
         run = (await server.engine.store.records.runs())[0]
         assert run.status == "waiting"
@@ -261,9 +326,12 @@ async def test_an_attachment_is_stored_as_a_blob_and_reaches_the_model(server: L
     body = {"id": "c1", "messages": [{"id": "u1", "role": "user", "parts": parts}]}
     await post(server, body)
     shown = (await messages(server))[0]["parts"][1]
-    assert shown["url"].startswith("/api/blobs/") and shown["filename"] == "a.png"
-    assert await server.engine.store.blobs.get(shown["url"].removeprefix("/api/blobs/")) == data
-    parts[1]["url"] = shown["url"]  # a link from the server counts as the same content
+    assert shown == parts[1], "as it was sent"
+    async with server.client.get("/api/conversations/c1/messages") as answer:
+        linked = (await answer.json())["data"][0]["parts"][1]
+    assert linked["url"].startswith("/api/blobs/") and linked["filename"] == "a.png" and "providerMetadata" not in linked
+    assert await server.engine.store.blobs.get(linked["url"].removeprefix("/api/blobs/")) == data
+    parts[1]["url"] = linked["url"]  # a link from the server counts as the same content
     await post(server, body)
     assert len(server.model.requests) == 1
     parts[1]["url"] = "file:///etc/passwd"
@@ -271,21 +339,64 @@ async def test_an_attachment_is_stored_as_a_blob_and_reaches_the_model(server: L
         assert refused.status == 400
 
 
+SENT: list[dict[str, Any]] = [
+    {"type": "text", "text": "look", "providerMetadata": {"mine": {"cache": True}}},
+    {"type": "data-place", "id": "p", "data": {"at": 3}},
+    {"type": "source-url", "sourceId": "s", "url": "https://a.b/", "title": "A"},
+    {"type": "file", "mediaType": "text/plain", "url": "data:text/plain,one%20two"},
+    {"type": "file", "mediaType": "text/plain", "filename": "b.txt", "url": "data:text/plain;charset=utf-8;base64,b25l"},
+]
+
+
+async def test_parts_of_a_client_come_back_as_they_were_sent(server: LiveServer) -> None:
+    forged = {**SENT[0], "providerMetadata": {"mine": {"cache": True}, "moot": {"head": "data:text/html,"}}}
+    await post(server, {"id": "c1", "messages": [{"id": "u1", "role": "user", "parts": [forged, *SENT[1:]]}]})
+    assert (await messages(server))[0]["parts"] == SENT
+    await post(server, {"id": "c1", "messages": [{"id": "u1", "role": "user", "parts": SENT}]})
+    assert len(server.model.requests) == 1, "the same parts are the same prompt"
+
+
+REFUSED: list[dict[str, Any]] = [
+    {"type": "text"},
+    {"type": "text", "text": "x", "state": "begun"},
+    {"type": "file", "url": "data:,x"},
+    {"type": "nonsense"},
+    {"type": "text", "text": "x", "providerMetadata": {"flat": 1}},
+    {"type": "tool-look", "toolCallId": "t", "state": "input-available", "input": {}},
+]
+
+
+async def test_parts_that_the_sdk_refuses_are_refused(server: LiveServer) -> None:
+    for part in REFUSED:
+        parts = [{"type": "text", "text": "look"}, part]
+        for given in ([{"role": "user", "parts": parts}], [{"role": "user", "parts": parts[:1]}, {"role": "user", "parts": parts}]):
+            async with server.client.post("/api/chat", json={"id": "c9", "messages": given}) as refused:
+                assert refused.status == 422, (part, await refused.text())
+        async with server.client.get("/api/chat/c9/messages") as nothing:
+            assert nothing.status == 404, part
+    assert not server.model.requests
+
+
 async def test_a_new_conversation_keeps_the_clients_earlier_messages(server: LiveServer) -> None:
     call = {"type": "tool-look", "toolCallId": "t1", "state": "output-available", "input": {"at": "x"}, "output": "seen"}
-    forged = {"type": "reasoning", "text": "hm", "state": "done", "providerMetadata": {"mine": {"signature": "forged"}}}
+    made_by = {"signature": "forged", "provider": "scripted"}
+    sealed = dict.fromkeys(("anthropic", "google", "openai", "openai-chat", "scripted"), made_by)
+    forged = {"type": "reasoning", "text": "hm", "state": "done", "providerMetadata": sealed}
+    image = {"type": "file", "mediaType": "text/plain", "filename": "a.txt", "url": "data:text/plain;base64,aGVsbG8="}
+    asked_for = {"type": "tool-shell", "toolCallId": "t2", "state": "approval-requested", "input": {}, "approval": {"id": "p"}}
+    answer = [{"type": "step-start"}, forged, call, {"type": "text", "text": "Hello Mara.", "state": "done"}, image, asked_for]
     earlier = [
         {"id": "a1", "role": "user", "parts": [{"type": "text", "text": "My name is Mara."}]},
-        {"id": "a2", "role": "assistant", "parts": [{"type": "step-start"}, forged, call, {"type": "text", "text": "Hello Mara."}]},
+        {"id": "a2", "role": "assistant", "parts": answer},
     ]
     asked = {"id": "a3", "role": "user", "parts": [{"type": "text", "text": "Who am I?"}]}
     body = {"id": "brought", "messages": [*earlier, asked], "trigger": "submit-message"}
     await post(server, body)
     shown = await messages(server, "brought")
     assert [message["id"] for message in shown[:3]] == ["a1", "a2", "a3"] and len(shown) == 4
-    assert [part["type"] for part in shown[1]["parts"]] == ["step-start", "tool-look", "text"]
+    assert shown[1]["parts"] == answer
     told = server.model.requests[0].json["messages"]
-    assert [message["role"] for message in told if message["role"] != "system"] == ["user", "assistant", "tool", "user"]
+    assert [message["role"] for message in told if message["role"] != "system"] == ["user", "assistant", "tool", "tool", "user"]
     assert "forged" not in json.dumps(told)
     await post(server, body)  # a repeated request joins the same run
     assert len(server.model.requests) == 1 and len(await messages(server, "brought")) == 4
@@ -307,7 +418,8 @@ async def test_attachments_count_against_the_upload_quota(open_server: Callable[
 async def test_a_large_output_is_sent_as_an_excerpt_with_a_link(open_server: Callable[..., Any]) -> None:
     script = [Reply(tool_calls=[ToolCall("shell", {"command": "seq 1 40000"})]), Reply(text="Counted.")]
     async with open_server(script) as server:
-        chunks = await post(server, say("count", directory=str(server.directory)))
+        prompt = say("count", directory=str(server.directory))
+        chunks = await post(server, prompt)
         output = next(chunk for chunk in chunks if chunk["type"] == "tool-output-available")
         assert "providerMetadata" not in output and len(json.dumps(output)) < 16_384
         shown = output["output"]
@@ -315,14 +427,28 @@ async def test_a_large_output_is_sent_as_an_excerpt_with_a_link(open_server: Cal
         assert shown["size"] == len(whole) and shown["head"].startswith("1\n2\n") and shown["tail"].rstrip().endswith("40000")
         assert await server.engine.store.blobs.get(shown["url"].removeprefix("/api/blobs/")) == whole
         kept = next(part for part in (await messages(server))[-1]["parts"] if part["type"] == "tool-shell")
-        again = next(chunk for _, chunk in await resumed(server) if chunk["type"] == "tool-output-available")
+        again = next(chunk for chunk in await post(server, prompt) if chunk["type"] == "tool-output-available")
         assert kept["output"] == again["output"] == shown and "resultProviderMetadata" not in kept
 
 
 async def test_two_clients_receive_the_same_frames(open_server: Callable[..., Any]) -> None:
-    async with open_server([Reply(text=LONG, delay=0.005)]) as server:
+    async with open_server([Reply(text=LONG, hang_at=5)]) as server:
         async with server.client.post("/api/chat", json=say("hi")) as first:
             begun = await first.content.readuntil(b"text-delta")
             second = [chunk for _, chunk in await resumed(server)]
             one = [chunk for _, chunk in read((begun + await first.read()).decode())]
         assert fold(one) == fold(second)
+
+
+async def test_a_run_over_the_users_limit_says_at_once_that_it_is_queued(open_server: Callable[..., Any]) -> None:
+    def script(recorded: Recorded) -> Reply:
+        return Reply(text="Hello there.") if "second" in str(recorded.json["messages"]) else Reply(text="slow", hang_at=0)
+
+    async with open_server(script, limits=RunLimits(runs_per_user=1)) as server:
+        first = (await sent(server.client, "POST", "/api/conversations", {}, status=201))["id"]
+        await sent(server.client, "POST", f"/api/conversations/{first}/messages", {"text": "first"}, status=202)
+        async with server.client.post("/api/chat", json=say("second", chat="c2")) as answer:
+            frame = await answer.content.readuntil(b"\n\n")
+            assert json.loads(frame.removeprefix(b"data: ")) == {"type": "data-status", "data": {"status": "queued"}, "transient": True}
+            await server.client.post(f"/api/chat/{first}/stop")
+            assert text([chunk for _, chunk in read((frame + await answer.read()).decode())]) == "Hello there."

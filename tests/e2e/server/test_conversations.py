@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import anyio
 import pytest
+from yarl import URL
 
 from conformance.stores import prompt
 from e2e.server.conftest import LiveServer
-from e2e.server.http_calls import Json, began, ended, got, said, sent
+from e2e.server.http_calls import Json, began, called, ended, got, said, sent
+from e2e.server.stream_calls import post, say
 from moot.testing.script import Reply
+from moot.types.agent import Agent
 from moot.types.message import text_of
 
 pytestmark = pytest.mark.anyio
@@ -133,6 +138,24 @@ async def test_directories_and_permissive_modes_require_the_scope_tools(server: 
 # ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+async def test_new_conversations_have_the_folders_of_their_agent_however_they_are_created(
+    open_server: Callable[..., Any], directory: Path, tmp_path: Path
+) -> None:
+    further = str(tmp_path / "further")
+    agents = {"default": Agent(allowed_uris=(further,)), "other": Agent()}
+    async with open_server(agents=agents) as server:
+        made = await began(server, directory=str(directory))
+        assert made["settings"]["allowed_uris"] == [str(directory), further]
+        assert (await began(server, directory=str(directory), agent="other"))["settings"].get("allowed_uris") is None
+        earlier = [{"id": f"m{role}", "role": role, "parts": [{"type": "text", "text": "hi"}]} for role in ("user", "assistant")]
+        for id, messages in (("new", []), ("history", earlier)):
+            await post(server, {**say("go", chat=id), "messages": [*messages, *say("go")["messages"]], "directory": str(directory)})
+            found = (await got(server.client, "/api/conversations", limit=1))["data"][0]
+            assert (found["client_id"], found["settings"]["allowed_uris"]) == (id, [str(directory), further])
+        async with server.caller(scopes=["tools"], owner="other") as client, client.post("/api/conversations", json={}) as answer:
+            assert (await answer.json())["settings"].get("allowed_uris") is None
+
+
 async def test_a_prompt_is_answered_and_its_messages_are_paginated(server: LiveServer) -> None:
     made = await began(server)
     path = f"/api/conversations/{made['id']}"
@@ -198,6 +221,33 @@ async def test_the_vendors_raw_bytes_can_be_read(server: LiveServer) -> None:
 # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+async def test_unread_prompts_are_listed_and_can_all_be_taken_back(open_server: Callable[..., Any]) -> None:
+    async with open_server(lambda _: Reply(text="never ends", hang_at=3)) as server:
+        made = await began(server)
+        path = f"/api/conversations/{made['id']}"
+        first = await said(server, made["id"], "one")
+        await called(server)
+        for _ in range(2):  # sent again after a lost answer
+            await said(server, made["id"], "queued", on_busy="queue", client_id="q1")
+            await said(server, made["id"], "steered", on_busy="steer", client_id="s1")
+        await said(server, made["id"], "also queued", on_busy="queue")
+        await said(server, made["id"], "also steered", on_busy="steer")
+        queue = await got(server.client, f"{path}/queue")
+        assert [text_of(run["prompt"]["parts"]) for run in queue["data"]] == ["queued", "also queued"]
+        assert [(one["client_id"], text_of(one["parts"])) for one in queue["steered"]] == [("s1", "steered"), (None, "also steered")]
+        one = f"{path}/queue/steered/{queue['steered'][1]['id']}"
+        assert text_of((await sent(server.client, "DELETE", one))["parts"]) == "also steered"
+        await sent(server.client, "DELETE", one, status=404)
+        back = await sent(server.client, "DELETE", f"{path}/queue")
+        assert [text_of(run["prompt"]["parts"]) for run in back["data"]] == ["queued", "also queued"]
+        assert [text_of(one["parts"]) for one in back["steered"]] == ["steered"]
+        assert await got(server.client, f"{path}/queue") == {"data": [], "next_cursor": None, "steered": []}
+        await sent(server.client, "POST", f"/api/runs/{first['run']['id']}/cancel", status=202)
+        await ended(server, first)
+        shown = (await got(server.client, f"{path}/messages"))["data"]
+        assert not any("steered" in text_of(message["parts"]) for message in shown)  # the page has the words in its composer
+
+
 async def test_queued_prompts_are_listed_edited_and_removed(open_server: Callable[..., Any]) -> None:
     async with open_server(lambda _: Reply(text="never ends", hang_at=3)) as server:
         made = await began(server)
@@ -253,3 +303,45 @@ async def test_a_conversation_is_purged_only_with_the_flag(server: LiveServer) -
     assert receipt["kind"] == "purge" and receipt["conversations"] == [made["id"]] and receipt["done_at"] and not receipt["left"]
     assert (await sent(server.client, "DELETE", f"{path}?purge=true", status=404))["code"] == "not_found"
     assert (await got(server.client, "/api/conversations", deleted="true"))["data"] == []
+
+
+ODD = ["a/b", "/a", "a/", "a//b", "a?b=c", "a#b", "a b", "%2F", "a%", "..a", "../a", "a;b", "a\\b", "messages", "é☃", "/" * 128]
+
+
+async def test_every_route_accepts_a_clients_id(server: LiveServer) -> None:
+    for id in ODD:
+        await use_every_route(server, id)
+
+
+async def use_every_route(server: LiveServer, id: str) -> None:
+    def at(path: str) -> URL:
+        return URL(server.url + path.replace("ID", quote(id, safe="")), encoded=True)
+
+    await post(server, say("hi", chat=id, id=id))
+    paths = ["", "/messages", "/messages/ID", "/tree", "/raw", "/queue", "/export?format=json", "/replay"]
+    for path in (*(f"/api/conversations/ID{path}" for path in paths), "/api/chat/ID/messages"):
+        async with server.client.get(at(path)) as answer:
+            assert answer.status == 200, (path, await answer.text())
+    async with server.client.get(at("/api/chat/ID/stream")) as answer:
+        assert answer.status in (200, 204), id
+    async with server.client.get(at("/api/conversations/ID/events")) as answer:
+        assert answer.status == 200, id
+    changed = await server.client.patch(at("/api/conversations/ID"), json={"title": "x"})
+    assert (await changed.json())["client_id"] == id
+    for method, path, body in (
+        ("POST", "/api/chat/ID/stop", None),
+        ("POST", "/api/conversations/ID/fork", {"message": id}),
+        ("DELETE", "/api/conversations/ID/messages/ID", None),
+        ("POST", "/api/conversations/ID/messages/ID/restore", None),
+        ("DELETE", "/api/conversations/ID", None),
+        ("POST", "/api/conversations/ID/restore", None),
+    ):
+        async with server.client.request(method, at(path), json=body) as answer:
+            assert answer.status in (200, 201), (path, await answer.text())
+
+
+async def test_the_ids_that_clients_resolve_as_paths_are_rejected(server: LiveServer) -> None:
+    for id in (".", ".."):
+        assert (await server.client.post("/api/chat", json=say("hi", chat=id))).status == 422
+        assert (await server.client.post("/api/chat", json=say("hi", id=id))).status == 422
+        assert (await server.client.post("/api/conversations", json={"client_id": id})).status == 422

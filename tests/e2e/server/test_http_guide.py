@@ -48,7 +48,7 @@ async def test_every_example_of_the_guide_runs(open_server: Callable[..., Any], 
                 names[MADE[path]] = found.get("id") or found["sha256"]
             if "run" in found and isinstance(found["run"], dict):
                 names["RUN"] = found["run"]["id"]
-                with anyio.fail_after(8):
+                with anyio.fail_after(60):
                     await server.engine.runs.wait(names["RUN"])
             if path.startswith("/api/approvals?"):
                 names["APPROVAL"] = found["data"][0]["id"]

@@ -15,13 +15,13 @@ from e2e.test_import import record, session, talk
 
 
 def asked(served: ServedHome, path: str) -> Any:
-    with urllib.request.urlopen(urllib.request.Request(served.url + path, headers=served.headers), timeout=20) as answer:
+    with urllib.request.urlopen(urllib.request.Request(served.url + path, headers=served.headers), timeout=60) as answer:
         return json.loads(answer.read())
 
 
 def until(claim: Callable[[], bool]) -> None:
     """Wait for a condition, long enough for a busy machine."""
-    ends = time.monotonic() + 40
+    ends = time.monotonic() + 60
     while not claim():
         assert time.monotonic() < ends
         time.sleep(0.1)

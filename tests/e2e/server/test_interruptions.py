@@ -12,8 +12,10 @@ import pytest
 
 from e2e.server.conftest import FIXED, LiveServer
 from e2e.server.raw import request, wire
-from e2e.server.stream_calls import fold, messages, read, resumed, say
+from e2e.server.stream_calls import fold, messages, read, say
+from moot.convert.unfold import unfold
 from moot.testing.script import Reply
+from moot.types.message import Message
 
 pytestmark = pytest.mark.anyio
 
@@ -39,10 +41,11 @@ def received(body: bytes) -> tuple[list[dict[str, Any]], str]:
 
 
 async def resume(server: LiveServer, chat: str, chunks: list[dict[str, Any]], last: str) -> list[dict[str, Any]]:
-    """Resume after the last frame, or from the start if there was none, and return all chunks. At the very end, nothing is left."""
+    """Resume after the last frame, or load the message if there was none, and return all chunks. At the very end, nothing is left."""
     async with server.client.get(f"/api/chat/{chat}/stream", headers={"Last-Event-ID": last} if last else {}) as answer:
         if answer.status == 204:
-            return chunks
+            message = Message("m", "assistant", tuple((await messages(server, chat))[-1]["parts"]))
+            return chunks if last else list(unfold(message))
         assert answer.status == 200
         return [*chunks, *(chunk for _, chunk in read(await answer.text()))]
 
@@ -53,7 +56,6 @@ async def test_a_stream_cut_at_any_byte_and_resumed_gives_the_same_message(open_
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             body = await answer.read()
         expected = fold([chunk for _, chunk in read(body.decode())])
-        assert expected == fold([chunk for _, chunk in await resumed(server)])
         rests: dict[str, list[dict[str, Any]]] = {}
         for cut in range(len(body) + 1):
             chunks, last = received(body[:cut])
@@ -77,7 +79,7 @@ async def test_a_live_stream_cut_after_any_frame_and_resumed_gives_the_same_mess
                 await reader.reader.readuntil(b"\r\n\r\n")
                 seen, ended = await frames(reader.reader, cut + 1)
             chunks, last = received(seen)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 folded = fold(await resume(server, chat, chunks, last))
             stored = (await messages(server, chat))[-1]["parts"]
             assert [part["type"] for part in folded] == [part["type"] for part in stored]

@@ -16,7 +16,7 @@ from moot.server.auth import PUBLIC, Route, needed
 from moot.server.routes.documentation import routes_of, specification
 from moot.types.canonical import JsonObject
 
-PATHS: Any = specification(routed())["paths"]
+PATHS: Any = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text(encoding="utf-8"))["paths"]
 OPERATIONS = [(path, method, cast("JsonObject", told)) for path, item in PATHS.items() for method, told in item.items()]
 NAMES = [f"{method.upper()} {path}" for path, method, _ in OPERATIONS]
 IMAGINED = "0190a5a0-0000-7000-8000-000000000000"
@@ -68,6 +68,9 @@ async def test_only_public_operations_work_without_a_token(server: LiveServer) -
         for path, method, _ in OPERATIONS:
             answer = await stranger.request(method, re.sub(r"\{[^}]*\}", IMAGINED, path))
             public = (method.upper(), path) in PUBLIC
+            if path == "/api/webhooks/{name}":  # public, but every webhook checks a secret of its own
+                assert answer.status == 401 and "No token" not in await answer.text()
+                continue
             assert (answer.status == 401) != public, f"{method} {path}: {answer.status}"
             if path.startswith("/v1/"):
                 assert "No token" in (await answer.json())["error"]["message"], f"{method} {path}"

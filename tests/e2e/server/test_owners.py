@@ -38,9 +38,11 @@ class Names:
     approval_id: str
     project_id: str
     sha256: str
+    source_id: str
+    task: str
 
 
-UNKNOWN = Names(new_id(), "never-said", new_id(), new_id(), f"{new_id()}/tool:0.0", new_id(), "0" * 64)
+UNKNOWN = Names(new_id(), "never-said", new_id(), new_id(), f"{new_id()}/tool:0.0", new_id(), "0" * 64, new_id(), "1")
 TEXT = [{"type": "text", "text": "hi"}]
 
 QUERIES = {"export": "?format=json"}
@@ -51,13 +53,17 @@ BODIES: dict[str, Json] = {
     "continue_conversation": {},
     "submit_prompt": {"text": "hi"},
     "edit_message": {"parts": TEXT},
+    "change_compaction": {"summary": "hi"},
     "edit_queued": {"parts": TEXT},
     "answer_approval": {"approved": True},
     "change_project": {"name": "mine"},
+    "add_task": {"title": "mine"},
+    "change_task": {"title": "mine"},
+    "comment_on_task": {"text": "mine"},
 }
 """Request bodies of operations with ids in their path."""
 
-NOT_OURS = ("/api/tokens/", "/v1/")
+NOT_OURS = ("/api/tokens/", "/api/memory/", "/api/knowledge/uploads/", "/v1/")
 """Paths whose ids don't belong to a user's conversations."""
 
 NAMED: dict[str, Callable[[str, Names], tuple[str, str, Any]]] = {
@@ -94,6 +100,9 @@ LISTS = (
     f"/api/projects?query={SECRET}",
     "/api/runs",
     "/api/runs?live=true",
+    "/api/memory",
+    "/api/knowledge",
+    f"/api/knowledge/search?q={SECRET}",
     "/api/approvals",
     f"/api/search?q={SECRET}",
     "/api/stats",
@@ -128,10 +137,11 @@ async def posted(client: aiohttp.ClientSession, path: str, body: Any) -> Json:
 
 
 async def belongings(server: LiveServer, ann: aiohttp.ClientSession) -> Names:
-    project = await posted(ann, "/api/projects", {"name": f"project {SECRET}", "root_path": str(server.directory)})
+    root = {"name": f"project {SECRET}", "root_path": str(server.directory)}
+    project = await posted(server.client, "/api/projects?user=ann", root)
     made = await posted(ann, "/api/conversations", {"title": f"about {SECRET}", "project": project["id"], "client_id": "hers"})
     submitted = await posted(ann, f"/api/conversations/{made['id']}/messages", {"text": f"a {SECRET}", "client_id": "m-1"})
-    with anyio.fail_after(8):
+    with anyio.fail_after(60):
         assert (await server.engine.runs.wait(submitted["run"]["id"])).status == "waiting"
     async with ann.get("/api/approvals") as answer:
         (asked,) = (await answer.json())["data"]
@@ -139,7 +149,11 @@ async def belongings(server: LiveServer, ann: aiohttp.ClientSession) -> Names:
         message = await answer.json()
     async with ann.post("/api/blobs", data=SECRET.encode(), headers={"content-type": "text/plain"}) as answer:
         blob = await answer.json()
-    return Names(made["id"], "hers", message["id"], submitted["run"]["id"], asked["id"], project["id"], blob["sha256"])
+    async with ann.post(f"/api/knowledge/uploads/{SECRET}.txt", data=SECRET.encode()) as answer:
+        source = await answer.json()
+    task = await posted(ann, f"/api/projects/{project['id']}/tasks", {"title": SECRET})
+    names = (made["id"], "hers", message["id"], submitted["run"]["id"], asked["id"], project["id"], blob["sha256"])
+    return Names(*names, source["id"], str(task["number"]))
 
 
 @pytest.fixture
@@ -152,7 +166,7 @@ async def two(open_server: Callable[..., Any]) -> AsyncGenerator[Two, None]:
         hers = await belongings(server, ann)
         own = (await posted(bob, "/api/conversations", {}))["id"]
         said = await posted(bob, f"/api/conversations/{own}/messages", {"text": "hello", "client_id": "mine"})
-        with anyio.fail_after(8):
+        with anyio.fail_after(60):
             await server.engine.runs.wait(said["run"]["id"])
         await server.engine.store.search.index()
         await server.engine.store.stats.count()
@@ -235,7 +249,7 @@ async def test_resources_of_other_users_return_404_and_do_not_change(two: Two) -
 
 
 async def test_lists_contain_no_resources_of_other_users(two: Two) -> None:
-    hers = [getattr(two.hers, field.name) for field in fields(two.hers)]
+    hers = [getattr(two.hers, field.name) for field in fields(two.hers) if field.name != "task"]
     for path in LISTS:
         async with two.bob.get(path) as answer:
             text = await answer.text()
@@ -265,5 +279,6 @@ async def test_client_ids_of_different_users_are_independent(two: Two) -> None:
         assert (await answer.json())["id"] == two.hers.conversation_id
     async with two.bob.post("/api/blobs", data=SECRET.encode(), headers={"content-type": "image/png"}) as answer:
         assert (await answer.json())["media_type"] == "image/png"
-    project = await posted(two.bob, "/api/projects", {"name": "mine", "root_path": str(two.server.directory)})
+    root = {"name": "mine", "root_path": str(two.server.directory)}
+    project = await posted(two.server.client, "/api/projects?user=bob", root)
     assert project["id"] != two.hers.project_id

@@ -35,7 +35,7 @@ def test_a_client_reads_every_recorded_answer_of_an_agent(version: Version) -> N
     assert len(given) >= 40
     fitted = [{"name": name, "chunks": list(for_version(chunks, version))} for name, chunks in given.items()]
     command = [node(), str(CLIENTS / "read.mjs"), str(version)]
-    ended = subprocess.run(command, input=json.dumps(fitted).encode(), cwd=CLIENTS, capture_output=True, timeout=50)
+    ended = subprocess.run(command, input=json.dumps(fitted).encode(), cwd=CLIENTS, capture_output=True, timeout=60)
     assert ended.returncode == 0, ended.stderr[-2000:]
     problems: list[str] = []
     for row in map(json.loads, ended.stdout.splitlines()):

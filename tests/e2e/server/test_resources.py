@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import resource
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,10 @@ import pytest
 
 from e2e.server.conftest import LiveServer
 from e2e.server.http_calls import Json, began, ended, got, said, sent
+from moot.store.database.connection import connect
 from moot.testing.script import Reply, ToolCall
+from moot.types.agent import Agent
+from moot.types.command_tool import CommandTool, schema_of
 from moot.types.limits import Limits
 
 pytestmark = pytest.mark.anyio
@@ -79,13 +84,35 @@ async def test_answering_requires_a_scope_that_depends_on_the_option(open_server
             await sent(chat, "POST", path, {"approved": True}, 403)
         async with server.caller(scopes=["tools"], owner="local") as tools:
             refused = await sent(tools, "POST", path, {"approved": True, "option": "always"}, 403)
-            assert "admin" in refused["detail"]
+            assert "machine" in refused["detail"]
             await sent(tools, "POST", path, {"approved": True, "option": "conversation"})
         await ended(server, submitted)
         found = await got(server.client, f"/api/conversations/{asked['conversation']}")
         assert found["grants"][0]["tool"] == "shell" and "grants" not in found["settings"]
         kept = await sent(server.client, "PATCH", f"/api/conversations/{asked['conversation']}", {"settings": {}})
         assert kept["grants"] == found["grants"]
+
+
+async def test_allowing_a_change_of_the_configuration_requires_the_scope_machine(open_server: Callable[..., Any]) -> None:
+    agents = {"default": Agent(tools=("change_setting",))}
+    async with open_server(asks("change_setting", {"key": "ui.theme", "value": "dark"}), mode="auto", agents=agents) as server:
+        asked, submitted = await waiting(server)
+        path = f"/api/approvals/{quoted(asked['id'])}"
+        async with server.caller(scopes=["tools", "admin"], owner="local") as caller:
+            assert "machine" in (await sent(caller, "POST", path, {"approved": True}, 403))["detail"]
+        await sent(server.client, "POST", path, {"approved": True})
+        await ended(server, submitted)
+        assert "theme: dark" in (server.engine.settings.home / "config.yaml").read_text()
+
+
+async def test_a_call_of_a_custom_tool_is_shown_with_its_command_line(open_server: Callable[..., Any]) -> None:
+    command = ("touch", "{{name}}")
+    custom = {"make": CommandTool("make", "Make a file.", command, schema_of({}, command))}
+    async with open_server(asks("make", {"name": "a b"}), mode="ask", custom_tools=custom) as server:
+        asked, _ = await waiting(server)
+        assert asked["command"] == "touch 'a b'"
+        shown = await got(server.client, "/api/tools/make")
+        assert shown["origin"] == "configuration" and shown["command"] == ["touch", "{{name}}"]
 
 
 async def test_a_model_explains_a_call_and_the_inbox_is_paginated(open_server: Callable[..., Any]) -> None:
@@ -215,9 +242,20 @@ async def test_projects_are_created_updated_and_browsed(server: LiveServer, dire
     every = {item["path"]: item["type"] for item in (await got(server.client, f"{path}/files"))["data"]}
     assert every["source/"] == "folder" and every["README.md"] == "file" and not any(path.startswith("link/") for path in every)
     assert len((await got(server.client, f"{path}/files", limit=1))["data"]) == 1
-    assert (await got(server.client, "/api/projects/default/files"))["data"] == []
     made = await sent(server.client, "POST", "/api/conversations", {"project": made["id"]}, 201)
     assert made["directory"] == str(directory)
+    assert (await got(server.client, f"/api/conversations/{made['id']}/files", q="main"))["data"] == files["data"]
+
+
+async def test_a_removed_project_leaves_its_conversations(server: LiveServer) -> None:
+    made = await sent(server.client, "POST", "/api/projects", {"name": "mine"}, 201)
+    talk = await sent(server.client, "POST", "/api/conversations", {"project": "mine", "title": "Kept"}, 201)
+    await sent(server.client, "DELETE", "/api/projects/default", None, 409)
+    removed = await sent(server.client, "DELETE", f"/api/projects/{made['id']}", None, 200)
+    assert removed == {"removed": made, "conversations": 1}
+    await sent(server.client, "DELETE", f"/api/projects/{made['id']}", None, 404)
+    kept = await got(server.client, f"/api/conversations/{talk['id']}")
+    assert (kept["project"], kept["title"]) == ("default", "Kept")
 
 
 async def test_a_projects_branch_is_read_without_running_git(server: LiveServer, directory: Path) -> None:
@@ -234,3 +272,69 @@ async def test_a_projects_branch_is_read_without_running_git(server: LiveServer,
     assert (await got(server.client, path))["commit"] == commit
     subprocess.run([*run, "checkout", "-q", "--detach"], check=True)
     assert await got(server.client, path) == {"branch": None, "commit": commit}
+
+
+async def test_no_integer_is_an_internal_error(server: LiveServer) -> None:
+    made = (await (await server.client.post("/api/conversations", json={})).json())["id"]
+    paths = (
+        "/api/stats?since=N",
+        "/api/stats?until=N",
+        "/api/conversations?limit=N",
+        "/api/conversations/ID/raw?cursor=N",
+        "/api/conversations/ID/messages?limit=N",
+        "/api/search?q=x&limit=N",
+        "/api/runs?cursor=rN",
+    )
+    for number in (2**31, 2**53, 2**63 - 1, 2**63, 2**64, 10**30, -(2**63) - 1):
+        for path in paths:
+            async with server.client.get(path.replace("ID", made).replace("N", str(number))) as answer:
+                assert answer.status in (200, 400, 422), (path, number)
+        importing = await server.client.post("/api/imports", json={"path": str(server.directory), "since": number, "dry_run": True})
+        assert importing.status in (202, 400), number
+        assert (await server.client.post("/api/tokens", json={"name": "x", "expires_in": number})).status in (201, 422), number
+
+
+def write(server: LiveServer, sql: str) -> None:
+    with closing(connect(server.engine.settings.database, writing=True)) as connection:
+        connection.execute(sql)
+
+
+@contextmanager
+def full_disk() -> Generator[None]:
+    """Make writes to the database fail as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_everything_can_be_read_while_the_disk_is_full(server: LiveServer) -> None:
+    made = (await began(server))["id"]
+    submitted = await said(server, made, "hello")
+    await ended(server, submitted)
+    write(server, "UPDATE run SET status = 'running', owner = 'dead'")  # as if its process had died
+    with full_disk():
+        for path in (
+            "/api/conversations",
+            f"/api/conversations/{made}",
+            f"/api/conversations/{made}/messages",
+            f"/api/conversations/{made}/tree",
+            f"/api/conversations/{made}/export?format=json",
+            "/api/runs",
+            f"/api/runs/{submitted['run']['id']}",
+            "/api/search?q=hello",
+            "/api/stats",
+            "/api/projects",
+            "/api/approvals",
+        ):
+            async with server.client.get(path) as answer:
+                assert answer.status == 200, (path, await answer.text())
+        async with server.client.get("/readyz") as answer:
+            assert (answer.status, (await answer.json(content_type=None))["code"]) == (503, "store_full")
+        assert (await server.client.post("/api/conversations", json={})).status == 507
+    assert (await server.client.get("/readyz")).status == 200
+    assert (await got(server.client, "/api/runs"))["data"][0]["status"] == "interrupted"
+    write(server, "UPDATE run SET status = 'finished', owner = NULL")
+    write(server, "UPDATE message SET status = 'finished'")

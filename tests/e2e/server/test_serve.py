@@ -21,8 +21,8 @@ from e2e.server.conftest import FIXED, ServedHome
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache)
+def moot(tmp_path: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path)
     yield process
     process.close()
 
@@ -32,7 +32,7 @@ def ask(url: str, *, token: str = FIXED, data: dict[str, Any] | None = None, hea
     given = {**({"authorization": f"Bearer {token}"} if token else {}), "content-type": "application/json", **(headers or {})}
     request = urllib.request.Request(url, None if data is None else json.dumps(data).encode(), given)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read() or b"null")
@@ -45,7 +45,7 @@ def holds(home: Path, secret: str) -> bool:
 
 def eventually(claim: Callable[[], bool]) -> bool:
     """Return True if the condition becomes true, with enough time for a busy machine."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not (came := claim()) and time.monotonic() < until:
         time.sleep(0.1)
     return came
@@ -166,7 +166,7 @@ def test_the_page_starts_a_server_if_none_is_running(moot: MootProcess) -> None:
     assert told["pid"] == process.pid
     assert ask(f"{url}/api/login", token="", data={"code": code})[0] == 200
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
 
 
 def test_a_changed_configuration_is_applied_without_a_restart(serve_home: Callable[..., ServedHome]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from e2e.server.conftest import LiveServer
 from moot.agents.known import known_agents, presence_of
 from moot.cli.app import main
+from moot.config.agents.builtin import BUILT_IN
 from moot.types.agent import Agent
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
@@ -110,25 +111,11 @@ async def test_secrets_are_masked(server: LiveServer) -> None:
     assert "sk-very-secret-0123" not in shown and "•••" in shown
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"providers.mine.base_url": "http://evil.example"},
-        {"mcp.files.command": "sh"},
-        {"server.host": "0.0.0.0"},
-        {"storage.url": "elsewhere"},
-        {"channels.chat.command": "sh"},
-        {"tools.shell.path": "sh"},
-        {"agents.helper.agent_type": "claude-code"},
-        {"agents.helper": {"options": {"command": "sh"}}},
-        {"agents": {"helper": {"agent_type": "acp"}}},
-        {"agents.helper.instructions": "My key is ${HOME}"},
-        {"ui": {"colours": ["${HOME}"]}},
-    ],
-)
-async def test_programs_addresses_and_variables_are_set_from_this_machine_only(server: LiveServer, values: Any) -> None:
-    answer = await server.client.patch("/api/config", json={"values": values}, headers={"x-forwarded-for": "203.0.113.9"})
-    assert answer.status == 403, await answer.text()
+@pytest.mark.parametrize("values", [{"providers.mine.base_url": "http://evil.example"}, {"mcp.files.command": "sh"}, {"limits.steps": 3}])
+async def test_the_configuration_is_set_with_the_scope_machine_only(server: LiveServer, values: Any) -> None:
+    async with server.caller(scopes=["admin"], owner="local") as admin:
+        answer = await admin.patch("/api/config", json={"values": values})  # over loopback and without headers of a proxy
+        assert answer.status == 403 and "'machine'" in await answer.text()
     assert not (server.engine.settings.home / "config.yaml").exists()
 
 
@@ -142,6 +129,9 @@ async def test_rules_are_added_listed_evaluated_and_removed(server: LiveServer, 
         await server.client.post("/api/permissions/test", json={"tool": "shell", "subject": "git status -s", "mode": "ask"})
     )
     assert judged["action"] == "allow" and "config.yaml" in judged["origin"]
+    for subject in (".git/config", ".envrc", str(server.engine.settings.home / "config.yaml")):
+        call = {"tool": "write_file", "subject": subject, "mode": "edits"}
+        assert (await told(await server.client.post("/api/permissions/test", json=call)))["action"] == "ask", subject
     assert (await told(await server.client.put("/api/permissions/mode", json={"mode": "plan"})))["mode"] == "plan"
     removed = await server.client.delete("/api/permissions/rules", params={"tool": "shell", "match": "git status*"})
     assert (await told(removed))["data"] == []
@@ -168,7 +158,7 @@ async def test_commands_are_listed_and_run(open_server: Callable[..., Any]) -> N
         assert {"model", "fork", "title"} <= {command["name"] for command in listed["data"]}
         outside = [name for name, known in known_agents().items() if presence_of(known.agent()).ready]
         asked = await told(await caller.post("/api/commands/agent", json={}))
-        assert [choice["value"] for choice in asked["replies"][0]["choices"]] == ["default", "helper", *outside]
+        assert [choice["value"] for choice in asked["replies"][0]["choices"]] == [*BUILT_IN, "helper", *outside]
         chosen = await told(await caller.post("/api/commands/agent", json={"argument": "helper", "wishes": {"mode": "plan"}}))
         assert chosen["wishes"] == {"agent": "helper", "model": None, "mode": "plan", "effort": None, "tools": None}
         made = await server.engine.store.conversations.create(Conversation(new_id(), title="before", directory=str(server.directory)))
@@ -189,6 +179,6 @@ async def test_copy_returns_the_text_to_copy(server: LiveServer) -> None:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    with anyio.fail_after(8):
+    with anyio.fail_after(60):
         while not holds():
             await anyio.sleep(0.05)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
+import anyio
 import pytest
 
 from e2e.server.conftest import LiveServer
+from moot.features.renderer import PROGRAM, Renderer
+from moot.features.shares import RenderOrder
 from moot.plugins import FORMATS
 from moot.server.state import Limits
 from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation
 from moot.types.ids import new_id
 from moot.types.message import Message, text_part
 
@@ -138,3 +144,78 @@ async def test_requests_for_shared_pages_are_rate_limited(open_server: Open) -> 
         made = await share(server, await told(server))
         statuses = [(await anybody(f"{server.url}/share/{guess}"))[0] for guess in range(3)]
         assert statuses == [404, 404, 404] and (await anybody(made["url"]))[0] == 429
+
+
+HELD = "import runpy, sys; open(sys.argv[1]).read(); runpy.run_module(sys.argv[2], run_name='__main__')"
+
+
+class Gate:
+    """A pipe that processes of a renderer wait for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "gate"
+        os.mkfifo(self.path)
+        self.program = ("-P", "-c", HELD, str(self.path), PROGRAM[-1])
+
+    def waiting(self) -> int | None:
+        """Return an open end of the pipe, or None if no process waits for it. Closing it lets the process continue."""
+        try:
+            return os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return None
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/shares/preview"), ("GET", "/api/conversations/{id}/export?format=html")])
+async def test_other_requests_are_answered_while_a_large_file_is_written(
+    server: LiveServer, tmp_path: Path, method: str, path: str
+) -> None:
+    id = await told(server, text=f"my key is {KEY} " + "word " * 60_000)
+    gate = Gate(tmp_path)
+    object.__setattr__(server.state, "renderer", Renderer(program=gate.program))
+    answers: list[str] = []
+
+    async def write() -> None:
+        body = {"conversation": id} if method == "POST" else None
+        async with server.client.request(method, path.format(id=id), json=body) as answer:
+            answers.append(await answer.text())
+            assert answer.status == 200, answers
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write)
+        while (held := gate.waiting()) is None:
+            assert not answers, "the file was not written in a process of its own"
+            await anyio.sleep(0.01)
+        async with server.client.get("/api/conversations") as answer:
+            assert answer.status == 200 and not answers
+        os.close(held)
+    assert "word word" in answers[0] and (KEY in answers[0]) == (method == "GET")
+
+
+async def test_a_file_beyond_the_limits_is_refused_and_its_process_ended(server: LiveServer, tmp_path: Path) -> None:
+    id = await told(server)
+    gate = Gate(tmp_path)
+    for renderer, reason in (
+        (Renderer(worth=0, program=gate.program, seconds=0.5), "took longer than 0.5 seconds"),
+        (Renderer(size=10), "the limit is"),
+        (Renderer(worth=0, size=5000), "The file would have"),
+    ):
+        object.__setattr__(server.state, "renderer", renderer)
+        async with server.client.post("/api/shares/preview", json={"conversation": id}) as answer:
+            problem = await answer.json(content_type=None)
+        assert (answer.status, problem["code"]) == (429, "limit") and reason in problem["detail"] and "moot export" in problem["fix"]
+    assert gate.waiting() is None
+    object.__setattr__(server.state, "renderer", Renderer(worth=0, program=("-c", "import os; os.write(1, b'ready'); os._exit(3)")))
+    async with server.client.post("/api/shares/preview", json={"conversation": id}) as answer:
+        assert answer.status == 500 and "ended with code 3" in (await answer.json(content_type=None))["detail"]
+
+
+async def test_cancelling_ends_the_process_that_writes_a_file(tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
+    order = RenderOrder("html", ExportedConversation(Conversation(new_id()), ()))
+    async with anyio.create_task_group() as group:
+        group.start_soon(Renderer(worth=0, program=gate.program).render, order)
+        while (held := gate.waiting()) is None:
+            await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
+    os.close(held)
+    assert gate.waiting() is None

@@ -24,4 +24,4 @@ async def test_a_token_grants_what_its_scope_includes(server: LiveServer) -> Non
         assert session["scopes"] == ["read", "chat"] and session["owner"] != "local"
         refused = await mara.get("/api/tokens")
         assert refused.status == 403 and "admin" in (await refused.json(content_type=None))["detail"]
-    assert (await (await server.client.get("/api/session")).json())["scopes"] == ["read", "chat", "tools", "admin"]
+    assert (await (await server.client.get("/api/session")).json())["scopes"] == ["read", "chat", "tools", "admin", "machine"]

@@ -114,8 +114,8 @@ async def conversations(server: LiveServer) -> dict[str, Any]:
     found["queue"] = await got(client, f"/api/conversations/{forked['id']}/queue")
     found["runs"] = await got(client, "/api/runs", conversation=forked["id"])
     found["queue removed"] = await sent(client, "DELETE", f"/api/conversations/{forked['id']}/queue/{found['queue']['data'][0]['id']}")
-    found["run cancelled"] = await sent(client, "POST", f"/api/runs/{hanging['run']['id']}/cancel", status=202)
-    await ended(server, hanging)
+    await sent(client, "POST", f"/api/runs/{hanging['run']['id']}/cancel", status=202)
+    found["run cancelled"] = await ended(server, hanging)
     found["conversation deleted"] = await sent(client, "DELETE", f"/api/conversations/{forked['id']}")
     found["conversation purged"] = await sent(client, "DELETE", f"/api/conversations/{forked['id']}?purge=true")
     return found
@@ -142,7 +142,7 @@ async def resources(server: LiveServer, conversation: str) -> dict[str, Any]:
         found["blob"] = await answer.json()
     async with client.post("/api/imports", params={"name": "talk.json"}, data=b'[{"role": "user", "content": "words"}]') as answer:
         asked = await answer.json()
-    with anyio.fail_after(8):
+    with anyio.fail_after(60):
         while (found_import := await got(client, f"/api/imports/{asked['id']}"))["state"] not in ("finished", "failed"):
             await anyio.sleep(0.02)
     found["import"] = found_import

@@ -64,9 +64,9 @@ def shown(moot: MootProcess, *command: str) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_sealed_conversation_stays_fully_usable(tmp_path: Path, cache: Path) -> None:
+def test_a_sealed_conversation_stays_fully_usable(tmp_path: Path) -> None:
     with ScriptedProcess(SCRIPT, models=("big",)) as model:
-        moot = make(tmp_path, cache, CONFIG.format(url=model.openai_url))
+        moot = make(tmp_path, CONFIG.format(url=model.openai_url))
         shown(moot, "run", "say the word")
         commands = (("export", "1", "-f", "recording"), ("search", "plume", "--json"))
         shown(moot, "chat", "list")

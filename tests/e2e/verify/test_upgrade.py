@@ -171,8 +171,8 @@ class Loud(OpenAIStream):
 
 @pytest.mark.damaged  # its converter is renamed directly in the database
 @pytest.mark.slow
-def test_the_command_shows_differences(homes: dict[str, Path], tmp_path: Path, cache: Path) -> None:
-    moot = make(tmp_path, cache)
+def test_the_command_shows_differences(homes: dict[str, Path], tmp_path: Path) -> None:
+    moot = make(tmp_path)
     shutil.copytree(homes["openai-chat"], moot.home, dirs_exist_ok=True)
     stored = Store(moot.home)
     stored.database.execute("UPDATE exchange SET converter = 'loud/1'")

@@ -7,6 +7,7 @@ import json
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -82,15 +83,15 @@ def test_verification_continues_after_a_broken_page(
     file = home / "data" / "moot.db"
     content = bytearray(file.read_bytes())
     page = data.draw(st.integers(8, pages - 1)) * 4096
-    content[page : page + 4096] = bytes(4096) if data.draw(st.booleans()) else data.draw(st.binary(min_size=4096, max_size=4096))
+    content[page : page + 4096] = bytes(4096) if data.draw(st.booleans()) else Random(data.draw(st.integers(0, 1 << 32))).randbytes(4096)
     file.write_bytes(content)
     with suppress(StoreCorrupt):  # reported as such if it can't even be opened
         asyncio.run(verify(home))
 
 
 @pytest.fixture
-def process(homes: dict[str, Path], tmp_path: Path, cache: Path) -> MootProcess:
-    moot = make(tmp_path, cache)
+def process(homes: dict[str, Path], tmp_path: Path) -> MootProcess:
+    moot = make(tmp_path)
     shutil.copytree(homes["anthropic"], moot.home, dirs_exist_ok=True)
     return moot
 

@@ -49,6 +49,16 @@ async def test_a_program_that_dies_fails_the_run_with_its_stderr(stage: Callable
         assert texts(message) == "I am about to"
 
 
+async def test_the_model_that_the_agent_reports_is_stored_in_the_run_but_not_chosen(stage: Callable[..., Any]) -> None:
+    async with stage("answer") as on:
+        run, message = await on.ask("go", agent="claude")
+        assert (run.model, message.metadata["model"]) == ("double-1", "double-1")
+        assert (await on.engine.store.conversations.get(run.conversation)).model == ""
+        assert list((await on.engine.store.stats.usage()).models) == ["double-1"]
+        found = await on.engine.store.search.search("model:double-1")
+        assert [hit.message for hit in found.hits] == [run.message]
+
+
 async def test_a_program_without_output_fails_the_run(stage: Callable[..., Any]) -> None:
     async with stage("silent") as on:
         run, _ = await on.ask("go", agent="claude")
@@ -84,7 +94,7 @@ async def test_a_cancel_takes_effect_even_if_the_agent_ignores_it(stage: Callabl
         await on.engine.runs.cancel(run.id)
         ended, message = await on.ended(run)
         assert (ended.status, texts(message)) == ("cancelled", "I begin. ")
-        assert anyio.current_time() - began < 5 and not children() - before
+        assert anyio.current_time() - began < 30 and not children() - before
 
 
 async def test_edited_arguments_reach_the_agent_with_every_digit(stage: Callable[..., Any]) -> None:

@@ -122,3 +122,9 @@ def test_an_interrupted_attempt_makes_the_cost_unknown_but_the_known_part_counts
     assert totals(events) == (Usage(5, 1), None, "m@p")
     assert totals(events[1:]) == (Usage(5, 1), 3, "m@p")
     assert totals(events[:1]) == (Usage(), None, "m@p")
+
+
+def test_the_model_of_an_outside_agent_is_the_last_that_it_reported() -> None:
+    start = Event("exchange", exchange="r:1.0", phase="start", key="llm:1.0", body={"model": ""})
+    assert totals([start, ended(1, 0, Ending("stop", metadata={"model": "a"})), ended(2, 0, Ending("stop"))])[2] == "a"
+    assert totals([started(1, 0), ended(1, 0, Ending("stop", metadata={"model": "other"}))])[2] == "m@p"

@@ -29,7 +29,7 @@ async def test_a_server_embeds_when_the_weights_are_installed_and_loads_them_onc
     await store.conversations.add_message(Message("a1", "assistant", (text_part("add cream"),), conversation="a", parent="a0"))
     await store.search.index()
     meanings = EmbeddingModel(tmp_path)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: embed_periodically(store, meanings, first=0.0, again=0.01))
             await anyio.sleep(0.1)  # it checks, and there is nothing yet
@@ -50,7 +50,7 @@ async def test_damaged_weights_are_reported_once_and_stop_embedding(tmp_path: Pa
     with weights.open("wb") as file:
         file.truncate(find_any(EMBEDDING).size)
     store = await open_store(Settings(tmp_path))
-    with caplog.at_level(logging.WARNING), anyio.fail_after(9):
+    with caplog.at_level(logging.WARNING), anyio.fail_after(60):
         await embed_periodically(store, EmbeddingModel(tmp_path), first=0.0, again=0.0)
     assert "moot models pull e5-small" in caplog.text
     await store.close()

@@ -151,6 +151,13 @@ def test_removals_are_listed_by_kind_and_place_without_their_content() -> None:
     assert ("names", "title", 1) in told
 
 
+def test_a_shared_call_of_a_sub_agent_keeps_only_its_link() -> None:
+    call = {"type": "dynamic-tool", "toolName": "shell", "state": "output-available", "input": {}, "output": ""}
+    inner = {**call, "toolCallId": "b", "toolMetadata": {"vendorId": KEY, "claude-code": {"parent": "a"}}}
+    parts = shared({**call, "toolCallId": "a", "toolMetadata": {"vendorId": KEY}}, inner).exported.messages[0].parts
+    assert [part.get("toolMetadata") for part in parts] == [None, {"moot": {"parentToolCallId": "a"}}]
+
+
 def test_only_the_kept_kinds_of_redactions_stay() -> None:
     text = {"type": "text", "text": f"/home/quentin/x quentin.t@example.org {KEY}"}
     one = shared(text, keep={"emails", "paths", "names"})

@@ -17,8 +17,11 @@ from import_stage import HEAD, NEXT, ONE, TWO, USER, only, source, stored, take
 from moot.imports.conversations import ImportOptions
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
+from moot.plugins import FORMATS
 from moot.types.canonical import JsonObject
+from moot.types.conversation import Project
 from moot.types.format import Fidelity
+from moot.types.ids import new_id
 from moot.types.message import Message, text_of
 from moot.types.store import Store
 from talk_format import line
@@ -147,6 +150,55 @@ async def test_a_rewritten_message_becomes_a_sibling_of_the_old_one(tmp_path: Pa
         assert len(await store.tree.nodes(conversation.id)) == 5
         os.utime(file, ns=(1, 1))
         assert not (await take(store, file)).taken.changed
+
+
+def long_source(changed: int = -1, count: int = 600) -> bytes:
+    """Prompts and priced answers, of which one may be edited."""
+    data = HEAD
+    for at in range(count):
+        said: dict[str, Any] = {"id": f"m{at}", "parent": f"m{at - 1}" if at else None, "role": "assistant" if at % 2 else "user"}
+        usage = {"usage": {"input": 10, "output": 1}} if at % 2 else {}
+        data += line(**said, text="edited" if at == changed else f"text {at}", at=10**12 + at, **usage)
+    return data
+
+
+async def test_the_branch_of_an_edited_message_is_complete_and_shown(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    async with stored(tmp_path / "home") as store:
+        file.write_bytes(long_source())
+        await take(store, file)
+        before = await only(store)
+        file.write_bytes(long_source(changed=200))
+        report = await take(store, file)
+        after = await only(store)
+        texts = [text_of(message.parts) for message in await store.conversations.branch(after.id)]
+        assert texts == [f"text {at}" for at in range(200)] + ["edited"] + [f"text {at}" for at in range(201, 600)]
+        assert (report.taken.rewritten, report.taken.added, report.taken.known) == (400, 0, 201)
+        assert after.usage == before.usage and not [note for one in report.brought for note in one.notes]
+        former = await store.conversations.branch(after.id, head=before.head)
+        assert [text_of(message.parts) for message in former] == [f"text {at}" for at in range(600)]
+        file.write_bytes(long_source(changed=200, count=602))
+        assert ((await take(store, file)).taken.added, len(await store.conversations.branch(after.id))) == (2, 602)
+        os.utime(file, ns=(1, 1))
+        assert not (await take(store, file)).taken.changed
+
+
+async def test_an_edit_stays_hidden_if_another_branch_was_chosen_and_the_report_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    async with stored(tmp_path / "home") as store:
+        file.write_bytes(HEAD + USER + ONE + NEXT)
+        await take(store, file)
+        conversation = await only(store)
+        said = Message(new_id(), "user", ({"type": "text", "text": "mine"},))
+        (mine,) = await store.tree.graft(conversation.id, conversation.head, [said])
+        file.write_bytes(HEAD + USER + line(id="a1", parent="u1", role="assistant", text="edited") + NEXT)
+        report = await take(store, file)
+        assert (await only(store)).head == mine.id
+        (note,) = [note for one in report.brought for note in one.notes]
+        assert "another branch" in note and note.endswith(f"moot chat tree {conversation.id[:13]}")
+        hidden = next(node for node in await store.tree.nodes(conversation.id) if node.line == "and then" and not node.shown)
+        texts = [text_of(message.parts) for message in await store.conversations.branch(conversation.id, head=hidden.id)]
+        assert texts == ["hello", "edited", "and then"]
 
 
 async def test_a_source_with_a_repeated_id_does_not_grow_with_each_import(tmp_path: Path) -> None:
@@ -278,14 +330,31 @@ async def test_only_sources_in_their_own_location_set_the_directory(tmp_path: Pa
     file = tmp_path / "a.talk"
     file.write_bytes(line(talk="t", directory=str(work)) + USER)
     async with stored(tmp_path / "home") as store:
-        await take(store, file, directory="/elsewhere")
-        assert (await only(store)).directory == "/elsewhere"
+        await take(store, file)
+        assert (await only(store)).directory == ""
     async with stored(tmp_path / "other") as store:
-        await import_sources(store, [replace(source(file), placed=True)], ImportOptions("/elsewhere"), Report())
+        await import_sources(store, [replace(source(file), placed=True)], ImportOptions(), Report())
         assert (await only(store)).directory == str(work)
     async with stored(tmp_path / "third") as store:
-        await import_sources(store, [replace(source(file), placed=True)], ImportOptions("/elsewhere", home=work), Report())
-        assert (await only(store)).directory == "/elsewhere"
+        await import_sources(store, [replace(source(file), placed=True)], ImportOptions(home=work), Report())
+        assert (await only(store)).directory == ""
+
+
+async def test_a_directory_that_is_known_only_at_the_end_is_set(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    file = tmp_path / "a.talk"
+    many = b"".join(line(id=f"u{at}", role="user", text="hello") for at in range(600))
+    file.write_bytes(HEAD + many + line(directory=str(work)))
+    async with stored(tmp_path / "home") as store:
+        project = await store.projects.create(Project(new_id(), "Work", root_path=str(work)))
+        await import_sources(store, [replace(source(file), placed=True)], ImportOptions(), Report())
+        found = await only(store)
+        assert (found.directory, found.project) == (str(work), project.id)
+        await store.conversations.update(found.id, project="default")
+        file.write_bytes(file.read_bytes() + line(id="u600", role="user", text="more"))
+        await import_sources(store, [replace(source(file), placed=True)], ImportOptions(), Report())
+        assert (await only(store)).project == "default"
 
 
 async def test_a_deleted_conversation_is_not_imported_again(tmp_path: Path) -> None:
@@ -336,3 +405,14 @@ async def test_an_empty_session_is_imported_after_its_first_prompt(tmp_path: Pat
         file.write_bytes(HEAD + context)
         await import_sources(store, [source(file)], ImportOptions(), reports[2])
         assert reports[2].conversations == {"added": 1}
+
+
+async def test_a_message_of_an_unknown_shape_is_lost_and_not_empty(tmp_path: Path) -> None:
+    file = tmp_path / "messages.json"
+    file.write_bytes(b'[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": {"chunks": ["Good morning"]}}]')
+    os.utime(file, (1_700_000_000, 1_700_000_000))  # a record at the end of a young file may still be being written
+    async with stored(tmp_path / "home") as store:
+        report = Report()
+        await import_sources(store, [source(file, FORMATS.make("openai"))], ImportOptions(), report)
+        assert (report.problems, report.by_format()["openai"].lost) == (1, {"messages": 1})
+        assert (await only(store)).message_count == 1

@@ -33,7 +33,9 @@ def openai(message: str, code: str = "", kind: str = "") -> bytes:
         (400, openai("blocked", "content_filter"), "content", False),
         (403, openai("flagged by moderation"), "content", False),
         (401, openai("context window of your key"), "auth", False),
-        (402, openai("Insufficient Balance"), "failed", False),
+        (402, openai("Insufficient Balance"), "rate_limit", False),
+        (400, openai("Your credit balance is too low"), "rate_limit", False),
+        (400, openai("unknown field billing_address"), "invalid_request", False),
         (403, b"", "auth", False),
         (404, b"<html>", "invalid_request", False),
         (408, b"", "timeout", True),
@@ -130,7 +132,7 @@ def test_the_mask_hides_keys_and_leaves_short_words_unchanged() -> None:
     assert mask.frames(frames[:1]) is not None
 
 
-@given(st.text(min_size=8, max_size=20).filter(lambda key: key.strip() == key and key.isprintable()), st.text(), st.text())
+@given(st.text(st.characters(exclude_categories=("C", "Z")), min_size=8, max_size=20), st.text(), st.text())
 def test_masked_text_never_contains_the_key(key: str, before: str, after: str) -> None:
     if "*" in key or key.startswith("Bearer"):
         return

@@ -141,8 +141,33 @@ async def test_hanging_answer_ends_with_the_server() -> None:
         while not server.requests:
             await asyncio.sleep(0.01)
     with pytest.raises(ProviderError):
-        await asyncio.wait_for(task, 2)
+        await asyncio.wait_for(task, 60)
     await provider.close()
+
+
+@pytest.mark.parametrize("writes", [0, 2, 100])
+async def test_a_hanging_answer_continues_when_it_is_released(writes: int) -> None:
+    async with ScriptedServer([Reply(text="Hello there.", hang_at=writes), Reply(text="Hello.", hang_at=1)]) as server:
+        tasks = [asyncio.create_task(told(server, asking("hi")))]
+        while not (server.requests and server.requests[0].status):
+            await asyncio.sleep(0.01)
+        server.release()
+        chunks, _ = await tasks[0]
+        assert text(chunks) == "Hello there."
+        tasks.append(asyncio.create_task(told(server, asking("hi"))))
+        while not (server.requests[1:] and server.requests[1].sent):
+            await asyncio.sleep(0.01)
+        assert not server.requests[1].done.is_set(), "released before it hung"
+        server.release()
+        assert text((await tasks[1])[0]) == "Hello."
+
+
+async def test_a_hanging_answer_of_a_process_continues_when_it_is_released() -> None:
+    with ScriptedProcess([Reply(text="From afar.", hang_at=0)]) as process:
+        async with aiohttp.ClientSession() as session, session.post(f"{process.openai_url}/chat/completions", data=b"{}") as answer:
+            await asyncio.to_thread(process.release)
+            assert b"From afa" in await answer.read()
+        assert len(await asyncio.to_thread(process.requests)) == 1
 
 
 replies = st.builds(

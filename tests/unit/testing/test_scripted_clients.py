@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import TYPE_CHECKING
 
 import pytest
-from openai import AsyncOpenAI
 
 from moot.testing.script import Reply, ToolCall
 from moot.testing.scripted import ScriptedServer
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 pytestmark = pytest.mark.anyio
 
@@ -17,6 +20,8 @@ PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4
 
 
 def client_of(server: ScriptedServer) -> AsyncOpenAI:
+    from openai import AsyncOpenAI  # takes a second, and the other workers don't need it
+
     return AsyncOpenAI(base_url=server.openai_url, api_key="scripted-key", max_retries=0)
 
 

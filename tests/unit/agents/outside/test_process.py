@@ -63,7 +63,7 @@ async def test_exit_code_and_cleaned_stderr_are_reported(tmp_path: Path) -> None
 
 async def test_a_flood_on_stderr_blocks_nothing(tmp_path: Path) -> None:
     async with python("import sys; sys.stderr.write('no\\n' * 400000); print('done')", tmp_path) as program:
-        with anyio.fail_after(8):
+        with anyio.fail_after(60):
             assert await lines(program) == [b"done\n"]
 
 
@@ -85,13 +85,12 @@ async def test_a_process_that_ignores_signals_is_killed_with_its_children(tmp_pa
         "print(child.pid, flush=True)\n"
         "while True: time.sleep(60)"
     )
-    began = anyio.current_time()
     async with python(code, tmp_path) as program:
         reads = program.reads()
         (line,) = await anext(reads)
         await reads.aclose()
         began = anyio.current_time()
-    assert anyio.current_time() - began < process.GRACE + 4
+    assert anyio.current_time() - began < process.GRACE + 30
     assert not _lives(program.child.group) and not _lives(int(line))
 
 
@@ -108,7 +107,7 @@ async def test_writing_to_an_ended_process_raises_a_clear_error(tmp_path: Path) 
     async with python("import sys; sys.exit('no key')", tmp_path) as program:
         await lines(program)
         await program.ended(5)
-        with pytest.raises(ProviderError, match="stopped listening: no key"):
+        with pytest.raises(ProviderError, match="stopped reading its input: no key"):
             for _ in range(100):
                 await program.write(b"x" * 65536)
 
