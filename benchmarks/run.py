@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 ORDER = tuple(
-    f"{name}.py" for name in ("start", "log", "history", "picker", "raw", "segments", "stream", "server", "screen", "repl", "page")
+    f"{name}.py"
+    for name in ("start", "log", "history", "picker", "raw", "segments", "stream", "server", "waiting", "screen", "repl", "page", "sandbox")
 )
 
 
