@@ -291,6 +291,49 @@ async def test_a_channel_that_can_not_be_served_stops_nothing_else(stage: Any, c
             group.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def served(on: Any, discord: DiscordServer) -> AsyncGenerator[None]:
+    """Serve the channel for the duration of the block, which ends like a kill: nothing is finished first."""
+    discord.sessions.clear()
+    async with anyio.create_task_group() as group:
+        group.start_soon(Fast().serve, Port(on.engine, "discord", {"directory": str(on.directory)}), discord.settings)
+        await discord.until(lambda: discord.sessions)
+        yield
+        group.cancel_scope.cancel()
+
+
+async def test_a_message_that_was_sent_but_not_stored_before_a_kill_is_completed(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "All is well. " * 30
+    async with DiscordServer().serve() as discord, stage([Reply(text=text, delay=0.02)]) as on:
+        with monkeypatch.context() as patch:
+            patch.setattr(Port, "record", lambda *_, **__: anyio.sleep_forever())
+            async with served(on, discord):
+                await discord.say("hello")
+                await discord.until(lambda: any(WRITING in post["content"] for post in discord.posts))
+        (run,) = await on.engine.store.records.runs()
+        await on.engine.runs.wait(run.id)
+        monkeypatch.setattr("moot.channels.discord._Bot._stream", lambda *_: anyio.sleep(0))
+        async with served(on, discord):  # the first it sends is the whole answer
+            await discord.until(lambda: text.strip() in discord.shown())
+        assert len(discord.posts) == 1
+
+
+async def test_a_button_works_directly_after_a_restart(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = [Reply(tool_calls=[ToolCall("shell", {"command": "touch made"})]), Reply(text="It is done.")]
+    async with DiscordServer().serve() as discord, stage(script, mode="ask") as on:
+        async with served(on, discord):
+            await discord.say("make it")
+            post = await discord.until(lambda: next((post for post in discord.posts if post["components"]), None))
+        with monkeypatch.context() as patch:
+            patch.setattr("moot.channels.discord._Bot._finish", lambda *_: anyio.sleep_forever())
+            async with served(on, discord):
+                await discord.click(post, "Allow")
+                await discord.until(lambda: "Allowed by ann." in post["content"])
+        async with served(on, discord):
+            await discord.until(lambda: "It is done." in discord.shown())
+        assert [path.name for path in on.directory.iterdir()] == ["made"]
+
+
 async def test_an_answer_is_complete_once_after_a_kill(tmp_path: Path) -> None:
     async with DiscordServer().serve() as discord:
         channels = f"channels: {{discord: {json.dumps(discord.settings)}}}\n"

@@ -24,7 +24,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
 from moot.channels.options import DIRECT, Options, read_options, slash_commands
-from moot.channels.posts import Pace, digest_of, nonce_of, question_text, split, with_ending
+from moot.channels.posts import Pace, digest_of, last_message, nonce_of, question_text, split, with_ending
 from moot.errors import Busy, ConfigError, MootError, UsageError
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import JsonObject
@@ -44,14 +44,8 @@ WRITING = "▌"
 MOST_FILES, LARGEST_FILE = 10, 10 * 1024 * 1024
 """Per message, in both directions; bytes."""
 
-_WAITING = 0.5
-"""Seconds between two checks whether a question was answered elsewhere."""
-
-_RETRY, _LONGEST_RETRY = 2.0, 60.0
-"""Seconds until an answer that Discord did not accept is sent again."""
-
-_CLOSING = 2.0
-"""Seconds to close the connection when the channel stops."""
+_RETRY, _LONGEST_RETRY, _CLOSING = 2.0, 60.0, 2.0
+"""Seconds until an answer that Discord did not accept is sent again, at first and at most; and to close the connection."""
 
 _WAITING_MESSAGES = 100
 """Number of received messages that may wait. Further ones are refused with a message."""
@@ -158,6 +152,8 @@ class _Bot(discord.Client):
         self._interval = interval
         self._asked: dict[str, tuple[_Shown, Approval]] = {}
         """Open questions, by digest."""
+        self._showing: dict[str, _Shown] = {}
+        """Answers that are not complete, by run."""
         self._handled: dict[str, int] = {}
         """Room → the last message in it that was handled. Ids of messages grow with time."""
         self._send, self._received = anyio.create_memory_object_stream[tuple[str, discord.Message]](_WAITING_MESSAGES)
@@ -171,11 +167,16 @@ class _Bot(discord.Client):
                 DiscordWebSocket.DEFAULT_GATEWAY = type(DiscordWebSocket.DEFAULT_GATEWAY)(url)
             self._group.start_soon(self._handle)
             for answer in await self._runtime.answers():
-                self._note(answer.who, _last_message(answer))
+                self._note(answer.who, last_message(answer))
                 if not answer.finished:
                     self._group.start_soon(self._show, answer)
             await self.connect()
         raise MootError("Discord closed the connection.")
+
+    def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
+        """Drop events after the end. The library dispatches `ready` up to 2 seconds later, and fails."""
+        if not self.is_closed():
+            super().dispatch(event, *args, **kwargs)
 
     async def close(self) -> None:
         self._send.close()
@@ -270,6 +271,7 @@ class _Bot(discord.Client):
     async def _show(self, answer: ChannelAnswer) -> None:
         """Show an answer until it is complete, whatever happens to the connection meanwhile."""
         shown, pause = self._shown(answer), _RETRY
+        self._showing[answer.run] = shown
         self._group.start_soon(self._stream, shown)
         try:
             while not await self._finish(shown, pause):
@@ -278,6 +280,7 @@ class _Bot(discord.Client):
         except MootError as error:
             log.error("could not show an answer on Discord: %s", error)
         finally:
+            del self._showing[answer.run]
             shown.live.cancel()
             shown.watched.cancel()
 
@@ -294,7 +297,7 @@ class _Bot(discord.Client):
             while (found := await self._runtime.wait(shown.answer.run)).status not in TERMINAL:
                 if found.status == "waiting":
                     await self._ask(shown)
-                with anyio.move_on_after(_WAITING):
+                with anyio.move_on_after(0.5):  # the question may be answered elsewhere
                     await shown.decided.wait()
                 shown.decided = anyio.Event()
             shown.is_over = True
@@ -353,15 +356,18 @@ class _Bot(discord.Client):
 
     async def _post(self, shown: _Shown, at: int, text: str) -> None:
         if at < len(shown.posts):
-            post = shown.posts[at]
-            if shown.texts.get(post) != text:
-                await shown.room.get_partial_message(post).edit(content=text)
-                shown.texts[post] = text
+            await self._edit(shown, shown.posts[at], text)
             return
         sent = await shown.room.send(text, suppress_embeds=True, nonce=nonce_of(shown.answer.run, at))
         shown.posts.append(sent.id)
-        shown.texts[sent.id] = text
+        shown.texts[sent.id] = text if sent.content.strip() == text.strip() else sent.content
         await self._runtime.record(shown.facts())
+        await self._edit(shown, sent.id, text)  # if a process that was killed before it could store the message has sent it already
+
+    async def _edit(self, shown: _Shown, post: int, text: str) -> None:
+        if shown.texts.get(post) != text:
+            await shown.room.get_partial_message(post).edit(content=text)
+            shown.texts[post] = text
 
     async def _send_files(self, shown: _Shown, parts: Sequence[Part]) -> None:
         files: list[discord.File] = []
@@ -415,22 +421,29 @@ class _Bot(discord.Client):
             log.warning("could not answer a click or command: %s", error)
 
     async def _decide(self, interaction: _Interaction, verb: str, digest: str) -> None:
-        shown, approval = self._asked.get(digest, (None, None))
-        if shown is None or approval is None or interaction.message is None:
+        message = interaction.message
+        shown, approval = (None, None) if message is None else await self._question(digest, message.id)
+        if shown is None or approval is None or message is None:
             await interaction.response.send_message("This question was answered already.", ephemeral=True)
-        elif interaction.user.id != shown.user or interaction.message.id != shown.questions.get(digest):
+        elif interaction.user.id != shown.user or message.id != shown.questions.get(digest):
             await interaction.response.send_message("Only the person who wrote the message can decide this.", ephemeral=True)
         else:
-            allowed = verb == "allow"
-            result = await self._answer(shown, approval, Answer(allowed, answered_by=f"discord:{interaction.user.id}"))
+            result = await self._answer(shown, approval, Answer(allowed := verb == "allow", answered_by=f"discord:{interaction.user.id}"))
             result = result or f"{'Allowed' if allowed else 'Denied'} by {interaction.user.name}."
-            text = f"{interaction.message.content[: LONGEST - len(result) - 2]}\n{result}"
+            text = f"{message.content[: LONGEST - len(result) - 2]}\n{result}"
             await interaction.response.edit_message(content=text, view=None)
+
+    async def _question(self, digest: str, post: int) -> tuple[_Shown | None, Approval | None]:
+        """Return an open question, also one from before a restart that `_ask` has not reached yet."""
+        for shown in list(self._showing.values()):
+            for approval in await self._runtime.approvals(shown.answer.run) if digest not in self._asked else ():
+                if digest_of(approval.id) == digest and shown.questions.setdefault(digest, post):
+                    self._asked[digest] = shown, approval
+        return self._asked.get(digest, (None, None))
 
     async def _answer(self, shown: _Shown, approval: Approval, answer: Answer) -> str:
         """Store an answer. Return why it does not count; empty if it does."""
-        digest = digest_of(approval.id)
-        self._asked.pop(digest, None)
+        self._asked.pop(digest := digest_of(approval.id), None)
         try:
             await self._runtime.answer(approval.id, answer)
         except Busy as error:
@@ -475,25 +488,13 @@ def _buttons(digest: str) -> ui.View:
 
 
 def _who(message: discord.Message) -> str:
-    guild = None if message.guild is None else message.guild.id
-    return _key(
-        guild, message.channel.id, getattr(message.channel, "parent_id", None) if isinstance(message.channel, discord.Thread) else None
-    )
+    return _key(message.guild and message.guild.id, message.channel)
 
 
 def _room(interaction: _Interaction) -> str:
-    channel = interaction.channel
-    return (
-        ""
-        if channel is None
-        else _key(interaction.guild_id, channel.id, channel.parent_id if isinstance(channel, discord.Thread) else None)
-    )
+    return "" if interaction.channel is None else _key(interaction.guild_id, interaction.channel)
 
 
-def _key(guild: int | None, channel: int, parent: int | None) -> str:
-    return "/".join(str(one) for one in ("dm" if guild is None else guild, parent, channel) if one is not None)
-
-
-def _last_message(answer: ChannelAnswer) -> int:
-    last = answer.shown.get("last")
-    return max(int(answer.prompt.partition(".")[0] or 0), last if isinstance(last, int) else 0)
+def _key(guild: int | None, channel: Any) -> str:
+    parent: int | None = channel.parent_id if isinstance(channel, discord.Thread) else None
+    return "/".join(str(one) for one in (guild or "dm", parent, channel.id) if one is not None)

@@ -10,6 +10,7 @@ from hashlib import blake2b
 import anyio
 
 from moot.types.approval import Approval
+from moot.types.channel import ChannelAnswer
 from moot.types.run import Run
 
 _FENCE = re.compile(r" {0,3}(`{3,})(.*)")
@@ -109,3 +110,9 @@ def digest_of(id: str) -> str:
 def nonce_of(subject: str, at: object) -> str:
     """Return a name for a message. Discord returns the first message for a repeated one, so that none appears twice."""
     return digest_of(f"{subject}:{at}")
+
+
+def last_message(answer: ChannelAnswer) -> int:
+    """Return the id of the newest message of a person that belongs to an answer: its prompt, or a reply to a question."""
+    last = answer.shown.get("last")
+    return max(int(answer.prompt.partition(".")[0] or 0), last if isinstance(last, int) else 0)
