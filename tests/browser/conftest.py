@@ -107,6 +107,7 @@ def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
             return tab
 
         yield open_tab
+    server.stop_runs()
     wrong = [line for one in visits for line in one.verdict()]
     assert not wrong, "\n".join(wrong)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -82,6 +83,17 @@ class Served:
     def ended(self, conversation: str) -> bool:
         """Return True if no run of the conversation is open."""
         return self.call("GET", f"/api/conversations/{conversation}")["status"] == "standby"
+
+    def stop_runs(self) -> None:
+        """Stop what still runs or is queued, and wait for that: the next prompt would wait behind it. Questions stay open."""
+        for _ in range(600):
+            live = [run for run in self.call("GET", "/api/runs?live=true")["data"] if run["status"] in ("queued", "running")]
+            if not live:
+                return
+            for run in live:
+                self.call("POST", f"/api/runs/{run['id']}/cancel")
+            time.sleep(0.05)
+        raise AssertionError(f"these runs don't end: {[run['id'] for run in live]}")
 
     def say(self, text: str, *, conversation: str = "", model: str = "", wait: bool = True, **more: str) -> str:
         """Send a prompt and, by default, read the answer's stream to its end. Return the conversation's id."""

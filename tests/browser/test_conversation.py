@@ -53,6 +53,12 @@ def until(page: Page, true: Callable[[], bool]) -> None:
     raise AssertionError("not so within a minute")
 
 
+def stop(page: Page) -> None:
+    """Stop the answer that is being written."""
+    page.get_by_role("button", name="Stop (Esc)").click()
+    expect(messages(page).get_by_text("Stopped")).to_be_visible()
+
+
 def test_a_first_prompt_makes_a_conversation_with_an_address(visit: Visitor) -> None:
     page = visit().page
     say(page, "say Good morning to **you**")
@@ -239,7 +245,7 @@ def test_a_steered_prompt_can_be_removed_before_it_is_read(visit: Visitor, serve
     waiting.get_by_role("button", name="Remove from queue").click()
     expect(waiting).to_have_count(0)
     assert server.call("GET", f"/api/conversations/{id}/queue")["steered"] == []
-    page.get_by_role("button", name="Stop (Esc)").click()
+    stop(page)
 
 
 def test_a_steered_prompt_moves_from_the_queue_into_the_answer(visit: Visitor, server: Served) -> None:
@@ -439,7 +445,7 @@ def test_a_button_can_be_pressed_while_an_answer_grows_below_it(visit: Visitor, 
     assert log.evaluate("(box) => box.scrollTop") == at  # selected text stays in place
     page.mouse.up()
     until(page, lambda: log.evaluate("(box) => box.scrollHeight - box.scrollTop - box.clientHeight") < 48)
-    page.get_by_role("button", name="Stop (Esc)").click()
+    stop(page)
 
 
 def test_a_long_conversation_opens_at_once_and_loads_older_messages_on_scroll(visit: Visitor, server: Served) -> None:

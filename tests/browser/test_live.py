@@ -7,7 +7,7 @@ from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
-from browser.test_conversation import until
+from browser.test_conversation import stop, until
 from browser.visits import OUTAGE
 
 SLOW = "scripted@told"
@@ -66,7 +66,7 @@ def test_typing_is_not_delayed_by_a_stream(visit: Visitor, server: Served) -> No
     text = "typed while the answer streams in"
     page.keyboard.type(text)
     expect(field).to_have_value(text)
-    page.get_by_role("button", name="Stop (Esc)").click()
+    stop(page)
 
 
 def test_an_approval_is_answered_in_the_inbox(visit: Visitor, server: Served) -> None:
