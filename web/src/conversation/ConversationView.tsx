@@ -78,10 +78,11 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   )
   const live = busy ? (messages.at(-1)?.role === 'assistant' ? (messages.at(-1)?.id ?? '') : '') : null
   const { nodes } = state
+  const exists = conversation !== null
   const around = useMemo(() => {
     const byId = new Map(messages.map((message) => [message.id, message]))
-    return { session, live, nodes, find: (id: string) => byId.get(id), showRaw: setRaw }
-  }, [session, live, nodes, messages])
+    return { session, exists, live, nodes, find: (id: string) => byId.get(id), showRaw: setRaw }
+  }, [session, exists, live, nodes, messages])
   const loadOlder = useCallback(() => void session.loadOlder().catch(notifyError), [session])
   const empty = !messages.length && !state.loading
 

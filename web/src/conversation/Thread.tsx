@@ -42,8 +42,8 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
   const { atEnd, toEnd, letGo, onScroll } = useEnd(scroller, content)
   const ids = useMessageIds()
   const prepended = usePrepended(ids)
-  const { session, nodes } = useAround()
-  const compactions = useCompactions(session.id, nodes)
+  const { session, exists, nodes } = useAround()
+  const compactions = useCompactions(session.id, exists, nodes)
   useGoing(target, ids, list, scroller, letGo)
 
   return (

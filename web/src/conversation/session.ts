@@ -379,7 +379,6 @@ export class Session {
 
   private async post({ id, parts, extra, edits }: Unsent): Promise<void> {
     this.watch.stop()
-    this.fresh = false
     this.carried = id
     this.set({ lost: false, error: null })
     const before = this.chat.messages
@@ -399,6 +398,7 @@ export class Session {
   private accepted(): void {
     if (this.carried) outbox.remove(this.carried)
     this.carried = null
+    this.fresh = false
     this.resend()
   }
 

@@ -12,15 +12,18 @@ export interface Compaction {
 
 const path = (conversation: string) => `/conversations/${encodeURIComponent(conversation)}/compactions`
 
-/** Fetch the summaries of a conversation, again whenever its messages may have changed. */
-export function useCompactions(conversation: string, nodes: readonly unknown[]) {
+/** Fetch the summaries of a conversation, again whenever its messages may have changed. None before the server has it. */
+export function useCompactions(conversation: string, exists: boolean, nodes: readonly unknown[]) {
   const { data, refetch } = useQuery({
     queryKey: ['compactions', conversation],
     queryFn: ({ signal }) => api.get<Page<Compaction>>(path(conversation), { signal }),
+    enabled: exists,
     retry: false,
   })
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tree is loaded again after every change
-  useEffect(() => void refetch(), [nodes, refetch])
+  useEffect(() => {
+    if (exists) void refetch()
+  }, [exists, nodes, refetch])
   return data?.data ?? []
 }
 

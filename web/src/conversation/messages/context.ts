@@ -5,6 +5,8 @@ import type { Session } from '@/conversation/session'
 /** The context shared by all messages of a conversation. */
 export interface Around {
   session: Session
+  /** The server has the conversation. */
+  exists: boolean
   /** The id of the message that is streaming, or null. */
   live: string | null
   nodes: readonly Node[]
