@@ -14,10 +14,12 @@ import anyio
 import pytest
 
 from e2e.cli_process import make
-from moot.channels.discord import LONGEST, WRITING, Discord
+from e2e.cron_stage import HOUR, opener
+from moot.channels.bot import LONGEST, WRITING
+from moot.channels.discord import Discord
 from moot.engine.channels import Port, serve_all
-from moot.errors import ConfigError
-from moot.testing.discord import BOT, ROOM, THREAD, DiscordServer
+from moot.errors import ConfigError, UsageError
+from moot.testing.discord import BOT, GUILD, ROOM, THREAD, DiscordServer
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
@@ -57,7 +59,7 @@ def chat(stage: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     async def soon(*_: Any, **more: Any) -> None:
         """Identify again without the pause that Discord demands."""
 
-    monkeypatch.setattr("moot.channels.discord._Bot.before_identify_hook", soon)
+    monkeypatch.setattr("moot.channels.bot.Bot.before_identify_hook", soon)
 
     @asynccontextmanager
     async def opened(script: Any = None, *, given: dict[str, Any] | None = None, **changes: Any) -> AsyncGenerator[Chat, None]:
@@ -192,7 +194,7 @@ async def test_a_lost_connection_in_mid_answer_loses_nothing(chat: Any, cut: str
 
 
 async def test_a_refused_or_delayed_message_is_sent_again(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.channels.discord._RETRY", 0.01)
+    monkeypatch.setattr("moot.channels.bot._RETRY", 0.01)
     async with chat() as at:
         at.discord.refusals = [429, 418, 418]
         await at.discord.say("hello")
@@ -256,6 +258,28 @@ async def test_a_sub_agent_asks_the_person_who_wrote(chat: Any) -> None:
         assert [path.name for path in at.on.directory.iterdir()] == ["made"]
 
 
+async def test_answers_of_jobs_are_sent_to_places_that_are_allowed(stage: Any) -> None:
+    text = "All is well. " * 200
+    async with DiscordServer().serve() as discord, opener(stage)([Reply(text=text, times=0)], channels={"discord": discord.settings}) as at:
+        for deliver, owner, message in (
+            ("channel:discord", "local", "names no place"),
+            ("channel:irc:#moot", "local", "no channel 'irc'"),
+            (f"channel:discord:{GUILD}/{ROOM}", "ann", "no channel 'discord'"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                await at.add("wrong", owner=owner, every=HOUR, deliver=deliver)
+        await at.add("report", every=HOUR, deliver=f"channel:discord:{GUILD}/{ROOM}")
+        await at.add("stray", every=HOUR, deliver="channel:discord:77/78")
+        await at.move(HOUR)
+        await at.history(1, "report")
+        await discord.until(lambda: len(discord.shown(ROOM)) == 2)
+        assert " ".join(discord.shown(ROOM)).split() == text.split() and not discord.sessions
+        with anyio.fail_after(60):
+            while "may not write in '77/78'" not in (await at.history(1, "stray"))[0].reason:
+                await anyio.sleep(0.01)
+        assert len(discord.posts) == 2
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -312,7 +336,7 @@ async def test_a_message_that_was_sent_but_not_stored_before_a_kill_is_completed
                 await discord.until(lambda: any(WRITING in post["content"] for post in discord.posts))
         (run,) = await on.engine.store.records.runs()
         await on.engine.runs.wait(run.id)
-        monkeypatch.setattr("moot.channels.discord._Bot._stream", lambda *_: anyio.sleep(0))
+        monkeypatch.setattr("moot.channels.bot.Bot._stream", lambda *_: anyio.sleep(0))
         async with served(on, discord):  # the first it sends is the whole answer
             await discord.until(lambda: text.strip() in discord.shown())
         assert len(discord.posts) == 1
@@ -325,7 +349,7 @@ async def test_a_button_works_directly_after_a_restart(stage: Any, monkeypatch: 
             await discord.say("make it")
             post = await discord.until(lambda: next((post for post in discord.posts if post["components"]), None))
         with monkeypatch.context() as patch:
-            patch.setattr("moot.channels.discord._Bot._finish", lambda *_: anyio.sleep_forever())
+            patch.setattr("moot.channels.bot.Bot._finish", lambda *_: anyio.sleep_forever())
             async with served(on, discord):
                 await discord.click(post, "Allow")
                 await discord.until(lambda: "Allowed by ann." in post["content"])

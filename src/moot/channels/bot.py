@@ -1,4 +1,4 @@
-"""The channel `discord`: direct messages and mentions on Discord, through discord.py.
+"""A connection to Discord through discord.py: direct messages and mentions, the answers to them, and their questions.
 
 The user, room and message ids of Discord are 64-bit numbers. moot's keys name them in decimal: `dm/CHANNEL`, `GUILD/CHANNEL` or
 `GUILD/CHANNEL/THREAD`. The id of a submitted message is `MESSAGE.USER`, so that it is handled once and only that user may decide.
@@ -17,13 +17,12 @@ from typing import Any, TypeAlias, cast
 import aiohttp
 import anyio
 import discord
-from anyio import to_thread
 from anyio.abc import TaskGroup
 from discord import ui
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from moot.channels.options import DIRECT, Options, read_options, slash_commands
+from moot.channels.options import DIRECT, Options, slash_commands
 from moot.channels.posts import Pace, digest_of, last_message, nonce_of, question_text, split, with_ending
 from moot.errors import Busy, ConfigError, MootError, UsageError
 from moot.types.approval import Answer, Approval
@@ -35,17 +34,14 @@ from moot.types.run import TERMINAL, Run
 LONGEST = 2_000
 """Maximum number of characters of a message."""
 
-EDIT_INTERVAL = 1.5
-"""Seconds between two edits of an answer."""
-
 WRITING = "▌"
 """The end of an answer that is still being written."""
 
 MOST_FILES, LARGEST_FILE = 10, 10 * 1024 * 1024
 """Per message, in both directions; bytes."""
 
-_RETRY, _LONGEST_RETRY, _CLOSING = 2.0, 60.0, 2.0
-"""Seconds until an answer that Discord did not accept is sent again, at first and at most; and to close the connection."""
+_RETRY, _LONGEST_RETRY = 2.0, 60.0
+"""Seconds until an answer that Discord did not accept is sent again."""
 
 _WAITING_MESSAGES = 100
 """Number of received messages that may wait. Further ones are refused with a message."""
@@ -54,7 +50,7 @@ _MISSED = 50
 """Maximum number of messages to read per room after a time without connection."""
 
 _Interaction: TypeAlias = "discord.Interaction[discord.Client]"
-_FAILURES = (discord.HTTPException, aiohttp.ClientError, OSError, TimeoutError)
+FAILURES = (discord.HTTPException, aiohttp.ClientError, OSError, TimeoutError)
 
 discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # moot does not speak
 
@@ -91,42 +87,8 @@ class _Shown:
         return replace(self.answer, shown={"posts": [*self.posts], "questions": questions, "has_files": self.has_files, "last": self.last})
 
 
-class Discord:
-    """The channel. `edit_interval` can be changed by tests."""
-
-    name = "discord"
-    edit_interval = EDIT_INTERVAL
-
-    async def serve(self, runtime: ChannelRuntime, settings: JsonObject) -> None:
-        options = await to_thread.run_sync(read_options, settings)
-        failure: MootError | None = None
-        async with anyio.create_task_group() as group:
-            bot = _Bot(runtime, options, group, self.edit_interval)
-            try:
-                await bot.run()
-            except MootError as error:  # raised below, because the group would wrap it
-                failure = error
-            finally:
-                with anyio.move_on_after(_CLOSING, shield=True):
-                    await bot.close()
-            group.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-
-    async def check(self, settings: JsonObject) -> str:
-        """Sign in, and return the name of the bot."""
-        options = await to_thread.run_sync(read_options, settings)
-        client = discord.Client(intents=discord.Intents.none())
-        try:
-            async with _errors(options):
-                await client.login(options.token)
-                return f"signed in to Discord as {client.user}"
-        finally:
-            await client.close()
-
-
 @asynccontextmanager
-async def _errors(options: Options) -> AsyncGenerator[None]:
+async def errors(options: Options) -> AsyncGenerator[None]:
     """Use the configured server, and translate errors of a connection."""
     if options.api:
         Route.BASE = options.api
@@ -135,11 +97,11 @@ async def _errors(options: Options) -> AsyncGenerator[None]:
     except discord.LoginFailure as error:
         message = "Discord refused the token of channels.discord."
         raise ConfigError(message, fix="Copy the bot's token from https://discord.com/developers/applications again.") from error
-    except (discord.ConnectionClosed, discord.GatewayNotFound, *_FAILURES) as error:
+    except (discord.ConnectionClosed, discord.GatewayNotFound, *FAILURES) as error:
         raise MootError(f"The connection to Discord failed: {error}") from error
 
 
-class _Bot(discord.Client):
+class Bot(discord.Client):
     """One connection. Discord's library reconnects and resumes by itself."""
 
     def __init__(self, runtime: ChannelRuntime, options: Options, group: TaskGroup, interval: float) -> None:
@@ -160,7 +122,7 @@ class _Bot(discord.Client):
 
     async def run(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Serve until cancelled. Raise ConfigError for a refused token, MootError if Discord can't be reached."""
-        async with _errors(self._options):
+        async with errors(self._options):
             await self.login(self._options.token)
             if self._options.api:
                 _, url, _ = await self.http.get_bot_gateway()
@@ -203,7 +165,7 @@ class _Bot(discord.Client):
             try:
                 async for message in messageable.history(limit=_MISSED, after=discord.Object(last), oldest_first=True):
                     await self._receive(who, message)
-            except _FAILURES as error:
+            except FAILURES as error:
                 log.warning("could not read what was written on Discord meanwhile: %s", error)
 
     async def _receive(self, who: str, message: discord.Message) -> None:
@@ -255,7 +217,7 @@ class _Bot(discord.Client):
                 raise UsageError(f"{attachment.filename} is larger than {LARGEST_FILE >> 20} MiB.")
             try:
                 data = await attachment.read()
-            except _FAILURES as error:
+            except FAILURES as error:
                 raise MootError(f"Discord did not return {attachment.filename}.") from error
             kind = (attachment.content_type or "application/octet-stream").partition(";")[0]
             url = f"data:{kind};base64,{base64.b64encode(data).decode()}"
@@ -263,7 +225,7 @@ class _Bot(discord.Client):
         return parts
 
     async def _notify(self, message: discord.Message, text: str) -> None:
-        with suppress(*_FAILURES):
+        with suppress(*FAILURES):
             await message.channel.send(text[:LONGEST], suppress_embeds=True)
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -307,7 +269,7 @@ class _Bot(discord.Client):
                 await self._render(shown, found)
         except (discord.NotFound, discord.Forbidden) as error:
             log.warning("an answer can't be shown on Discord any more: %s", error)
-        except _FAILURES as error:
+        except FAILURES as error:
             log.warning("Discord did not accept an answer, which is sent again in %g s: %s", pause, error)
             return False
         await self._runtime.record(shown.facts(), finished=True)
@@ -317,7 +279,7 @@ class _Bot(discord.Client):
         """Show what is there so far, at most one time per interval."""
         with shown.live, suppress(MootError):
             self._group.start_soon(self._watch, shown)
-            with suppress(*_FAILURES):
+            with suppress(*FAILURES):
                 await shown.room.typing()
             while True:
                 await shown.dirty.wait()
@@ -326,7 +288,7 @@ class _Bot(discord.Client):
                     await shown.pace.turn()
                     if shown.is_over:
                         return
-                    with suppress(*_FAILURES):  # the next change, or the end of the answer, tries again
+                    with suppress(*FAILURES):  # the next change, or the end of the answer, tries again
                         await self._render(shown, None)
 
     async def _watch(self, shown: _Shown) -> None:
@@ -417,7 +379,7 @@ class _Bot(discord.Client):
                 await self._decide(interaction, verb, digest)
             elif interaction.type is discord.InteractionType.application_command:
                 await self._command(interaction, data)
-        except _FAILURES as error:
+        except FAILURES as error:
             log.warning("could not answer a click or command: %s", error)
 
     async def _decide(self, interaction: _Interaction, verb: str, digest: str) -> None:

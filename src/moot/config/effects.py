@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from moot.config.tree import Node, Place, find
 from moot.errors import ConfigError
 from moot.plugins import AGENTS, CHANNELS, DELIVERIES, TOOLS
-from moot.types.cron import WEBHOOK
+from moot.types.cron import CHANNEL, WEBHOOK
 
 _WITHOUT_EFFECT = (*("commands", "agents.*.skills", "agents.*.isolation"),)
 
@@ -51,19 +51,29 @@ def _of_unknown_names(root: Node) -> Iterator[ConfigError]:
             if kind not in registry and not (section == "tools" and find(entry, "command") is not None):
                 yield _error(f"{section}.{name}", entry.named or entry.place, registry.unknown(kind))
     for name, job in _entries(root, "cron").items():
-        if problem := delivery_problem(str(find(job, "deliver") or "log"), _entries(root, "outgoing_webhooks")):
+        deliver = str(find(job, "deliver") or "log")
+        if problem := delivery_problem(deliver, _entries(root, "outgoing_webhooks"), _entries(root, "channels")):
             yield _error(f"cron.{name}.deliver", job.named or job.place, problem)
 
 
-def delivery_problem(deliver: str, webhooks: Collection[str]) -> str:
-    """Return why answers can't be delivered to this target, or an empty string. `webhooks` are the configured outgoing ones."""
+def delivery_problem(deliver: str, webhooks: Collection[str], channels: Collection[str]) -> str:
+    """Return why answers can't be delivered to this target, or an empty string.
+
+    `webhooks` and `channels` are the names of the configured outgoing webhooks and channels.
+    """
     kind, _, target = deliver.partition(":")
+    name, _, place = target.partition(":")
     if kind == WEBHOOK:
         known = f"Known: {', '.join(sorted(webhooks))}." if webhooks else "The section outgoing_webhooks configures none."
-        return "" if target in webhooks else f"There is no outgoing webhook {target.partition(':')[0]!r}. {known}"
+        return "" if target in webhooks else f"There is no outgoing webhook {name!r}. {known}"
+    if kind == CHANNEL and name in channels:
+        return "" if place else f"{deliver!r} names no place. Use channel:{name}:PLACE, such as channel:discord:GUILD/CHANNEL."
+    if kind == CHANNEL:
+        known = f"Known: {', '.join(sorted(channels))}." if channels else "The section channels configures none."
+        return f"There is no channel {name!r}. {known}"
     if kind in DELIVERIES:
         return ""
-    return f"Answers can't be delivered by {kind!r}. Available: {', '.join([*DELIVERIES.names(), WEBHOOK])}."
+    return f"Answers can't be delivered by {kind!r}. Available: {', '.join([*DELIVERIES.names(), CHANNEL, WEBHOOK])}."
 
 
 def _entries(root: Node, section: str) -> dict[str, Node]:

@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 
 import anyio
 
+from moot.config.settings import Settings
 from moot.convert.files.attachments import decode_data_url
 from moot.engine.locks import claim_channel
 from moot.engine.startup import Engine
@@ -21,11 +22,13 @@ from moot.tools.catalogue import configures
 from moot.types.agent import Mode
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import JsonObject
-from moot.types.channel import Channel, ChannelAnswer
+from moot.types.channel import Channel, ChannelAnswer, HasPost
 from moot.types.conversation import Conversation
+from moot.types.cron import JobReport
 from moot.types.event import Event
 from moot.types.message import Message, Part
 from moot.types.run import OPEN, OnBusy, Prompt, Run, Submitted
+from moot.types.token import LOCAL_USER
 
 MODES = get_args(Mode)
 
@@ -116,6 +119,17 @@ async def serve(engine: Engine, name: str) -> None:
         package = CHANNELS.package(type_of(name, settings))
         raise MootError(f"The channel {name!r}{f' from the package {package}' if package else ''} failed: {error!r}") from error
     raise MootError(f"The channel {name!r} stopped unexpectedly.")
+
+
+async def post(settings: Settings, target: str, report: JobReport) -> None:
+    """Send the answer of a job to `CHANNEL:PLACE`. Raise UsageError if the channel can't, MootError if that fails."""
+    name, _, place = target.partition(":")
+    if report.owner != LOCAL_USER or name not in settings.channels:  # channels belong to the user whose configuration it is
+        raise UsageError(f"There is no channel {name!r}.")
+    channel = channel_of(name, settings.channels[name])
+    if not isinstance(channel, HasPost):
+        raise UsageError(f"The channel {name!r} can't send answers of jobs.")
+    await channel.post(own_settings(settings.channels[name]), place, report.text, id=report.run)
 
 
 class Port:

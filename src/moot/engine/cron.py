@@ -17,7 +17,7 @@ from moot.runtime.cron import OwnerJobs, job_directory, merged
 from moot.runtime.runtime import Runtime
 from moot.types.canonical import JsonObject
 from moot.types.crash import point
-from moot.types.cron import DELIVER, WEBHOOK, Delivery, Due, Job, JobReport, JobRun, JobState
+from moot.types.cron import CHANNEL, DELIVER, WEBHOOK, Delivery, Due, Job, JobReport, JobRun, JobState
 from moot.types.hooks import HOOKS, VARIABLES
 from moot.types.message import Part, text_of, text_part
 from moot.types.run import Prompt
@@ -46,6 +46,9 @@ _SEARCHED = 20
 
 _UNDELIVERED = "The answer was not delivered: moot was stopped."
 _FAILED = "The answer could not be delivered: {}"
+
+_POST = "moot.engine.channels:post"
+"""Loaded by path: channels need a whole engine."""
 
 _NEXT, _LAST = "moot.config.schedules:next_after", "moot.config.schedules:last_until"
 """Loaded by path when there is a job."""
@@ -267,11 +270,14 @@ class CronJobs:
         reason = ""
         try:
             kind, _, target = where.partition(":")
-            if kind not in DELIVERIES:
-                raise UsageError(f"There is no delivery of the kind {kind!r}.")
-            delivery: Delivery = DELIVERIES.make(kind)
             with anyio.fail_after(DELIVERY):
-                await delivery.deliver(target, report)
+                if kind == CHANNEL:
+                    await attribute(_POST)(self._runtime.settings, target, report)
+                elif kind in DELIVERIES:
+                    delivery: Delivery = DELIVERIES.make(kind)
+                    await delivery.deliver(target, report)
+                else:
+                    raise UsageError(f"There is no delivery of the kind {kind!r}.")
         except MootError as error:
             reason = error.message
         except TimeoutError:

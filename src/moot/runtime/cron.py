@@ -112,8 +112,8 @@ class OwnerJobs:
     async def _check_names(self, job: Job) -> None:
         """Raise UsageError if the job names an unknown delivery, provider or agent, or one that can't deliver."""
         settings = self._settings()
-        webhooks = settings.outgoing_webhooks if self._owner == LOCAL_USER else ()
-        if problem := delivery_problem(job.deliver, webhooks):
+        webhooks, channels = (settings.outgoing_webhooks, settings.channels) if self._owner == LOCAL_USER else ((), ())
+        if problem := delivery_problem(job.deliver, webhooks, channels):
             raise UsageError(problem)
         known = sorted({*PROVIDERS.names(), *settings.providers})
         _, at, provider = (job.model or "").rpartition("@")

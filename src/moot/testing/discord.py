@@ -17,7 +17,8 @@ import anyio
 import zstandard
 from aiohttp import WSMsgType, web
 
-from moot.channels.discord import WRITING, Discord
+from moot.channels.bot import WRITING
+from moot.channels.discord import Discord
 from moot.types.canonical import JsonObject
 from moot.types.channel import ChannelRuntime
 

@@ -133,6 +133,18 @@ class HasCheck(Protocol):
         ...
 
 
+@runtime_checkable
+class HasPost(Protocol):
+    """Optional capability of a channel: it can send a message without being served, such as the answer of a cron job."""
+
+    async def post(self, settings: JsonObject, place: str, text: str, *, id: str) -> None:
+        """Send a text to a person or room, whose name is as in `who`. A text with the `id` of an earlier one is the same, sent again.
+
+        Raise ConfigError for unusable settings, UsageError for a place in which the channel may not write, MootError if sending fails.
+        """
+        ...
+
+
 class ChannelClient(Protocol):
     """A simulated person at the other end of a channel."""
 

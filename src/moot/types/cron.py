@@ -18,8 +18,9 @@ DeliveryMode: TypeAlias = Literal["always", "tool", "never"]
 RecordStatus: TypeAlias = Literal["started", "skipped", "stored", "failed"]
 """started: a run exists · skipped: nothing ran · stored: only the prompt was stored · failed: no run could be started."""
 
-WEBHOOK = "webhook"
-"""The kind of `Job.deliver` whose target is the name of an outgoing webhook. All other kinds are a `Delivery`."""
+WEBHOOK, CHANNEL = "webhook", "channel"
+"""The kinds of `Job.deliver` that need the configuration: their targets are the name of an outgoing webhook, and the name of a
+channel with a place in it. All other kinds are a `Delivery`."""
 
 DELIVER = "deliver"
 """The tool for answers of jobs whose delivery is `tool`, and its key in `Run.settings`."""

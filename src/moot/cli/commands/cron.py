@@ -54,7 +54,9 @@ async def add_job(
         str | None, Parameter(kind="conversation", help="Conversation that gets the prompts. Defaults to one of the job's own.")
     ] = None,
     fresh: Annotated[bool, Parameter(help="Start a new conversation for each run.")] = False,
-    deliver: Annotated[str, Parameter(metavar="TARGET", help="Where answers are delivered: log or webhook:NAME.")] = "log",
+    deliver: Annotated[
+        str, Parameter(metavar="TARGET", help="Where answers are delivered: log, webhook:NAME, or channel:NAME:PLACE.")
+    ] = "log",
     delivery: Annotated[
         DeliveryMode, Parameter(metavar="WHEN", help="Deliver always, never, or only what the agent passes to the tool 'deliver'.")
     ] = "always",
