@@ -15,8 +15,10 @@ from conformance.stores import prompt
 from e2e.server.conftest import LiveServer
 from e2e.server.http_calls import Json, began, called, ended, got, said, sent
 from e2e.server.stream_calls import post, say
+from moot.server.routes.conversations import resource
 from moot.testing.script import Reply
 from moot.types.agent import Agent
+from moot.types.event import Event
 from moot.types.message import text_of
 
 pytestmark = pytest.mark.anyio
@@ -40,6 +42,20 @@ async def test_a_conversation_is_created_listed_updated_deleted_and_restored(ser
     assert len((await got(server.client, "/api/conversations", deleted="true"))["data"]) == 1
     restored = await sent(server.client, "POST", f"{path}/restore")
     assert restored["deleted_at"] is None
+
+
+async def test_last_seq_is_not_newer_than_the_status(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await began(server)
+    before = (await got(server.client, f"/api/conversations/{made['id']}"))["last_seq"]
+    read = resource.live_statuses
+
+    async def and_then_an_event(*given: Any) -> Any:
+        found = await read(*given)
+        await server.engine.store.log.append(made["id"], [Event("meta", body={"of": "a run that ended meanwhile"})])
+        return found
+
+    monkeypatch.setattr(resource, "live_statuses", and_then_an_event)
+    assert (await got(server.client, f"/api/conversations/{made['id']}"))["last_seq"] == before
 
 
 async def test_the_list_is_paginated_and_filtered(server: LiveServer) -> None:

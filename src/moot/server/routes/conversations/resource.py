@@ -317,8 +317,9 @@ def _tag(conversation: Conversation) -> str:
 
 
 async def _out(server: Server, caller: Caller, conversation: Conversation) -> ConversationOut:
-    live = await live_statuses(server, caller, conversation.id)
-    return conversation_out(conversation, live, await caller.store.log.last_seq(conversation.id))
+    # read before the status: a client that watches from here gets the event of a run that ends meanwhile
+    seq = await caller.store.log.last_seq(conversation.id)
+    return conversation_out(conversation, await live_statuses(server, caller, conversation.id), seq)
 
 
 async def _sent(
