@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 import time
 import urllib.request
@@ -11,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import CONFIG, Served, served
@@ -54,6 +55,25 @@ def test_an_answer_that_ends_while_the_network_is_down_is_complete_afterwards(vi
         expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=20_000)
         expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 120).strip(), timeout=30_000)
         assert messages(tab.page).locator(".prose").count() == 1
+
+
+def test_an_answer_that_ends_while_the_page_opens_is_shown_completely(visit: Visitor, own: Served) -> None:
+    id = own.say("slowly please", model=SLOW, wait=False)
+    page = visit(at=own, allowed=OUTAGE).page  # the server is stopped before the page is closed
+    ended: list[bool] = []
+    held: list[Route] = []
+    page.route(re.compile(r"/api/conversations/[^/]+$"), lambda route: route.continue_() if ended else held.append(route))
+    with page.expect_response(re.compile(r"/messages\?")) as read:  # the beginning of the answer
+        page.goto(f"{own.url}/c/{id}")
+    assert "streaming" in read.value.text()
+    own.told.release()
+    until(page, lambda: own.ended(id))
+    ended.append(True)
+    for route in held:
+        route.continue_()
+    assert held
+    expect(messages(page).locator(".prose").last).to_have_text(("word " * 120).strip())
+    ready(page)
 
 
 def test_a_restarted_server_resumes_the_interrupted_answer(visit: Visitor, own: Served) -> None:

@@ -71,6 +71,8 @@ export class Session {
   private next: Promise<void> | null = null
   private joins = false
   private rounds = 0
+  /** The last event when messages were loaded again because a run ended meanwhile. */
+  private reread: number | null | undefined
 
   constructor(id: string, fresh: boolean) {
     this.id = id
@@ -110,9 +112,11 @@ export class Session {
 
   /** Start updates while a view shows the conversation. Return a function that stops them. */
   show(): () => void {
-    if (!this.opened && !this.fresh) void this.sync(true)
-    else if (!this.busy) this.follow()
+    const { opened } = this
     this.opened = true
+    if (this.state.lost) void this.recover()
+    else if (!opened && !this.fresh) void this.sync(true)
+    else if (!this.busy) this.follow()
     const awake = () => this.awake()
     addEventListener('online', awake)
     document.addEventListener('visibilitychange', awake)
@@ -166,7 +170,10 @@ export class Session {
       this.resend()
       const live = ['running', 'queued'].includes(conversation.status)
       void this.around(conversation)
-      if (join && live && !this.busy) void this.resume()
+      if (!live && this.reread !== conversation.last_seq && page.messages.some(({ status }) => status === 'streaming')) {
+        this.reread = conversation.last_seq // the run has ended after these messages were read
+        void this.sync(true)
+      } else if (join && live && !this.busy) void this.resume()
       else this.follow()
     } catch (error) {
       if (isLost(error)) this.lose()
