@@ -38,6 +38,20 @@ def prompts(server: Served, page: Page) -> list[Any]:
     return [part["text"] for message in listed if message["role"] == "user" for part in message["parts"]]
 
 
+def test_a_new_conversation_is_not_loaded_before_the_server_has_it(visit: Visitor) -> None:
+    page = visit().page
+    held: list[Route] = []
+    page.route(CHAT, lambda route: held.append(route))
+    say(page, "say Good morning")
+    until(page, lambda: bool(held))
+    expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}$"))
+    expect(messages(page).get_by_text("say Good morning")).to_be_visible()
+    page.wait_for_timeout(300)  # a request that the page should not make fails the test at its end, because it gets a 404
+    held[0].continue_()
+    ready(page)
+    expect(messages(page).get_by_text("Good morning", exact=True)).to_be_visible()
+
+
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_prompt_for_a_dead_server_is_sent_when_the_server_is_back(visit: Visitor, own: Served, is_new: bool) -> None:
     page = visit("/" if is_new else f"/c/{own.say('say Before')}", at=own, allowed=(*OUTAGE, "404")).page
