@@ -170,7 +170,11 @@ export class Session {
       this.resend()
       const live = ['running', 'queued'].includes(conversation.status)
       void this.around(conversation)
-      if (!live && this.reread !== conversation.last_seq && page.messages.some(({ status }) => status === 'streaming')) {
+      if (
+        !live &&
+        this.reread !== conversation.last_seq &&
+        page.messages.some(({ status }) => status === 'streaming')
+      ) {
         this.reread = conversation.last_seq // the run has ended after these messages were read
         void this.sync(true)
       } else if (join && live && !this.busy) void this.resume()
