@@ -335,7 +335,7 @@ async def test_an_exchange_outside_a_run_is_recorded_without_a_message(store: St
     assert live.fence is not None
     await store.log.append(id, [frame(live)], fence=live.fence, changes=[OpenExchange(own)])
     for change in (OpenExchange(own), OpenExchange(replace(own, run="")), CloseExchange(own.id, "eof"), OpenExchange(replace(own, id="x"))):
-        with pytest.raises(StoreError, match="needs a fence"):
+        with pytest.raises(StoreError, match="Append with the run's fence"):
             await store.log.append(id, [raw], changes=[change])
     assert isinstance(live.fence, Fence)
     await end(store, live)

@@ -921,7 +921,12 @@ export const text = {
     units: { day: 'Day', week: 'Week of', month: 'Month', year: 'Year' },
     tokensBy: { day: 'Tokens by day', week: 'Tokens by week', month: 'Tokens by month', year: 'Tokens by year' },
     costBy: { day: 'Cost by day', week: 'Cost by week', month: 'Cost by month', year: 'Cost by year' },
-    contextBy: { day: 'Context by day', week: 'Context by week', month: 'Context by month', year: 'Context by year' },
+    contextBy: {
+      day: 'Context size by day',
+      week: 'Context size by week',
+      month: 'Context size by month',
+      year: 'Context size by year',
+    },
     by: { day: 'By day', week: 'By week', month: 'By month', year: 'By year' },
     byModel: 'By model',
     byAgent: 'By agent',

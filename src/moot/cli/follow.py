@@ -97,7 +97,7 @@ class Follower:
         return await self._finish_others(final, code) if self._stops and final.status in ("finished", "waiting") else code
 
     async def _finish_others(self, run: Run, code: int) -> int:
-        """Wait for the sub-agents that work in this process in the background, and return the exit code, which is `code` if all ended."""
+        """Wait for background sub-agents of this process. Return `code` if all of them end, else another exit code."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._handle_signals, run.conversation, self._cancel_others, group.cancel_scope)
             left = {run.id}

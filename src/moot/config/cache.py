@@ -65,7 +65,7 @@ class Memory:
         return node
 
     def part(self, text: str, place: Place) -> Node:
-        """Return the parsed YAML part of a further file. The most recent parts are cached."""
+        """Return the parsed YAML of a file other than `config.yaml`, such as that of an agent. The newest results are cached."""
         parts = cast("dict[str, Any]", self._cache.setdefault("parts", {}))
         key = self._hash(f"{place.source}\0{text}".encode())
         if key in parts:

@@ -40,7 +40,7 @@ log = logging.getLogger("moot.tasks")
 
 
 class TaskWatchers:
-    """The watchers of this process. The next tasks to handle have entries in the clock, and no watcher has a loop of its own."""
+    """The task watchers of this process. The clock wakes them when a task is due, so that none needs a loop of its own."""
 
     def __init__(self, runtime: Runtime, runs: LocalRuns) -> None:
         self._runtime = runtime

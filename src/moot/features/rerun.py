@@ -373,7 +373,7 @@ class _Context:
         return attempts[-1] if attempts else None
 
     async def inbox(self) -> list[InboxItem]:
-        """Return the messages that steered the run at this border of steps."""
+        """Return the messages that steered the run before its next step."""
         found = [InboxItem("steer", body, number) for number, (step, body) in enumerate(self._steered, 1) if step == self._steps]
         self._steered = [(-1 if step == self._steps else step, body) for step, body in self._steered]
         return found

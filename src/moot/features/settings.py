@@ -87,7 +87,8 @@ async def allow_folders(engine: Engine, id: str, folders: Sequence[str], directo
     found = await engine.store.conversations.get(id)
     if found.owner != LOCAL_USER:
         raise Refused(
-            "Other users can use only the folders of their projects.", fix="Ask the administrator for a project with this folder."
+            "This conversation can only use the folders of its owner's projects.",
+            fix="Ask the administrator to create a project for this folder.",
         )
     allowed = with_folders(found.allowed_uris, found.directory or directory, folders)
     return await SettingsChange({}, allowed_uris=allowed).store(engine.store.conversations, id)

@@ -76,7 +76,7 @@ def compiled(pattern: str, *, ignore_case: bool) -> re.Pattern[str]:
 
 
 def lines_of(data: bytes) -> list[str]:
-    """Return the lines without line endings, or none for a binary file."""
+    """Return the lines without line endings. Return an empty list for a binary file."""
     encoding, mark = texts.encoding_of(data[:4], whole=False)
     if not mark and b"\0" in data:
         return []

@@ -166,7 +166,7 @@ class ApprovalPart:
     """One separately decided part of an approval: a command of a shell line, a path, a URL."""
 
     text: str
-    """Untrusted: faces escape control characters."""
+    """Untrusted text. Control characters are escaped wherever it is shown."""
     action: Action
     why: str
     """The rule or mode that decided, or why no rule can cover it."""

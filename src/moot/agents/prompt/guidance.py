@@ -1,6 +1,6 @@
 """AGENTS.md and CLAUDE.md of a conversation's folder and the folders above it, up to the repository's root.
 
-These files are material of the user's own project. They are sent to the model and never change what is allowed.
+They are instructions for the model. They never change what is allowed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command-line parser: argparse for the options of one command, which is the only command that is imported."""
+"""The command-line parser. Only the command that is run is imported; argparse parses its options."""
 
 from __future__ import annotations
 

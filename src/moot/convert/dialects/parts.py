@@ -174,7 +174,7 @@ def texts_and_files(parts: Sequence[Part]) -> list[Part]:
 
 
 def text_of_step(step: Step) -> str:
-    """Return the texts of a step, for wire formats with one text per message."""
+    """Return the texts of a step as one text, for wire formats that allow only one per message."""
     return "\n\n".join(str(part["text"]) for part in step.parts if part.get("type") == "text" and part.get("text"))
 
 

@@ -49,7 +49,7 @@ class Gptme(ManyFiles):
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
-            raise UsageError(f"{str(path)!r} is not a conversation of gptme: no line has a role.")
+            raise UsageError(f"{str(path)!r} is not a gptme conversation: no line has a role.")
         folder_ = path.parent.parent if path.parent.name == "branches" else path.parent
         id = folder_.name if path.name == "conversation.jsonl" else f"{folder_.name}/{path.stem}"
         yield ImportedConversation(id, entries_of(_records(path, folder_)))

@@ -48,7 +48,7 @@ class LmStudio(ManyFiles):
         value = parse_prefix(data)
         span = member(data, "messages")
         if span is None or data[span.begin : span.begin + 1] != b"[":
-            raise UsageError(f"{str(path)!r} is not a conversation of LM Studio: it has no messages.")
+            raise UsageError(f"{str(path)!r} is not an LM Studio conversation: it has no messages.")
         versions = list(_versions(data[span.begin : span.end]))
         tree = find_branches(link for version in versions for link in _links(*version[:3]))
         around = data[: span.begin] + data[span.end :]

@@ -156,7 +156,7 @@ def runs_others(words: Sequence[str]) -> bool:
 
 
 def hides(piece: Piece) -> bool:
-    """Return whether what the piece runs can't be read from its words."""
+    """Return whether the words of a command don't determine which programs it runs."""
     if not piece.words:
         return False
     words = piece.known

@@ -40,7 +40,7 @@ _STARTUP = (
     *(".zlogin", ".config/fish", ".config/autostart", ".config/systemd", ".config/environment.d", ".local/share/systemd", ".gitconfig"),
     *(".config/git", ".local/bin", "bin", ".cargo/bin", ".inputrc", ".vimrc", ".config/nvim", ".tmux.conf", ".xinitrc", ".xprofile"),
 )
-"""Read-only in the home of the user, if it is inside a writable folder: programs that the user starts read them."""
+"""Read-only even if the user's home directory is in a writable folder, because the user's shell and programs obey them."""
 
 _GIT_SETTINGS = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
 

@@ -1,4 +1,4 @@
-"""Agents: the catalogue of a folder, and the files of the home."""
+"""Routes for agents: list those of a folder, and create, change and delete the ones in moot's home."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def note(transaction: Transaction, conversation: int, origin: JsonObject | None,
 
 
 def variants(queries: Queries, conversation: int, keys: Iterable[bytes]) -> dict[bytes, list[Variant]]:
-    """Return the known variants of these keys, oldest first."""
+    """Return the stored versions of the imported messages with these keys, oldest first."""
     wanted = list(dict.fromkeys(keys))
     found: dict[bytes, list[Variant]] = {}
     while wanted:

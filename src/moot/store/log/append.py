@@ -109,7 +109,7 @@ def _append_outside(conversation: str, events: Sequence[Event], changes: Sequenc
             raise FenceLost(f"Only its owner can add events to run {run!r}: {_holder(row)}.", fix="Append with the run's fence.")
     no = transaction.conversation_no(conversation)
     if not all(_is_outside(transaction, change) for change in changes):
-        raise StoreError("Only the owner of a run can change its state: an append with changes needs a fence.")
+        raise StoreError("Only the owner of a run can change its state. Append with the run's fence.")
     seqs = transaction.add(no, events)
     for change in changes:
         changing.apply_change(transaction, changing.Target(Fence(conversation, "", "", 0), no, seqs.stop - 1), change)

@@ -343,7 +343,7 @@ def _due(_: str, value: Json) -> str:
             return value and date.fromisoformat(value).isoformat()
     except ValueError:
         pass
-    raise UsageError(f"Invalid due date {value!r}.", fix="Use a date such as 2026-12-24, or an empty text for none.")
+    raise UsageError(f"Invalid due date {value!r}.", fix="Use a date such as 2026-12-24, or an empty string for no due date.")
 
 
 def _description(name: str, value: Json) -> str:

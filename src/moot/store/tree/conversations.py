@@ -159,7 +159,7 @@ class ConversationTree:
             if not restore and transaction.row(_AT_WORK, (found.no,)):
                 raise Busy(
                     f"The conversation {id!r} or one of its sub-agents has an unfinished run.",
-                    fix=f"Stop it with `moot chat stop {id[:13]}`, then delete.",
+                    fix=f"Stop it with `moot chat stop {id[:13]}`, then delete the conversation.",
                 )
             if (found.deleted_at is None) == restore:
                 return

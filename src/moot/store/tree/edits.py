@@ -285,7 +285,8 @@ def _delete(conversation: str, ids: tuple[str, ...], restore: bool, transaction:
                 if row is not None:
                     state = "is still being written" if row[0] == id else "is being answered"
                     raise Busy(
-                        f"The message {id!r} {state}.", fix="Wait until the run ends, or stop it with `moot chat stop`, then delete."
+                        f"The message {id!r} {state}.",
+                        fix="Wait until the run ends, or stop it with `moot chat stop`. Then delete the message.",
                     )
     if changed:
         transaction.add(no, (Event("tree", body={"op": "restore" if restore else "delete", "messages": list[Json](changed)}),))

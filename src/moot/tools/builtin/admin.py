@@ -88,7 +88,7 @@ class CreateAgent(BaseTool):
     async def call(self, arguments: CreateAgentArguments, context: ToolContext) -> ToolOutput:
         values: JsonObject = arguments.model_dump(exclude={"name"})
         if "${" in dumps(values).decode():
-            raise UsageError("Texts with '${' can't be stored, because they look like references to variables.")
+            raise UsageError("Text that contains '${' can't be stored, because it looks like a reference to a variable.")
         path = await context.services.administration.create_agent(arguments.name, values)
         return ToolOutput(f"Created the agent {arguments.name} in {path}.")
 

@@ -400,4 +400,4 @@ class Cherry:
         return configuration(file) if file is not None else ForeignConfiguration()
 
     def write(self, exported: ExportedConversation) -> ExportFile:
-        raise UsageError("Cherry Studio's databases are read-only.", fix="Use moot export -f md, or -f ui for other programs.")
+        raise UsageError("moot can't write Cherry Studio databases.", fix="Export with `-f md` as Markdown, or with `-f ui` as JSON.")
