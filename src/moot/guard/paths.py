@@ -1,4 +1,4 @@
-"""The guard for all file access by tools. It is confined to the allowed folders, safe against links, names and races."""
+"""File access of tools, confined to the allowed folders. Links, unusual names and changes during a check don't lead out of them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class MemoryFolder:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A file of memory."""
+    """A memory file."""
 
     name: str
     """The folder's name and the path in it, such as `project/MEMORY.md`."""

@@ -118,7 +118,7 @@ def test_content_with_invalid_json_is_reported_and_does_not_affect_others(tmp_pa
 
 
 def test_the_format_is_read_only() -> None:
-    with pytest.raises(UsageError, match="read-only"):
+    with pytest.raises(UsageError, match="can't write Cherry Studio databases"):
         CHERRY.write(ExportedConversation(Conversation("c"), ()))
 
 

@@ -292,7 +292,7 @@ def test_a_long_first_line_is_recognized(tmp_path: Path) -> None:
 def test_a_file_without_session_lines_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_bytes(b'{"type":"message"}\n' * 100)
-    with pytest.raises(UsageError, match="not a session of Claude Code"):
+    with pytest.raises(UsageError, match="not a Claude Code session"):
         list(FORMAT.read(path))
 
 

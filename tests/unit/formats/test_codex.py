@@ -271,7 +271,7 @@ def test_its_locations_are_those_of_its_variable_or_the_home(tmp_path: Path) -> 
 def test_a_file_without_session_lines_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_bytes(b'{"type":"message"}\n' * 100)
-    with pytest.raises(UsageError, match="not a session of Codex"):
+    with pytest.raises(UsageError, match="not a Codex session"):
         list(FORMAT.read(path))
 
 

@@ -96,7 +96,7 @@ def _note(row: JsonObject) -> str:
 
 
 def show_file(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Print a file of memory. Hidden characters are spelled out."""
+    """Print a memory file. Hidden characters are spelled out."""
     try:
         text = _memory(output, name).read(name)
     except NotFound as error:
@@ -112,7 +112,7 @@ def show_file(name: Name, /, *, json: AsJson = False, output: Out) -> None:
 
 
 async def edit_file(name: Name, /, *, output: Out) -> None:
-    """Edit a file of memory, or create it."""
+    """Edit a memory file, or create it."""
     if not output.attended:
         raise UsageError("Editing requires a terminal.", fix="Write the file with any program; 'moot memory' prints its path.")
     memory = _memory(output, name)

@@ -73,7 +73,7 @@ def _session(path: Path, data: bytes) -> tuple[JsonObject, list[tuple[int, int]]
     except (YAMLError, ValueError, RecursionError, TypeError) as error:
         raise UsageError(f"Can't read {str(path)!r} as YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(value, dict) or root is None or root.id != "mapping":
-        raise UsageError(f"{str(path)!r} is not a session of aichat: expected a mapping with 'messages'.")
+        raise UsageError(f"{str(path)!r} is not an aichat session: expected a mapping with 'messages'.")
     lists = [found for name in ("compressed_messages", "messages") for key, found in root.value if key.value == name]
     return value, [(one.start_mark.index, one.end_mark.index) for found in lists if found.id == "sequence" for one in found.value]
 

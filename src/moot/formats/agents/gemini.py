@@ -128,7 +128,7 @@ class Gemini(ManyFiles):
         first = first_object(next(read_chunks(path), b""))
         records = list(log.document(path) if not first or "messages" in first else log.lines(path))
         if not text(log.facts, "sessionId"):
-            raise UsageError(f"{str(path)!r} is not a chat of Gemini CLI: it contains no session id.")
+            raise UsageError(f"{str(path)!r} is not a Gemini CLI chat: it contains no session id.")
         tree = find_branches((id, message.parent, True) for id, message in log.messages.items())
         is_part = path.parent.parent.name == "chats"
         project = path.parent.parent.parent if is_part else path.parent.parent

@@ -52,7 +52,7 @@ class Pi(ManyFiles):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         header = next((line.value for line in json_lines(path) if text(line.value, "type") == "session"), None)
         if header is None:
-            raise UsageError(f"{str(path)!r} is not a session of pi: it has no session header.")
+            raise UsageError(f"{str(path)!r} is not a pi session: it has no session header.")
         linked = any(text(line.value, "parentId") for line in json_lines(path))
         links = ((text(one, "id"), text(one, "parentId") or None, _speaks(one)) for line in json_lines(path) if (one := line.value))
         tree = find_branches(links) if linked else None

@@ -48,7 +48,7 @@ class Qwen(ManyFiles):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         first = next((line.value for line in json_lines(path) if line.value and text(line.value, "uuid")), None)
         if first is None:
-            raise UsageError(f"{str(path)!r} is not a session of Qwen Code: none of its lines has a uuid.")
+            raise UsageError(f"{str(path)!r} is not a Qwen Code session: none of its lines has a uuid.")
         tree = find_branches(
             (text(one, "uuid"), text(one, "parentUuid") or None, _speaks(one)) for line in json_lines(path) if (one := line.value)
         )

@@ -66,7 +66,7 @@ class Vibe(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         current = _current(path)
         if not current:
-            raise UsageError(f"{str(path)!r} is not a session of Mistral Vibe: it has no CURRENT file.")
+            raise UsageError(f"{str(path)!r} is not a Mistral Vibe session: it has no CURRENT file.")
         about = _json(path / "meta.json")
         parent = text(about, "parent_session_id") or None
         yield ImportedConversation(text(current, "session_id") or path.name, entries_of(_records(path, current, about)), parent)

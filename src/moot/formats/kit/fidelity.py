@@ -172,7 +172,7 @@ class Tally:
         return Fidelity(dict(+self.kept), dict(+self.approximated), dict(+self.lost))
 
     def weaken(self, word: str, count: int = 0) -> None:
-        """Count `count` of the kept items, or all of them, as approximated instead."""
+        """Move `count` of the kept items, or all of them, to the approximated ones."""
         count = min(count or self.kept[word], self.kept[word])
         self.kept[word] -= count
         self.approximated[word] += count

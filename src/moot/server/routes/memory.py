@@ -26,14 +26,14 @@ router = Router(prefix="/api/memory", tags=["memory"])
 
 
 class MemoryFileOut(Out, of=MemoryFile, fields="name path size changed_at hidden problem"):
-    """A file of memory."""
+    """A memory file."""
 
     path: ShownPath
     """Absolute path on the machine of the server."""
 
 
 class MemoryTextOut(Out):
-    """The content of a file of memory."""
+    """The content of a memory file."""
 
     name: str
     text: str
@@ -42,7 +42,7 @@ class MemoryTextOut(Out):
 
 
 class MemoryTextIn(In):
-    """The new content of a file of memory."""
+    """The new content of a memory file."""
 
     text: Annotated[str, Field(max_length=FILE_BYTES)]
 

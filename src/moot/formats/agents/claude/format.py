@@ -130,5 +130,5 @@ def _session_of(path: Path) -> tuple[str, str]:
         if number > _LOOKED_AT and not ours:
             break
     if not ours:
-        raise UsageError(f"{str(path)!r} is not a session of Claude Code.", fix="Specify the format with -f.")
+        raise UsageError(f"{str(path)!r} is not a Claude Code session.", fix="Specify the format with -f.")
     return "", path.stem if _UUID.fullmatch(path.stem) else ""

@@ -93,5 +93,5 @@ def _meta_of(path: Path) -> JsonObject:
         if number > _LOOKED_AT:
             break
     if not ours:
-        raise UsageError(f"{str(path)!r} is not a session of Codex.", fix="Specify the format with -f.")
+        raise UsageError(f"{str(path)!r} is not a Codex session.", fix="Specify the format with -f.")
     return {}

@@ -189,7 +189,7 @@ def read_chat(path: Path) -> Iterator[ImportedConversation]:
     """Yield the chat of a file, or nothing if it is only a copy of another chat. Raise UsageError if it is not a chat."""
     found = load_document(path)
     if "messages" not in found or not found.text("id"):
-        raise UsageError(f"{str(path)!r} is not a chat of clai.")
+        raise UsageError(f"{str(path)!r} is not a clai chat.")
     if path.name in COPIES:
         if not is_copy(path, found):
             # the file uses one id for all chats: the hash of the first prompt distinguishes them

@@ -169,7 +169,7 @@ def silent(_words: str) -> None:
 
 @asynccontextmanager
 async def alone(state: Path, turn: anyio.Lock) -> AsyncGenerator[None, None]:
-    """Wait until this process purges, redacts and backs up nothing else. Raise Busy while another process does."""
+    """Wait until no other purge, redaction or backup runs in this process. Raise Busy if one runs in another process."""
     lock = FileLock(state / FORGETTING)
     async with turn:
         if not await to_thread.run_sync(partial(lock.take, wait=False)):

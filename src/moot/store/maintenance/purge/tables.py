@@ -1,4 +1,4 @@
-"""A map of all tables: which columns may contain user text, and which rows belong to a conversation.
+"""All tables: which columns may contain user text, and which rows belong to a conversation.
 
 Purges, redactions and blob references all follow from this one list. A test walks the schema and fails for any table, or any text or
 bytes column, that is not listed here.
