@@ -1,7 +1,8 @@
-"""The tasks of a project on the page: by mouse, by keyboard and on a phone."""
+"""The tasks of a project and the cron jobs on the page: by mouse, by keyboard and on a phone."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.conftest import Visitor
-from browser.moot_server import Served, served
+from browser.moot_server import CONFIG, Served, served
 from browser.visits import PHONE, inaccessible
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
@@ -20,7 +21,8 @@ def own(tmp_path: Path) -> Iterator[Served]:
     """A separate server: projects and tasks change other views."""
     home = tmp_path / "served"
     home.mkdir()
-    with served(home) as one:
+    hook = 'outgoing_webhooks: {{team: {{url: "http://127.0.0.1:9/", secret: "a-secret-of-16-characters"}}}}\n'
+    with served(home, CONFIG + hook) as one:
         yield one
 
 
@@ -80,3 +82,29 @@ def test_a_task_is_added_changed_commented_and_deleted(own: Served, visit: Visit
     dialog.get_by_role("button", name="Yes, delete").click()
     expect(small.page.get_by_text("No tasks")).to_be_visible()
     assert own.call("GET", tasks)["data"] == []
+
+
+def test_a_cron_job_is_added_with_a_target_and_removed(own: Served, visit: Visitor, axe: str) -> None:
+    tab = visit("/settings/cron", at=own, allowed=("400",))
+    page = tab.page
+    expect(page.get_by_text("No cron jobs")).to_be_visible()
+    page.get_by_role("button", name="New job").click()
+    form = page.get_by_role("dialog", name="New job")
+    form.get_by_label("Name").fill("standup")
+    form.get_by_label("Prompt").fill("say What changed?")
+    form.get_by_label("Schedule", exact=True).fill("0 9 * * 1-5")
+    expect(form.get_by_label("Deliver answers to")).to_have_value("log")
+    form.get_by_label("Deliver answers to").fill("channel:irc:#moot")
+    assert not inaccessible(page, axe)
+    form.get_by_role("button", name="Add job").click()
+    expect(form.get_by_text("There is no channel 'irc'.")).to_be_visible()
+    form.get_by_label("Deliver answers to").fill("webhook:team")
+    form.get_by_role("button", name="Add job").click()
+    expect(form).to_have_count(0)
+    row = page.get_by_role("row", name=re.compile("standup"))
+    expect(row).to_contain_text("delivered to webhook:team")
+    tab.shot("cron-desktop-light")
+    row.get_by_role("button", name="Remove standup").click()
+    page.get_by_role("button", name="Yes, remove").click()
+    expect(page.get_by_text("No cron jobs")).to_be_visible()
+    assert own.call("GET", "/api/cron")["data"] == []

@@ -260,24 +260,32 @@ async def test_a_sub_agent_asks_the_person_who_wrote(chat: Any) -> None:
 
 async def test_answers_of_jobs_are_sent_to_places_that_are_allowed(stage: Any) -> None:
     text = "All is well. " * 200
-    async with DiscordServer().serve() as discord, opener(stage)([Reply(text=text, times=0)], channels={"discord": discord.settings}) as at:
-        for deliver, owner, message in (
-            ("channel:discord", "local", "names no place"),
-            ("channel:irc:#moot", "local", "no channel 'irc'"),
-            (f"channel:discord:{GUILD}/{ROOM}", "ann", "no channel 'discord'"),
-        ):
-            with pytest.raises(UsageError, match=message):
-                await at.add("wrong", owner=owner, every=HOUR, deliver=deliver)
-        await at.add("report", every=HOUR, deliver=f"channel:discord:{GUILD}/{ROOM}")
-        await at.add("stray", every=HOUR, deliver="channel:discord:77/78")
-        await at.move(HOUR)
-        await at.history(1, "report")
-        await discord.until(lambda: len(discord.shown(ROOM)) == 2)
-        assert " ".join(discord.shown(ROOM)).split() == text.split() and not discord.sessions
+    async with DiscordServer().serve() as discord:
+        channels = {"discord": discord.settings, "off": {**discord.settings, "type": "discord", "enabled": False}}
+        async with opener(stage)([Reply(text=text, times=0)], channels=channels) as at:
+            await _deliver(at, discord, text)
+
+
+async def _deliver(at: Any, discord: DiscordServer, text: str) -> None:
+    for deliver, owner, message in (
+        ("channel:discord", "local", "names no place"),
+        ("channel:irc:#moot", "local", "no channel 'irc'"),
+        (f"channel:discord:{GUILD}/{ROOM}", "ann", "no channel 'discord'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            await at.add("wrong", owner=owner, every=HOUR, deliver=deliver)
+    await at.add("report", every=HOUR, deliver=f"channel:discord:{GUILD}/{ROOM}")
+    await at.add("stray", every=HOUR, deliver="channel:discord:77/78")
+    await at.add("silent", every=HOUR, deliver=f"channel:off:{GUILD}/{ROOM}")
+    await at.move(HOUR)
+    await at.history(1, "report")
+    await discord.until(lambda: len(discord.shown(ROOM)) == 2)
+    assert " ".join(discord.shown(ROOM)).split() == text.split() and not discord.sessions
+    for name, reason in (("stray", "may not write in '77/78'"), ("silent", "'off' is turned off")):
         with anyio.fail_after(60):
-            while "may not write in '77/78'" not in (await at.history(1, "stray"))[0].reason:
+            while reason not in (await at.history(1, name))[0].reason:
                 await anyio.sleep(0.01)
-        assert len(discord.posts) == 2
+    assert len(discord.posts) == 2
 
 
 @pytest.mark.parametrize(

@@ -850,6 +850,10 @@ export const text = {
       at: 'For example 2026-12-24T18:00.',
     },
     timeZone: 'Time zone',
+    deliver: 'Deliver answers to',
+    deliverHelp:
+      'log, webhook:NAME for an outgoing webhook, or channel:NAME:PLACE, such as channel:discord:GUILD/CHANNEL.',
+    deliveredTo: (target: string) => `delivered to ${target}`,
     create: 'Add job',
   },
 

@@ -124,12 +124,15 @@ async def serve(engine: Engine, name: str) -> None:
 async def post(settings: Settings, target: str, report: JobReport) -> None:
     """Send the answer of a job to `CHANNEL:PLACE`. Raise UsageError if the channel can't, MootError if that fails."""
     name, _, place = target.partition(":")
-    if report.owner != LOCAL_USER or name not in settings.channels:  # channels belong to the user whose configuration it is
+    configured = settings.channels.get(name)
+    if report.owner != LOCAL_USER or configured is None:  # channels belong to the user whose configuration it is
         raise UsageError(f"There is no channel {name!r}.")
-    channel = channel_of(name, settings.channels[name])
+    if configured.get("enabled") is False:
+        raise UsageError(f"The channel {name!r} is turned off.")
+    channel = channel_of(name, configured)
     if not isinstance(channel, HasPost):
         raise UsageError(f"The channel {name!r} can't send answers of jobs.")
-    await channel.post(own_settings(settings.channels[name]), place, report.text, id=report.run)
+    await channel.post(own_settings(configured), place, report.text, id=report.run)
 
 
 class Port:

@@ -23,6 +23,8 @@ export interface Job {
   every: number
   at: string
   tz: string
+  /** Where answers are delivered: `log`, `webhook:NAME`, or `channel:NAME:PLACE`. */
+  deliver: string
   paused: boolean
   /** True if the job is defined in the configuration file. */
   configured: boolean
@@ -39,6 +41,7 @@ export interface NewJob {
   every?: string
   at?: string
   tz: string
+  deliver: string
 }
 
 const POLL = 10_000

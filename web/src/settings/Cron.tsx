@@ -46,6 +46,9 @@ export default function Cron() {
   )
 }
 
+const LOG = 'log'
+/** Answers are delivered to moot's log. */
+
 const COLUMNS: readonly Column<Job>[] = [
   {
     head: text.common.name,
@@ -63,6 +66,9 @@ const COLUMNS: readonly Column<Job>[] = [
       <>
         <code className="text-xs">{job.cron || (job.every ? text.cron.everySeconds(job.every) : job.at)}</code>
         <span className="block text-xs text-muted">{job.tz}</span>
+        {job.deliver !== LOG && (
+          <span className="block text-xs break-all text-muted">{text.cron.deliveredTo(job.deliver)}</span>
+        )}
       </>
     ),
   },
@@ -137,7 +143,13 @@ function NewJobDialog({ onClose }: { onClose: () => void }) {
     event.preventDefault()
     const given = new FormData(event.currentTarget)
     const value = (name: string) => String(given.get(name) ?? '').trim()
-    const job = { name: value('name'), prompt: value('prompt'), [kind]: value('when'), tz: value('tz') }
+    const job = {
+      name: value('name'),
+      prompt: value('prompt'),
+      [kind]: value('when'),
+      tz: value('tz'),
+      deliver: value('deliver'),
+    }
     add.mutate(job, { onSuccess: onClose })
   }
   return (
@@ -165,6 +177,19 @@ function NewJobDialog({ onClose }: { onClose: () => void }) {
         </Field>
         <Field label={text.cron.timeZone}>
           {(field) => <input {...field} name="tz" defaultValue={ZONE} maxLength={60} className={INPUT} />}
+        </Field>
+        <Field label={text.cron.deliver} about={text.cron.deliverHelp}>
+          {(field) => (
+            <input
+              {...field}
+              name="deliver"
+              defaultValue={LOG}
+              required
+              maxLength={2000}
+              autoComplete="off"
+              className={INPUT}
+            />
+          )}
         </Field>
         {add.error && <Failed error={add.error} />}
         <div className="flex justify-end gap-2 pt-1">
