@@ -111,7 +111,8 @@ def _tree(tokens: Sequence[Token], lines: Sequence[str]) -> list[Block]:
             path[-1].token.content = token.content
         elif token.nesting >= 0:
             first, end = token.map or [path[-1].lines[0]] * 2
-            spaced = first > 0 and not lines[first - 1].strip(" \t>")
+            marks = " \t>" if any(block.kind == "blockquote" for block in path) else " \t"  # in a quote, a line with only its mark is blank
+            spaced = first > 0 and not lines[first - 1].strip(marks)
             block = Block(token.type.removesuffix("_open"), token, (first, end), spaced)
             path[-1].children.append(block)
             if token.nesting > 0:

@@ -91,6 +91,9 @@ def test_any_chunking_gives_the_same_lines(text: str, cuts: list[int]) -> None:
 
 
 @settings(max_examples=40, deadline=None)
+@example(">\n- [ ] \n")
+@example("- > a\n  >\n- b\n")
+@example("> - a\n>\n> - b\n")
 @given(texts)
 def test_one_character_at_a_time_gives_the_same_lines(text: str) -> None:
     assert finished(COLOUR, text, list(range(len(text)))) == shown(COLOUR, text)
