@@ -136,6 +136,8 @@ class MarkdownStream:
         fence = self._carried and self._carried.fence
         if fence is None or _MAY_CLOSE.search(text):
             return None
+        if not (last := text[text.rfind("\n") + 1 :]).strip(" \t"):
+            text = text.removesuffix(last)  # the parser drops spaces after the last line
         count = text.count("\n") + (text != "" and not text.endswith("\n"))
         return Piece(Block("fence", fence.token.copy(content=text), (0, 1 + count)), continued=True, spaced=self._spaced)
 
