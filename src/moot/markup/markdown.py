@@ -201,10 +201,9 @@ def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> boo
         return False
     last = start
     if len(first) < 4 or not first.endswith(closing):
-        last = _last_line(state, start + 1, end, closing)
-        if last < 0 and len(first) > 2:
+        last, is_closed = _last_line(state, start + 1, end, closing)
+        if not is_closed and len(first) > 2:
             return False
-        last = abs(last)
     if silent:
         return True
     token = state.push("fence", "code", 0)
@@ -215,14 +214,14 @@ def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> boo
     return True
 
 
-def _last_line(state: StateBlock, start: int, end: int, closing: str) -> int:
-    """Return the line that ends a formula, or the negated last line before a blank one if none does."""
+def _last_line(state: StateBlock, start: int, end: int, closing: str) -> tuple[int, bool]:
+    """Return the line that ends a formula and True, or the last line before a blank one and False if none does."""
     for number in range(start, end):
         if state.isEmpty(number) or state.sCount[number] < state.blkIndent:
-            return 1 - number
+            return number - 1, False
         if _line(state, number).strip().endswith(closing):
-            return number
-    return 1 - end
+            return number, True
+    return end - 1, False
 
 
 def _line(state: StateBlock, number: int) -> str:
