@@ -49,13 +49,14 @@ class Block:
 def new_parser() -> MarkdownIt:
     """Return a parser. Tokens carry link addresses as written, not percent-encoded."""
     parser = MarkdownIt("commonmark", {"html": False, "linkify": True, "inline_definitions": True, "maxNesting": _DEEPEST + 20})
-    parser.enable(["table", "strikethrough", "linkify"])
+    parser.enable(["strikethrough", "linkify"])
     parser.use(tasklists_plugin).use(footnote_plugin, inline=False, move_to_end=False)
     # `main.py` is not a link, although .py is a domain
     parser.linkify = LinkifyIt(options={"fuzzy_link": False, "fuzzy_email": False})
     parser.normalizeLink = lambda url: url
     parser.normalizeLinkText = lambda link: link
-    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    # tried late, unlike the library's own rule: a line that begins a heading, list or quote is not a header
+    parser.block.ruler.before("lheading", "pipe_table", _table, {"alt": ["paragraph", "reference"]})
     parser.block.ruler.at("footnote_def", _footnote, {"alt": ["paragraph", "reference"]})
     parser.block.ruler.before("table", "deep", _deep)
     parser.block.ruler.before("fence", "formula", _block_formula, {"alt": ["paragraph", "blockquote", "list"]})

@@ -92,6 +92,7 @@ def test_any_chunking_gives_the_same_lines(text: str, cuts: list[int]) -> None:
 
 @settings(max_examples=40, deadline=None)
 @example(">\n- [ ] \n")
+@example("# |\n---\n")
 @example("---\n\\[*")
 @example("```py\n\n    ")
 @example("- > a\n  >\n- b\n")
