@@ -169,6 +169,8 @@ def walk(paths: Paths, base: str) -> Iterator[tuple[str, Entry]]:
 
 def _rule(line: str) -> tuple[bool, re.Pattern[str]] | None:
     """Return whether the line ignores or re-includes paths, and which; None for blank lines, comments and invalid patterns."""
+    if line.rstrip(" ").endswith("/**/"):  # in Git, only folders below; pathspec drops the stars
+        line = f"{line.rstrip(' ')}*/"
     try:
         regex, include = GitIgnoreSpecPattern.pattern_to_regex(line)
     except GitIgnorePatternError:

@@ -157,6 +157,8 @@ NAMES = ["a", "b", "a.x", "b.x", "c"]
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(top=RULES, below=RULES)
 @example(top=["a/", "!a"], below=[])
+@example(top=["a/**/", "!a"], below=[])
+@example(top=["a/**/"], below=["/**/", "**/"])
 def test_the_same_files_are_ignored_as_by_git(tmp_path: Path, top: list[str], below: list[str]):
     base = tmp_path / "tree"
     shutil.rmtree(base, ignore_errors=True)
