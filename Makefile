@@ -17,7 +17,7 @@ check:  ## check format, lint, types, imports and dependencies without changing 
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/deptry .
 
-test:  ## run the everyday tests, about six minutes on two cores
+test:  ## run the everyday tests, six to ten minutes on two cores
 	$(BIN)/pytest -n 4
 
 test-all: test  ## run every test: everyday, slow, browser and agents
