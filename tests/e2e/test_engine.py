@@ -23,6 +23,7 @@ from moot.config.settings import Permissions
 from moot.engine import open_engine
 from moot.guard.processes import process_started
 from moot.plugins import DIALECTS
+from moot.runtime.drive import drive
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
@@ -34,7 +35,8 @@ from moot.types.ids import exchange_id, llm_key, new_id
 from moot.types.limits import Limits
 from moot.types.message import TOOL_DONE, is_tool, text_of, text_part
 from moot.types.provider import ModelRequest
-from moot.types.store import End, Fence, Fold, HandleInbox, InboxItem, OpenExchange, Store
+from moot.types.run import Run
+from moot.types.store import End, Fold, HandleInbox, InboxItem, OpenExchange, Store
 
 pytestmark = pytest.mark.anyio
 
@@ -335,11 +337,27 @@ async def test_an_approval_that_expired_unused_is_requested_again(stage: Any, di
         assert (directory / "made").exists()
 
 
-async def test_a_leg_may_start_before_the_previous_one_is_cleaned_up(stage: Any) -> None:
-    async with stage([Reply(text="never ends", hang_at=3, times=2)]) as on:
+async def test_a_leg_may_start_before_the_previous_one_is_cleaned_up(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned, ended = anyio.Event(), anyio.Event()
+
+    async def drive_slowly(*arguments: Any) -> Run:
+        run = await drive(*arguments)
+        if run.status == "waiting":
+            await cleaned.wait()
+            ended.set()
+        return run
+
+    monkeypatch.setattr("moot.runtime.drive.drive", drive_slowly)
+    asks = Reply(tool_calls=[ToolCall("shell", {"command": "true"})])
+    async with stage([asks, Reply(text="never ends", hang_at=3)], mode="ask") as on:
         submitted = await on.submit("go")
-        await begun(on, submitted.conversation.id, "llm:")
-        on.engine.runs._start(Fence(submitted.conversation.id, submitted.run.id, submitted.run.message, 1))
+        await reach(on, submitted.run.id, "waiting")
+        [approval] = await on.engine.store.records.approvals(run=submitted.run.id)
+        await on.engine.runs.answer(approval.id, Answer(True))
+        await begun(on, submitted.conversation.id, "llm:2")
+        cleaned.set()
+        await ended.wait()
+        assert [run.status for run in await on.engine.runs.here()] == ["running"]
         await on.engine.runs.cancel(submitted.run.id)
         assert (await on.engine.runs.wait(submitted.run.id)).status == "cancelled"
 
