@@ -1,7 +1,7 @@
-"""The format `anthropic`: messages in the shape of Anthropic's API (reference: Claude API, create a message).
+"""The format `anthropic`: messages in the form of Anthropic's API (reference: Claude API, create a message).
 
-An object with `messages` and `system`, or a JSON array, object or JSON Lines with at least one block that only Anthropic has. Written files
-always contain `system`, because messages with text only are recognized as `openai`.
+Messages are in a JSON array, in an object's `messages`, or in JSON Lines. A file is recognized if it also has `system`, or contains a
+block that only Anthropic's API has. Written files always contain `system`, because text-only messages are recognized as `openai`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from moot.types.message import Part, Role, is_settled, text_of, text_part, tool_
 
 
 def _request(exported: ExportedConversation) -> JsonObject:
-    """Return the active branch as the body of a request. Leading instructions become `system`."""
+    """Return the active branch as the body of a request. A system message at the beginning becomes `system`."""
     conversation, messages = exported.conversation, list(exported.messages)
     system = text_of(messages.pop(0).parts) if messages and messages[0].role == "system" else ""
     about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
@@ -59,7 +59,7 @@ def _write_output(call: Part) -> JsonObject:
 
 
 def _write_content(parts: tuple[Part, ...]) -> Json:
-    """Return text if there are no files, otherwise blocks."""
+    """Return the content of a prompt: text, or a list of content blocks if there are files."""
     if not any(part.get("type") == "file" for part in parts):
         return text_of(parts)
     blocks: list[Json] = []

@@ -1,4 +1,4 @@
-"""The format `ipynb`: a notebook with the messages as cells. Python code of answers is put into code cells."""
+"""The format `ipynb`: a notebook with the messages as Markdown cells, and the Python code in answers as code cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$
 
 
 class Ipynb:
-    """`Format` that can only be written. Tool calls become text, never code cells, so that running the notebook can't repeat them."""
+    """`Format` that can only be written. Tool calls become text, never code cells, so that running the notebook can't run them again."""
 
     name = "ipynb"
     version = 1
@@ -51,7 +51,7 @@ class Ipynb:
 
 
 def _cells(message: Message, number: int) -> Iterator[JsonObject]:
-    """Yield a message as cells. Text between Python blocks becomes Markdown."""
+    """Yield the cells of a message. Text between blocks of Python code becomes Markdown cells."""
     about: JsonObject = {
         "moot": {"message": message.id, "role": message.role, **({"at": message.created_at} if message.created_at else {})}
     }

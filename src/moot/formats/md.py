@@ -94,7 +94,7 @@ def does_not_fit(part: Part) -> bool:
 
 
 def _section(message: Message, sign: re.Pattern[str]) -> str:
-    """Return a message as a heading and its body. A body that ends with an empty line gets another one, so that it is read back."""
+    """Return a message as a heading and its body. If the body ends with an empty line, add another one, so that it is preserved."""
     facts = [_time(message.created_at), _plain(str(message.metadata.get("model") or ""))]
     if facts[1] and (provider := message.metadata.get("provider")):
         facts[1] += f"@{_plain(str(provider))}"
@@ -104,7 +104,7 @@ def _section(message: Message, sign: re.Pattern[str]) -> str:
 
 
 def _message_blocks(nodes: list[Nested], sign: re.Pattern[str]) -> Iterator[str]:
-    """Yield the blocks of a message. Adjacent texts are joined."""
+    """Yield the parts of a message as blocks of Markdown. Adjacent texts are joined."""
     pending = ""
     for node in nodes:
         part = node.part
@@ -159,7 +159,7 @@ def _call(node: Nested, sign: re.Pattern[str]) -> str:
 
 
 def _quoted(node: Nested, sign: re.Pattern[str]) -> str:
-    """Return what a sub-agent did or wrote as a quote inside the call that started it."""
+    """Return a sub-agent's text, reasoning or tool call as a Markdown quote, for the call that started the sub-agent."""
     if node.part.get("type") == "data-subagent":
         words = sub_agent_words(node.part)
         block = f"**{words.agent}{' (reasoning)' * words.thought}:** {words.text}"
@@ -197,7 +197,7 @@ _ROLE = rf"#{{1,3}} (?:\*\*)?({'|'.join(_NAMES)})(?:\*\*)?:?((?: · [^\n]*)?)"
 _HEADING = re.compile(_ROLE, re.IGNORECASE)
 _FILE = re.compile(r"(!?)\[([^\]\n]*)\]\((data:[^)\s]+)\)")
 SIGN = re.compile(rf"\\*(?:{_ROLE}|</?details>|{_FILE.pattern})", re.IGNORECASE)
-"""Lines of text to escape. The pattern must match the whole line."""
+"""Pattern of lines to escape, because they look like moot's syntax. It must match the whole line."""
 _FENCE = re.compile(r"(`{3,})(\w*)")
 _FRONT = re.compile(rb"---\n(.*?)\n---\n", re.DOTALL)
 _OURS = b"moot: conversation"
@@ -297,7 +297,7 @@ def _facts(heading: str) -> tuple[int, str]:
 
 
 def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
-    """Return the parts of a section and the outputs of its tool calls."""
+    """Return the message parts in a section's body, and the outputs of its tool calls."""
     parts: list[Part] = []
     outputs: list[Output] = []
     pending: list[str] = []
@@ -313,7 +313,7 @@ def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...
             next(lines, "")
             continue
         inside = list(takewhile(lambda line: line != "</details>", lines))
-        if inside[:1] == [_SUMMARY]:  # the messages themselves are in the file
+        if inside[:1] == [_SUMMARY]:  # skip the summary of a compaction: the messages that it summarizes are in the file
             next(lines, "")
             continue
         parsed_block = _details(inside, f"call-{section}-{len(outputs) + 1}")
@@ -354,7 +354,7 @@ def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
 
 
 def _fenced_blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the text of each fenced block."""
+    """Yield the language and the text of each fenced block."""
     for line in lines:
         opened = _FENCE.fullmatch(line)
         if opened is None:

@@ -1,4 +1,4 @@
-"""The format `openai`: messages in the shape of OpenAI's chat completions (reference: OpenAI API, create chat completion; fine-tuning).
+"""The format `openai`: messages in the form of OpenAI's chat completions (reference: OpenAI API, create chat completion; fine-tuning).
 
 A JSON array of messages, an object with `messages`, or JSON Lines of either. A line `{"messages": […]}` is a conversation of its own, as in
 fine-tuning files; lines with single messages form one conversation. Messages with text only, which could also be `anthropic`, are
@@ -44,7 +44,7 @@ def _write_step(step: Step, alone: bool) -> Iterator[JsonObject]:
 
 
 def _write_content(parts: tuple[Part, ...]) -> Json:
-    """Return text if there are no files, otherwise pieces."""
+    """Return the content of a prompt: text, or a list of content parts if there are files."""
     if not any(part.get("type") == "file" for part in parts):
         return text_of(parts)
     return [

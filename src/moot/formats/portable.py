@@ -1,4 +1,4 @@
-"""The formats `json` and `jsonl`: everything in a conversation's messages, as one document or as lines. docs/export.md describes them."""
+"""The formats `json` and `jsonl`: all content of a conversation's messages as a JSON document or JSON Lines. See docs/export.md."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def message_value(message: Message, parent: str | None) -> JsonObject:
 
 
 class ConversationReader:
-    """A reader of one conversation's values. An invalid message affects no other message."""
+    """A reader for the JSON values of one conversation. An invalid message does not affect the other messages."""
 
     def __init__(self, value: JsonObject) -> None:
         self._value = value
@@ -149,7 +149,7 @@ class JsonDocument:
 
 
 def _append(pieces: list[bytes], exported: ExportedConversation, parent: str | None) -> None:
-    """Append a conversation without its opening brace. Each message is one line, so that diffs show messages."""
+    """Append a conversation's JSON without the opening brace. Each message is on its own line, so that diffs show whole messages."""
     pieces += [b'"conversation":', dumps(conversation_value(exported, parent)), b',"messages":[\n']
     pieces.append(b",\n".join(dumps(message_value(message, before)) for message, before in with_parents(exported)))
     pieces.append(b'\n],"children":[')
@@ -188,7 +188,7 @@ def _document_entries(found: PartialDocument, value: JsonObject) -> Iterator[Ent
 
 
 HEADER_MARK = "lines"
-"""Value of `moot` in a header line."""
+"""Value of the key `moot` that identifies a header line."""
 
 
 class JsonLines:

@@ -1,4 +1,4 @@
-"""Imported entries on their way into the store: the key and encoded form of each."""
+"""Encoding of imported entries for the store, and the keys that identify them in later imports."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _UNREADABLE = b'[{"type":"data-unreadable","data":{}}]'
 
 
 def digest_of_record(entry: ImportedRecord) -> bytes:
-    """Return the digest of a record without its line ending, which may be written after the record was read."""
+    """Return the digest of a record. The line ending is excluded, because the program may write it after the record was read."""
     return digest_of(entry.raw.rstrip(b"\r\n") or entry.problem.encode("utf-8", "replace"))
 
 
 def key_of(source_id: str) -> bytes:
-    """Return the key of a message. A long id is shortened to its beginning and a digest."""
+    """Return the key of a message, which is its id in the source. A long id is shortened to its beginning and a digest."""
     key = source_id.encode("utf-8", "surrogatepass")
     return key if len(key) <= _LONGEST and key[:1] > b"\1" else b"\1" + digest_of(key) + key[: _LONGEST - DIGEST_SIZE - 1]
 
 
 def record_key(digest: bytes, occurrence: int) -> bytes:
-    """Return the key of a record that is not a message. It has no id, so content and number of earlier occurrences identify it."""
+    """Return the key of a record that is not a message. It has no id, so its content and the number of earlier copies identify it."""
     return b"\0" + digest + occurrence.to_bytes(4, "big")
 
 
 def encode_arrival(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> IncomingEntry:
-    """Encode the entry. `occurrence` is the number of earlier identical records in the conversation."""
+    """Encode an entry for the store. `occurrence` is the number of earlier identical records in the conversation."""
     if isinstance(entry, ImportedRecord):
         digest = digest_of_record(entry)
         problem = {"problem": entry.problem} if entry.problem else {}
@@ -54,7 +54,7 @@ def encode_arrival(entry: ImportedMessage | ImportedRecord, occurrence: int = 0)
 
 
 def _encoded(value: object, instead: bytes) -> bytes:
-    """Return the canonical bytes, or `instead` if the value can't be stored as JSON (nested too deeply); the raw is kept."""
+    """Return the value as canonical JSON, or `instead` if it is nested too deeply. The raw bytes of the entry are stored in any case."""
     try:
         return dumps(value)
     except ValueError:

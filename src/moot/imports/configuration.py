@@ -1,4 +1,4 @@
-"""Configuration of other programs as one file for the user to review and copy from."""
+"""Collection of other programs' settings in one YAML file, for the user to review and to copy from."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def count_items(found: ForeignConfiguration) -> dict[str, int]:
 
 
 def to_yaml(found: ForeignConfiguration) -> str:
-    """Return the file: sections as YAML, and notes and unsupported settings as comments."""
+    """Return the configuration as YAML. Notes and unsupported settings become comments."""
     notes = _comment("\n".join([*(f"* {note}" for note in found.notes), *(f"* lost: {line}" for line in found.lost)]))
     text = _comment(_HEAD) + ("#\n" + notes if notes else "") + "\n" + (_yaml(found.pieces) if found.pieces else "{}\n")
     if not found.unsupported:
         return text
     kept = _comment(redact(_yaml(found.unsupported)))
-    return f"{text}\n# lost: moot has no equivalent; kept unchanged, without secrets\n#\n{kept}"
+    return f"{text}\n# Settings without an equivalent in moot, unchanged, but without secrets:\n#\n{kept}"
 
 
 def _each(sources: Iterable[Source]) -> Iterator[ForeignConfiguration]:
@@ -75,7 +75,7 @@ def _each(sources: Iterable[Source]) -> Iterator[ForeignConfiguration]:
 
 
 def _merge(pieces: dict[str, Json], more: JsonObject) -> Iterator[str]:
-    """Merge sections into `pieces` and yield notes. Duplicate names get a number, and existing settings are kept."""
+    """Merge sections into `pieces` and yield a note for each conflict. Duplicate names get a number, and existing settings are kept."""
     for section, settings in more.items():
         there = pieces.setdefault(section, {})
         if not isinstance(there, dict) or not isinstance(settings, dict):
@@ -106,7 +106,7 @@ def _yaml(value: JsonObject) -> str:
 
 
 def _comment(text: str) -> str:
-    """Return the text with each YAML line as a comment."""
+    """Return the text with each line as a YAML comment."""
     return "".join(f"# {visible(line)}".rstrip() + "\n" for line in text.splitlines())
 
 

@@ -1,6 +1,6 @@
-"""Storage of conversations: one message at a time from the pieces of a source, or whole recordings.
+"""Storage of imported conversations: message by message while a source is read, or as a whole recording.
 
-A recording is imported only once, under new ids, and without permissions from the file.
+A recording is imported only once. It gets new ids, and nothing in the file can grant permissions.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from moot.types.run import Run
 from moot.types.store import OwnerStore
 
 _HELD = 8 << 20
-"""Bytes of raw buffered until it is known whether the conversation is wanted."""
+"""Maximum number of raw bytes to buffer while it is unclear whether a conversation must be imported. After that, it is imported."""
 _METADATA = 16 << 10
-"""Maximum size of source metadata stored in `origin`."""
+"""Maximum length of a source's metadata, as text. Longer metadata is not stored in the conversation's `origin`."""
 YOUNG = 60
-"""Seconds during which a truncated record at the end of a source is assumed to be still being written."""
+"""Seconds after the last change of a source during which an incomplete record is assumed to be still being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class ImportOptions:
     """Time in ms; conversations whose newest message is older are skipped. 0 means all."""
     dry_run: bool = False
     agent_type: str = ""
-    """Agent type of captures; empty to detect it."""
+    """Agent type of captured output streams; empty to detect it."""
 
 
 @dataclass(slots=True)
 class ConversationImport:
-    """The state of one conversation while its pieces are stored."""
+    """The import of one conversation, whose entries arrive in batches."""
 
     holdings: OwnerStore
     source: Source
@@ -80,10 +80,10 @@ class ConversationImport:
     notes: list[str] = field(default_factory=list[str])
     taken: ImportCounts = field(default_factory=ImportCounts)
     unfinished: bool = False
-    """True if the last record seems to be incomplete. It is left for the next import."""
+    """True if the last record seems to be incomplete. The next import reads it again."""
 
     async def take(self, piece: Piece) -> None:
-        """Store a piece, or buffer it until it is known whether the conversation is wanted."""
+        """Store a batch of entries, or buffer it until it is known whether the conversation must be imported."""
         self.facts = piece.facts
         arrivals = tuple([arrival for arrival in piece.arrivals if self._accept(arrival)])
         piece = replace(piece, arrivals=arrivals)
@@ -98,7 +98,7 @@ class ConversationImport:
         self.buffered = []
 
     async def finish(self) -> ImportResult | None:
-        """Return the outcome after the last piece, or None if the conversation is older than `since`."""
+        """Return the outcome after the last batch, or None if the conversation is older than `since`."""
         if self.received is None:
             return self._result("empty", None) if not self.started else None
         if self.received.closed:
@@ -115,7 +115,7 @@ class ConversationImport:
     # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _accept(self, arrival: IncomingEntry) -> bool:
-        """Update the state from an entry. Return False if it is left for the next import."""
+        """Update the state from an entry. Return False if the entry is incomplete, so that the next import reads it."""
         if arrival.role is None:
             return self._accept_record(arrival)
         self.messages += 1
@@ -142,13 +142,13 @@ class ConversationImport:
         return True
 
     async def _note_hidden(self, conversation: Conversation) -> None:
-        """Note changes of the source that are not on the shown branch, because the branch was changed here since the last import."""
+        """Add a note if changes in the source are on a hidden branch, because the shown one was changed in moot since the last import."""
         if self.received is None or not self.received.rewritten:
             return
         shown = {message.id for message in await self.holdings.conversations.branch(conversation.id)}
         if shown.isdisjoint(self.received.rewritten.values()):
-            words = "messages changed in the source; they are on another branch, because the shown one was changed in moot"
-            self.notes.append(f"{words}: moot chat tree {conversation.id[:13]}")
+            words = "messages changed in the source; they are on another branch, because the conversation was also changed in moot"
+            self.notes.append(f"{words}. To see all branches, run: moot chat tree {conversation.id[:13]}")
 
     def _is_wanted(self) -> bool:
         if not self.started:
@@ -186,13 +186,16 @@ class ConversationImport:
         )
 
     def _directory(self, written: str) -> str:
-        """Return a directory of the source, or none. It is trusted only in its program's location, because tools may access it."""
+        """Return a directory that the source names, or an empty string if it is not usable or not trusted.
+
+        Tools may access the directory, so it is trusted only if the source is in its program's standard location.
+        """
         path, home = Path(written), self.wanted.home
         is_usable = self.source.placed and path.is_absolute() and path.is_dir() and path not in (home, *home.parents)
         return written if is_usable else ""
 
     def _allowed(self) -> tuple[str, ...]:
-        """Return the allowed folders inside the directory. A source may narrow what tools access, and nothing else."""
+        """Return the source's allowed folders that are inside its directory. A source can only restrict what tools access."""
         directory = self._directory(self.facts.directory)
         try:
             named = folders(self.facts.allowed_uris) if directory else ()
@@ -267,7 +270,7 @@ def _is_json(raw: bytes) -> bool:
 async def import_recordings(
     holdings: OwnerStore, source: Source, format: Recorder, wanted: ImportOptions
 ) -> AsyncGenerator[ImportResult, None]:
-    """Yield each conversation of the file after it is stored or found. Raise UsageError or StoreError."""
+    """Import the recordings of a file. Yield the result of each, also if it was imported before. Raise UsageError or StoreError."""
     recordings = format.recordings(source.path, wanted.agent_type)
     while (recording := await anyio.to_thread.run_sync(lambda: next(recordings, None))) is not None:
         yield await _import_one(holdings, source, recording, wanted)
@@ -313,7 +316,7 @@ def _result(outcome: Outcome, source: Source, recording: Recording, conversation
 
 
 async def _known(holdings: OwnerStore, format: Format, recording: Recording) -> Conversation | None:
-    """Return the result of an earlier import, or the original conversation of the recording."""
+    """Return the conversation from an earlier import of the recording, or else the original that was recorded, or None."""
     if (found := await holdings.imports.find(format.name, recording.source_id)) is not None:
         return found
     try:
@@ -327,9 +330,9 @@ async def _known(holdings: OwnerStore, format: Format, recording: Recording) -> 
 
 
 def _renamed(recording: Recording) -> Recording:
-    """Return the recording under new ids, because the file's ids may already be used, even by another user.
+    """Return the recording with new ids, because the file's ids may already be used, even by another user.
 
-    It has no directory: imported data must not decide what tools may access.
+    The directory is left out, because imported data must not decide what tools may access.
     """
     old = recording.conversation
     ids = {old.id: new_id(), **{message.id: new_id() for message in recording.messages}, **{run.id: new_id() for run in recording.runs}}
@@ -359,7 +362,7 @@ def _renamed(recording: Recording) -> Recording:
 
 
 def _exchange_id(exchange: Exchange, ids: dict[str, str], conversation: str) -> str:
-    """Return an id derived from the run, as for original exchanges."""
+    """Return a new exchange id that starts with the new id of its run or conversation, as in conversations that moot recorded."""
     base = exchange.run or conversation
     rest = exchange.id[len(base) :] if exchange.id.startswith(base) else f":{exchange.id}"
     return ids[base] + rest
@@ -413,7 +416,7 @@ def _with_ids(chunk: Chunk, ids: dict[str, str]) -> Chunk:
 
 
 def _without_source(metadata: JsonObject) -> JsonObject:
-    """Return the metadata without `source`, which would refer to a message of this installation."""
+    """Return a message's metadata without `source`, because its id could be that of an unrelated message of this installation."""
     return {name: value for name, value in metadata.items() if name != "source"}
 
 

@@ -26,10 +26,10 @@ async def list_sources(sources: Iterable[Source]) -> list[Source]:
 async def import_sources(
     holdings: OwnerStore, sources: Iterable[Source], wanted: ImportOptions, report: Report, *, worth: int = MIN_SIZE
 ) -> None:
-    """Import what is new in the sources and update `report`. Raise StoreError; problems of a source are reported instead.
+    """Import everything new in the sources and update `report`, also with each source's problems. Raise StoreError if storing fails.
 
-    What was stored remains if the import is cancelled or killed, and the next import adds the rest. `worth` is the minimum total size in
-    bytes for reading in a separate process.
+    If the import is cancelled or killed, the messages stored so far remain, and the next import adds the rest. The sources are read in a
+    separate process if their total size is at least `worth` bytes.
     """
     found = await list_sources(sources)
     report.sources += len(found)
@@ -63,7 +63,7 @@ async def _is_done(holdings: OwnerStore, source: Source, wanted: ImportOptions, 
     elif wanted.since and source.mark.modified_at // 1_000_000 < wanted.since:
         report.older += 1
     elif isinstance(source.format, Recorder) or not await _is_unchanged(holdings, source):
-        return False  # a recording's conversations are reported one by one, known or not
+        return False  # recordings are always read, so that each of their conversations is reported
     else:
         report.unchanged += 1
     report.done += 1
@@ -90,7 +90,7 @@ async def _read(holdings: OwnerStore, source: Source, wanted: ImportOptions, rea
                 report.fail(source.name, source.format.name, source.said(error.advice()))
         return
     if wanted.agent_type:
-        words = f"The format {source.format.name!r} identifies the agent itself. --agent-type is only for captures."
+        words = f"The format {source.format.name!r} already identifies the agent. --agent-type is only for captured output streams."
         raise UsageError(words, fix="Remove --agent-type.")
     before, problems = sum(report.conversations.values()), report.problems
     unfinished, problem = await _pieces(holdings, source, wanted, reading, report)
@@ -102,7 +102,7 @@ async def _read(holdings: OwnerStore, source: Source, wanted: ImportOptions, rea
 
 
 async def _pieces(holdings: OwnerStore, source: Source, wanted: ImportOptions, reading: SourceReader, report: Report) -> tuple[bool, str]:
-    """Return whether the source is still being written, and why it could not be read completely."""
+    """Import the conversations of a source. Return whether it is still being written, and a description of the problem, if any."""
     intake: ConversationImport | None = None
     unfinished = False
     async with pieces_of(source, reading) as pieces:
@@ -125,10 +125,10 @@ async def _pieces(holdings: OwnerStore, source: Source, wanted: ImportOptions, r
 
 
 async def _remember(holdings: OwnerStore, source: Source, mark: SourceMark) -> None:
-    """Mark the source as read if it has not changed in the meantime."""
+    """Record that the source was read, unless it has changed in the meantime."""
     try:
         now = await anyio.to_thread.run_sync(mark_of, source.format, source.path)
     except OSError:
-        return  # deleted or replaced: nothing to remember
+        return  # the source was deleted
     if now.same(source.mark):
         await holdings.imports.remember(mark)

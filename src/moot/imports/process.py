@@ -1,8 +1,10 @@
-"""Reading sources in a separate process, so that reading and storing use one core each. This is nearly twice as fast for large imports.
+"""Reader of sources in a separate process, so that reading and storing use one core each. Large imports are nearly twice as fast.
 
 The process starts when it is first needed and reads one source at a time. The pipe limits how far it reads ahead. If it dies, only the
-current source fails. If it can't start or does not know the format, sources are read in this process. The child receives orders, which are
-pickled sources, on stdin. It writes pieces to stdout after `READY`, each preceded by its length, and exits when its input ends.
+current source fails. If it can't start, or can't load the format, the source is read in the importing process instead.
+
+Protocol: the child process writes `READY` to stdout. It then receives pickled sources on stdin and writes their entries in pickled
+batches, called pieces, to stdout. Each message is preceded by its length. The process exits when its stdin is closed.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from moot.imports.reader import Piece, Prices, Send, SourceReader, ThreadReader,
 from moot.imports.sources import Source
 
 MIN_SIZE = 16 << 20
-"""Minimum total size in bytes of the sources for which a process is started."""
+"""Minimum total size in bytes of the sources for reading them in a separate process."""
 PROGRAM = ("-P", "-m", "moot.imports.process")  # -P: don't import from the current directory
 
 
 @asynccontextmanager
 async def reader_for(sources: Iterable[Source], *, worth: int = MIN_SIZE) -> AsyncGenerator[SourceReader, None]:
-    """Return a reader for the sources: a separate process if they are large."""
+    """Provide a reader for the sources: a separate process if their total size is at least `worth` bytes, otherwise a thread."""
     if sum(source.mark.size for source in sources) < worth:
         yield ThreadReader()
         return
@@ -42,7 +44,7 @@ async def reader_for(sources: Iterable[Source], *, worth: int = MIN_SIZE) -> Asy
 
 
 class ProcessReader:
-    """`Reading` in a separate process, one source at a time."""
+    """`SourceReader` that reads in a separate process, one source at a time."""
 
     def __init__(self, program: Sequence[str] = PROGRAM) -> None:
         self._here = ThreadReader()
@@ -68,7 +70,7 @@ class ProcessReader:
             await self.close()
             return "The reader was cancelled."
         except BaseException:
-            await self.close()  # its remaining output belongs to no source
+            await self.close()  # its remaining output must not be mistaken for that of the next source
             raise
         return await self._here.read(source, send) if answer is None else answer
 
@@ -94,7 +96,7 @@ class ProcessReader:
 
 
 async def _pieces(child: Child, order: bytes, send: Send) -> str | None:
-    """Send all pieces and return the problem. Return None if the process does not know the format."""
+    """Let the process read a source, and send the entries. Return the problem, if any, or None if the process can't load the format."""
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(len(order).to_bytes(8, "little") + order)
@@ -108,11 +110,14 @@ async def _pieces(child: Child, order: bytes, send: Send) -> str | None:
 
 
 READY = b"ready"
-"""First bytes of the output."""
+"""First output of the child process, which shows that it has started."""
 
 
 def serve(orders: BinaryIO, answers: BinaryIO) -> None:
-    """Process orders until the input ends. Raise BrokenPipeError if the output is closed."""
+    """Read the sources received on `orders` and write their entries to `answers` in batches, until `orders` ends.
+
+    Raise BrokenPipeError if `answers` is closed.
+    """
     prices = Prices()
     answers.write(READY)
     answers.flush()
@@ -136,7 +141,7 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
 
 if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # a format's prints must not mix with the pieces
+    os.dup2(2, 1)  # what a format prints goes to stderr, so that it does not mix with the pieces
     with suppress(BrokenPipeError):
         serve(sys.stdin.buffer, answers)
     os._exit(0)  # skip flushing: the pipe is closed

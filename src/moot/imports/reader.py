@@ -1,7 +1,7 @@
-"""Reading of a source in a thread or process, in pieces through a bounded queue.
+"""Reader of a source in a worker thread. Its messages and records pass through a bounded queue in batches, called pieces.
 
-A piece has at most 256 entries or 512 KiB, or one larger entry. At most two pieces are queued; then the reader waits. So memory use does
-not depend on the size of a conversation.
+A piece ends when it has 256 entries or 512 KiB. At most two pieces are queued; then the reader waits. So memory use does not depend on
+the size of a conversation.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from moot.types.model import Price
 from moot.types.usage import Usage
 
 ESTIMATED = "cost_estimated"
-"""Field of a step whose cost is the current list price of its tokens rather than a known charge."""
+"""Field of a step whose cost is unknown in the source and was estimated from the current list price of its tokens."""
 
 
 class Prices:
-    """The price list, with each model looked up once. Not thread-safe."""
+    """Cost estimates from the price list. Each model is looked up only once. Not thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Price | None] = {}
 
     def estimated(self, metadata: JsonObject) -> JsonObject:
-        """Return the metadata with an estimated cost in each step with usage and a known model, or the same object if there is none."""
+        """Add an estimated cost to each step that has usage, a known model and no cost. Return the same object if there is none."""
         steps = metadata.get("steps")
         if not isinstance(steps, list):
             return metadata
@@ -67,51 +67,51 @@ _ENTRIES = 256
 _BYTES = 512 << 10
 _WAITING = 2
 _LATEST = 1 << 42
-"""The year 2109, in ms. Later times are invalid."""
+"""Upper limit for times in ms since the epoch, in the year 2109. Messages with a later time are stored without a time."""
 _REPEATED = 100_000
 """Maximum number of distinct records per conversation for which duplicates are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Consecutive entries of a conversation."""
+    """A batch of consecutive entries of a conversation."""
 
     conversation: ImportedConversation
     arrivals: tuple[IncomingEntry, ...]
     facts: ImportedFacts
-    """Facts known so far; complete in the last piece."""
+    """Title, model and other facts about the conversation known so far; complete in the last batch."""
     size: int
-    """Size of the raw bytes."""
+    """Total size of the entries' raw data in bytes."""
     is_first: bool
     is_last: bool
 
 
 @dataclass(slots=True)
 class Pieces:
-    """The pieces of one source, received while it is read."""
+    """The entries of one source, received in batches while it is read."""
 
     receive: MemoryObjectReceiveStream[Piece]
     problem: str = ""
-    """Why the source was not read completely; set after the last piece."""
+    """Why the source was not read completely, or empty if it was; set after the last batch."""
 
     def __aiter__(self) -> MemoryObjectReceiveStream[Piece]:
         return self.receive
 
 
 Send: TypeAlias = Callable[[Piece], Coroutine[None, None, None]]
-"""Function that sends a piece, waiting while the queue is full. Raise BrokenResourceError if the receiver is closed."""
+"""Function that sends a batch to the importer, waiting while the queue is full. Raise BrokenResourceError if the receiver is closed."""
 
 
 class SourceReader(Protocol):
-    """A reader of sources."""
+    """A reader that sends the entries of a source in batches."""
 
     async def read(self, source: Source, send: Send) -> str:
-        """Send each piece in order. Return the problem, or an empty string."""
+        """Read a source and send its entries in batches, in order. Return a description of the problem, or an empty string."""
         ...
 
 
 class ThreadReader:
-    """`Reading` in a thread of this process."""
+    """`SourceReader` that reads in a worker thread of this process."""
 
     def __init__(self) -> None:
         self._prices = Prices()
@@ -125,7 +125,7 @@ class ThreadReader:
 
 @asynccontextmanager
 async def pieces_of(source: Source, reading: SourceReader) -> AsyncGenerator[Pieces, None]:
-    """Read a source and yield its pieces. An error of its reader ends them and becomes their `problem`."""
+    """Read a source in the background and provide its entries in batches. If reading fails, they end and `problem` describes the error."""
     send, receive = anyio.create_memory_object_stream[Piece](_WAITING)
     pieces = Pieces(receive)
 
@@ -140,7 +140,7 @@ async def pieces_of(source: Source, reading: SourceReader) -> AsyncGenerator[Pie
 
 
 def read(source: Source, prices: Prices, take: Callable[[Piece], None]) -> str:
-    """Send each piece in order. Return the problem, or an empty string. Blocks."""
+    """Read a source and pass its entries to `take` in batches. Return a description of the problem, or an empty string. Blocks."""
     conversations = source.format.read(source.path)
     try:
         for conversation in read_checked(source.format, conversations):
@@ -152,7 +152,7 @@ def read(source: Source, prices: Prices, take: Callable[[Piece], None]) -> str:
     except OSError as error:
         return f"Can't read {str(source.path)!r}: {error.strerror or error}."
     except Exception as error:  # formats may be plugins: their bugs must affect only this source
-        log.warning("the format %r failed with %s", source.format.name, source.path, exc_info=error)
+        log.warning("the format %r failed to read %s", source.format.name, source.path, exc_info=error)
         return f"The format {source.format.name!r} failed: {type(error).__name__}: {error}"
     finally:
         if isinstance(conversations, _Closing):
@@ -168,7 +168,7 @@ class _Closing(Iterator[object]):
 
 @dataclass(slots=True)
 class _NextPiece:
-    """Contents of the next piece."""
+    """The entries of a conversation collected for the next batch."""
 
     arrivals: list[IncomingEntry] = field(default_factory=list[IncomingEntry])
     facts: list[ImportedFacts] = field(default_factory=list[ImportedFacts])
@@ -182,7 +182,7 @@ class _NextPiece:
             return
         self.size += len(entry.raw)
         if isinstance(entry, ImportedMessage):
-            # with a valid time and estimated costs
+            # remove invalid times, and estimate missing costs
             metadata = prices.estimated(entry.metadata)
             at = entry.created_at if 0 <= entry.created_at < _LATEST else 0
             if at != entry.created_at or metadata is not entry.metadata:
@@ -196,7 +196,7 @@ class _NextPiece:
         self.arrivals.append(encode_arrival(entry, seen))
 
     def piece(self, conversation: ImportedConversation, *, is_first: bool, is_last: bool) -> Piece:
-        """Return the contents with all facts so far."""
+        """Return the collected entries as a batch, with all facts known so far."""
         self.facts = self.facts if len(self.facts) == 1 else [merge_facts(self.facts)]
         return Piece(conversation, tuple(self.arrivals), self.facts[0], self.size, is_first, is_last)
 

@@ -13,7 +13,7 @@ from moot.types.format import Fidelity
 from moot.types.imports import ImportCounts
 
 Outcome: TypeAlias = Literal["added", "grown", "known", "would be added", "would grow", "empty"]
-"""`empty`: the source contains no content, so nothing is stored."""
+"""`grown`: imported before, with new content since. `known`: imported before, unchanged. `empty`: no content, so nothing is stored."""
 
 NOTES = 20
 """Maximum number of problems described for each conversation, and of unrecognized files listed. All are counted."""
@@ -41,7 +41,7 @@ class ImportResult:
     grown: int = 0
     """Number of events that a recording has in addition to those of an earlier import. They are not added."""
     unpriced: int = 0
-    """Number of messages with usage but without a price."""
+    """Number of messages with token usage but without a known price."""
 
     def to_json(self) -> JsonObject:
         taken = self.taken
@@ -92,16 +92,16 @@ class Report:
     taken: ImportCounts = field(default_factory=ImportCounts)
     problems: int = 0
     unpriced: int = 0
-    """Number of new messages with usage but without a price."""
+    """Number of messages with token usage but without a known price."""
     brought: list[ImportResult] = field(default_factory=list[ImportResult])
-    """Outcomes worth showing: all except known conversations without problems."""
+    """Results of all conversations, in the order in which they were read."""
     failed: list[Failed] = field(default_factory=list[Failed])
     unclaimed: int = 0
-    """Number of files below a folder that no format recognizes."""
+    """Number of files in the searched folders that no format recognizes."""
     strangers: list[str] = field(default_factory=list[str])
-    """The first unrecognized files."""
+    """Paths of the first unrecognized files, at most `NOTES`."""
     current: str = ""
-    """The source being read."""
+    """Name of the source that is being read; empty between sources."""
 
     def add(self, one: ImportResult) -> None:
         self.conversations[one.outcome] += 1
@@ -116,7 +116,7 @@ class Report:
         self.heard()
 
     def pass_over(self, path: str) -> None:
-        """Count an unrecognized file."""
+        """Count a file that no format recognizes."""
         self.unclaimed += 1
         if len(self.strangers) < NOTES:
             self.strangers.append(path)

@@ -1,8 +1,9 @@
-"""Discovery of sources: below given paths, and in the standard locations of programs.
+"""Discovery of sources, which are files or folders with conversations to import.
 
-Files in a program's own location belong to its format. Otherwise formats are first asked about each folder, because some recognize
-sources only by their folder structure; such a file must then be recognized individually, or by no other format. Unrecognized files are
-reported. Only regular files are opened. Links are followed only if the user named them, and moot's own data is never read.
+Files in a program's standard location are read with that program's format. Elsewhere, the formats first examine each folder, because
+some recognize their files only by the folder structure. A file found this way is used if its format also recognizes the file itself, or
+if no other format does. Unrecognized files are reported. Only regular files are opened. Symbolic links are followed only if the user
+named them, and moot's own data is never read.
 """
 
 from __future__ import annotations
@@ -31,39 +32,39 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A source that one format reads."""
+    """A file or folder found by a search, and the format that reads it."""
 
     path: Path
     format: Format
     problem: str = ""
-    """Why it can't be read; empty if there is no problem."""
+    """Reason why the file or folder can't be read; empty if there is no problem."""
 
 
 @dataclass(slots=True)
 class Claims:
-    """The sources below one folder, each once."""
+    """A search for the sources below one folder. Each source is found only once."""
 
     folder: Path
     formats: list[Format]
-    """A single format is trusted, because the user named it."""
+    """Formats to search for. A single format was chosen by the user, so it need not recognize each file."""
     data: Path
     """moot's own data folder, which is skipped."""
     report: Report
     _claimed: set[Path] = field(default_factory=set[Path])
-    """Claimed files, and folders that are claimed with everything in them."""
+    """Files that were already found, and folders that were already searched completely."""
     _by_location: dict[Path, Format] = field(default_factory=dict[Path, Format])
-    """Files that a format claims by location but does not recognize individually."""
+    """File → format that claims it because of its folder, but does not recognize the file itself."""
     _whole: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
-    """Format → folders in which it has claimed its files."""
+    """Format name → folders that the format recognized and whose files it has listed."""
 
     _exports: list[Path] = field(default_factory=list[Path])
-    """Folders that are one source together with everything in them."""
+    """Folders that are a single source, including all files in them."""
 
     def all(self) -> Iterator[Claim]:
         """Yield sources in programs' standard locations, as if the folder were a home folder, then all other recognized sources."""
         for format in self.formats:
             for place in format.places(self.folder, {}) if isinstance(format, HasLocations) else ():
-                # the location exists below the folder without a link on the way
+                # only locations that exist and are not reached through a symbolic link
                 is_inside = self.folder in place.parents and _mode(place) and place not in self._claimed
                 if is_inside and not linked(place, self.folder):
                     yield from claims_in(place, format, self.data)
@@ -123,7 +124,7 @@ class Claims:
             else:
                 self.report.fail(str(path), "", f"Can't open it: {error.strerror}.")
             return
-        # a file that a format skipped in its own folder is not one of its sources, whatever it looks like
+        # if a format recognized the folder but did not list this file, the file is not one of its sources, even if it looks like one
         skipping = {name for name, folders in self._whole.items() if claimed is None and not set(folders).isdisjoint(path.parents)}
         found = [format for format in self.formats if recognizes(format, path, head) and format.name not in skipping]
         found = found or ([claimed] if claimed is not None else [])
@@ -150,12 +151,15 @@ def recognizes(format: Format, path: Path, head: bytes) -> bool:
     try:
         return format.sniff(path, head)
     except Exception as error:  # noqa: BLE001  a format may come from a plugin
-        log.warning("the format %r failed with %s: %s: %s", format.name, path, type(error).__name__, error)
+        log.warning("the format %r failed to examine %s: %s: %s", format.name, path, type(error).__name__, error)
         return False
 
 
 def claims_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
-    """Yield the sources in a format's own location, and folders there that can't be opened. Yield nothing if it does not exist."""
+    """Yield the sources in a format's standard location, and a claim with a problem for each folder there that can't be opened.
+
+    Yield nothing if the location does not exist.
+    """
     try:
         is_folder = stat.S_ISDIR(place.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -185,7 +189,7 @@ def _sources_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
 
 
 def linked(path: Path, folder: Path) -> bool:
-    """Return whether there is a link between a folder and a path below it."""
+    """Return whether the path, or a folder between it and `folder`, is a symbolic link."""
     return any(stat.S_ISLNK(_mode(one, links=False)) for one in (path, *path.parents) if folder in one.parents)
 
 
@@ -220,23 +224,23 @@ def read_head(path: Path) -> bytes:
 
 
 _PACKERS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2"}
-"""Magic bytes of single-file compressors. Each compressor unpacks with `-dk`."""
+"""Magic bytes → program that compressed the file. Each program decompresses it with `-dk`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source that one format reads."""
+    """A file or folder to import, the format that reads it, and its current state."""
 
     path: Path
-    """Absolute."""
+    """Absolute path."""
     format: Format
     mark: SourceMark
     placed: bool = False
     """True if it is in its program's standard location on this machine."""
     problem: str = ""
-    """Why it can't be read; empty if there is no problem."""
+    """Reason why the source can't be read; empty if there is no problem."""
     called: str = ""
-    """Display name of a temporary file, which is not remembered; empty to use its path."""
+    """Display name of a temporary file; empty to show the path. A temporary file is not remembered as read."""
 
     @property
     def name(self) -> str:
@@ -249,7 +253,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Locations to watch. The callables run in a worker thread and are called each time."""
+    """Locations to watch for sources. The callables run in a worker thread and are called again for each check."""
 
     roots: Callable[[], Iterable[Path]]
     """Files and folders to watch, whether they exist or not."""
@@ -258,7 +262,10 @@ class Places:
 
 
 def format_of(path: Path, name: str = "") -> Format:
-    """Return the named format, or the one that recognizes the source. Raise UsageError if there is none."""
+    """Return the format called `name`, or without a name, the one that recognizes the source.
+
+    Raise UsageError if no format or more than one matches.
+    """
     if name:
         return _format_named(name)
     try:
@@ -305,7 +312,7 @@ def mark_of(format: Format, path: Path) -> SourceMark:
         try:
             more = file.stat(follow_symlinks=False)
         except OSError:
-            continue  # a database without a log, or a file deleted in the meantime
+            continue  # a database without a write-ahead log, or a file that was just deleted
         size, modified = size + more.st_size, max(modified, more.st_mtime_ns)
     return SourceMark(format.name, format.version, str(path), size, modified, about.st_ino)
 
@@ -317,7 +324,7 @@ def sources_at(path: Path, name: str, data: Path, report: Report | None = None) 
     """
     path = path.absolute()
     if not path.exists():
-        raise UsageError(f"{str(path)!r} does not exist.", fix="moot import FILE")
+        raise UsageError(f"{str(path)!r} does not exist.", fix="Check the path.")
     real = path.resolve()
     if real == data.resolve() or data.resolve() in real.parents:
         raise UsageError(
@@ -332,7 +339,7 @@ def sources_at(path: Path, name: str, data: Path, report: Report | None = None) 
 
 
 def local_sources(home: Path, environ: Mapping[str, str], data: Path, name: str = "") -> Iterator[Source]:
-    """Yield the sources of all known programs on this machine, or of one."""
+    """Yield the sources in the standard locations of all programs on this machine, or only those of the format `name`."""
     for format, place in local_places(home, environ, name):
         yield from (replace(_source(claim), placed=True) for claim in claims_in(place, format, data.resolve()))
 

@@ -1,7 +1,7 @@
 """Continuous import of sources while programs write them.
 
-The operating system reports changed files; there is no polling without changes. After reading, a source is left alone for a multiple of
-the time it took, so a large, frequently written source uses a bounded share of a core.
+The operating system reports changed files; they are polled only where it can't. After a source was read, it is not read again for a
+multiple of the time that this took. So even a large, frequently written source uses only a bounded share of a core.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from moot.types.store import OwnerStore
 _STEP, _GATHER = 100, 300
 """Interval between checks for reported changes, and maximum time to collect them, in ms."""
 _LOOK = 1.0
-"""Seconds between checks for new or removed locations."""
+"""Seconds between checks for watched locations that were created or removed."""
 _POLLED = 1000
 """Interval between polls, in ms, where the operating system can't report changes: too many folders, or a network file system."""
 _REST = 4.0
@@ -36,7 +36,7 @@ _LEAST = 0.3
 """Minimum seconds between two reads of a source."""
 _INDEX = 1.0
 _ALL = Path()
-"""Key of the search for new sources, which is throttled like a source."""
+"""Key of the search for new sources in `_next_read`, because the search is throttled like a source."""
 _BESIDE = ("-wal", "-journal", "-shm")
 
 
@@ -48,7 +48,7 @@ class Watcher:
     places: Places
     wanted: ImportOptions
     told: Callable[[Report], None]
-    """Called after each import with something to report."""
+    """Called after each import that stored something or failed."""
     reading: ThreadReader = field(default_factory=ThreadReader)
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
     _waiting: dict[Path, None] = field(default_factory=dict[Path, None])
@@ -57,7 +57,7 @@ class Watcher:
     """Source → earliest time of its next read."""
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _search_all: bool = False
-    """True if something changed that belongs to no known source."""
+    """True if a changed file belongs to no known source, so that new sources must be searched for."""
 
     async def run(self, first: Report | None = None, ready: Callable[[Report], None] = lambda _: None) -> None:
         """Run forever. `first` is the report of the initial import; `ready` is called after it.
@@ -77,7 +77,7 @@ class Watcher:
     # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self) -> None:
-        """Collect changes, and restart when locations appear or disappear."""
+        """Collect reported changes. Start watching again when a location appears or disappears."""
         while True:
             roots = await anyio.to_thread.run_sync(self._roots)
             with anyio.CancelScope() as scope:
@@ -89,7 +89,7 @@ class Watcher:
             self._changed.set()
 
     async def _receive(self, roots: list[Path]) -> None:
-        """Return when a location itself was created or removed: a new folder of the same name needs a new watch."""
+        """Collect changes below `roots` until one of them is itself changed, because a new folder of the same name needs a new watch."""
         if not roots:
             await anyio.sleep_forever()
         polled = False
@@ -109,7 +109,7 @@ class Watcher:
             except OSError:
                 if polled:
                     raise
-                polled = True  # no more watches available
+                polled = True  # the operating system has no more watches
 
     async def _end_when_moved(self, roots: Mapping[Path, int | None], scope: anyio.CancelScope) -> None:
         while True:
@@ -119,7 +119,7 @@ class Watcher:
                 return
 
     def _roots(self) -> dict[Path, int | None]:
-        """Return each location with its inode. For a file its folder is used, because programs replace files."""
+        """Return each location with its inode, or None if it is missing. For a file, use its folder, because programs replace files."""
         found: dict[Path, int | None] = {}
         for place in self.places.roots():
             root = place if place.is_dir() or not place.parent.is_dir() or not place.suffix else place.parent
@@ -139,7 +139,7 @@ class Watcher:
     # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _read_changed(self) -> None:
-        """Read the changed sources, each when its waiting time is over."""
+        """Import the changed sources, each as soon as its waiting time is over."""
         while self._waiting or self._search_all:
             if self._search_all and self._next_read.get(_ALL, 0.0) <= time.monotonic():
                 await self._search()

@@ -1,8 +1,9 @@
 """The format `gemini`: chats of Gemini CLI, `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`, and the older `.json`.
 
-The file is a log of changes: a header, messages (a repeated id replaces the earlier one), `{"$set": …}` for header fields (with `messages`:
-the new list of messages) and `{"$rewindTo": id}`. Chats of sub-agents are in a folder named by their parent's id. Tool outputs are stored
-with the call and again as a user message. Rewound messages are kept as a branch. Reference:
+The file is a log of changes. It has a header and messages, and a message with a repeated id replaces the earlier one. `{"$set": …}` sets
+header fields, or in `messages` a new list of messages. `{"$rewindTo": id}` goes back to a message; the messages after it are kept as a
+branch. Chats of sub-agents are in a folder named by their parent's id. Tool outputs are stored with the call and again as a user message.
+Reference:
 `packages/core/src/services/chatRecordingService.ts` and `chatRecordingTypes.ts` of https://github.com/google-gemini/gemini-cli, and chats
 of Gemini CLI 0.61.0.
 """
@@ -29,7 +30,7 @@ from moot.types.usage import Usage
 
 
 def parts_of(content: Json) -> tuple[Part, ...]:
-    """Return the parts without tool outputs. Consecutive pieces of reasoning are joined."""
+    """Return the parts without tool outputs. Consecutive fragments of reasoning are joined."""
     if isinstance(content, str):
         return (text_part(content),) if content else ()
     parts: list[Part] = []
@@ -59,7 +60,7 @@ def outputs_of(content: Json) -> tuple[Output, ...]:
 
 
 def usage_of(value: JsonObject, *names: str) -> Usage:
-    """Return the usage from the fields of the prompt, answer, cached, reasoning and total tokens.
+    """Return the token usage. `names` are the fields for prompt, answer, cached, reasoning and total tokens, in this order.
 
     Reasoning tokens are added to the output tokens if the total shows that they are counted separately.
     """
@@ -103,7 +104,7 @@ class _Message:
     raws: list[bytes] = field(default_factory=list[bytes])
     parent: str | None = None
     context: bool = False
-    """True for initial context that the program wrote in a header change."""
+    """True if the program wrote the message itself, as initial context in a `$set` record."""
 
 
 class Gemini(ManyFiles):
@@ -137,7 +138,7 @@ class Gemini(ManyFiles):
 
 
 class _Log:
-    """The result of applying the log."""
+    """The messages of a chat after all changes in its log were applied."""
 
     def __init__(self) -> None:
         self.facts: JsonObject = {}
@@ -182,7 +183,7 @@ class _Log:
         return False
 
     def _set(self, raw: bytes, fields: JsonObject) -> bool:
-        """Apply header changes, and a new list of messages, most of which are already known."""
+        """Apply a `$set` record: changed header fields, or a new list of messages, most of which were read before."""
         self.facts |= {name: value for name, value in fields.items() if name != "messages"}
         if "messages" in fields:
             self.last = None
@@ -218,7 +219,7 @@ def _answers_only(value: JsonObject) -> bool:
 
 
 def _record(id: str, message: _Message, settled: frozenset[str]) -> SessionRecord:
-    """`settled` are the calls whose outputs are stored with them."""
+    """Convert a message. `settled` contains the ids of calls that are stored together with their outputs."""
     value, raw, when = message.value, b"".join(message.raws), milliseconds(message.value, "timestamp")
     content = value.get("content")
     if value["type"] == "gemini":

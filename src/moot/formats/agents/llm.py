@@ -139,7 +139,7 @@ def _older(connection: Connection, found: frozenset[str], value: JsonObject, raw
 def _response(
     connection: Connection, response: JsonObject, raw: bytes, found: frozenset[str], problems: list[str]
 ) -> Iterator[SessionRecord]:
-    """Yield the prompt or tool outputs of a row, then its answer."""
+    """Yield the prompt or the tool outputs in a row of `responses`, then the answer."""
     id, when = text(response, "id"), milliseconds(response, "datetime_utc")
 
     def related(table: str, query: str) -> list[JsonObject]:
@@ -165,7 +165,7 @@ _RESULTS = "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id"
 
 
 def _output(result: JsonObject, value: Json, id: str) -> Output:
-    """`id` is used if the result does not name its call."""
+    """Convert a tool output. `id` is used as the call's id if the result does not name its call."""
     failed = text(result, "exception")
     return Output(text(result, "tool_call_id") or id, failed or value, bool(failed), text(result, "name"))
 

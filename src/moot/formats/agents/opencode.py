@@ -62,7 +62,7 @@ _EVENTS = """SELECT seq, CASE WHEN NOT json_valid(data) THEN NULL WHEN json_extr
 _EVENT = "SELECT * FROM event WHERE aggregate_id = ? AND seq = ?"
 _CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? AND json_valid(data)
     AND json_extract(data, '$.state.metadata.sessionId') = ?"""
-"""Query for the call in the parent's session that a session answers."""
+"""Query for the tool call in the parent's session that started a sub-agent's session."""
 _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 
 
@@ -188,7 +188,10 @@ def _output(part: JsonObject) -> Output | None:
 
 
 def _step(info: JsonObject) -> JsonObject:
-    """Return the facts of a model call. Input excludes cached tokens; output excludes reasoning tokens if the total shows it."""
+    """Return model, usage and cost of a model call.
+
+    OpenCode's input count excludes cached tokens. Its output count excludes reasoning tokens if the total shows it.
+    """
     tokens = obj(info, "tokens")
     fresh, output, thoughts, total = (whole_number(tokens, name) for name in ("input", "output", "reasoning", "total"))
     read, written = whole_number(tokens, "cache", "read"), whole_number(tokens, "cache", "write")
@@ -233,7 +236,7 @@ def _export_records(data: bytes, info: JsonObject, begin: int | None) -> Records
 
 
 def _served(path: Path) -> Iterator[ImportedConversation]:
-    """Yield the conversations of an answer of `opencode serve`: one message, or a list of them."""
+    """Yield the conversations in a saved response of `opencode serve`, which is one message or a list of messages."""
     data = read_document(path)
     found: dict[str, list[SessionRecord | ImportedRecord | ImportedFacts]] = {}
     whole = data if data.lstrip()[:1] == b"[" else b"[" + data + b"]"

@@ -1,6 +1,6 @@
 """The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`, and the output of `pi --mode json`.
 
-A header, then records that name their predecessor: an append-only tree. In version 1 records have no ids, and each follows the one before
+After a header, each record names its predecessor, which forms a tree. In version 1 records have no ids, and each follows the one before
 it. Reference: `packages/coding-agent/src/core/session-manager.ts` and `packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono,
 and `config.js` and sessions of pi 0.73.1.
 """
@@ -61,7 +61,7 @@ class Pi(ManyFiles):
 
 _STREAMED = frozenset({"message_start", "message_update"})
 _ENDED = "message_end"
-"""Events of `pi --mode json`: the message as far as it is written, and all of it."""
+"""Event of `pi --mode json` with a complete message. The events in `_STREAMED` contain an incomplete message."""
 
 
 def _speaks(value: JsonObject) -> bool:
@@ -86,7 +86,7 @@ def _records(path: Path, tree: Branches | None) -> Records:
         else:
             yield ImportedRecord(line.raw, line.value)
             yield _facts(line.value)
-    if unfinished is not None and unfinished.value is not None:  # the stream was cut in this message
+    if unfinished is not None and unfinished.value is not None:  # the stream ended in the middle of this message
         yield _message(unfinished, unfinished.value, f"message-{ended}")
 
 

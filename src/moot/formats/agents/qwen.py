@@ -1,6 +1,6 @@
 """The format `qwen`: sessions of Qwen Code, `~/.qwen/projects/CWD/chats/ID.jsonl`.
 
-Records name their predecessor by `parentUuid` and have content in Google's shape. Records of the type `system` (telemetry, snapshots,
+Records name their predecessor by `parentUuid` and have content as in Google's API. Records of the type `system` (telemetry, snapshots,
 titles) are kept unchanged. Reference: `packages/core/src/services/chatRecordingService.ts` of https://github.com/QwenLM/qwen-code,
 locations used by Qwen Code 0.15.10 and 0.24.4 on npm, and sessions of 0.15.10.
 """

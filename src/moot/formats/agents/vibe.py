@@ -160,7 +160,7 @@ def _journal(log: _Log, path: Path, after: int) -> None:
 
 
 def _apply(log: _Log, change: JsonObject, raw: bytes) -> bool:
-    """Apply a change. Return False if its shape is unknown."""
+    """Apply a change. Return False if its structure is unknown."""
     match change.get("op"):
         case "append_entry" | "replace_entry":
             span = member(raw, "entry")
@@ -232,7 +232,7 @@ def _step(entries: list[_Entry], log: _Log, model: str) -> SessionRecord:
 
 
 def _facts(entries: list[_Entry], log: _Log, model: str) -> JsonObject:
-    """Return the facts of a model call from the journal, found by the action in its entries' ids."""
+    """Return the usage and finish reason of a model call from the journal. Its entries' ids contain the id of its action."""
     ids = (text(entry.value, "id").partition("-") for entry in entries)
     actions = [rest[:36] for kind, _, rest in ids if kind in ("assistant", "reasoning")]
     found: JsonObject = next((log.calls[action] for action in actions if action in log.calls), empty())
@@ -242,7 +242,7 @@ def _facts(entries: list[_Entry], log: _Log, model: str) -> JsonObject:
 
 
 def _is_read(effect: JsonObject) -> bool:
-    """Return whether the output of a call has a known shape, or the call has none."""
+    """Return whether the output of a call can be read, or the call has no output yet."""
     state = obj(effect, "state")
     if not (outputs := list(_output("", state))):
         return text(state, "status") in _OPEN

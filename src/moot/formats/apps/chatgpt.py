@@ -82,7 +82,7 @@ def _entries(piece: ArrayItem, value: JsonObject, export: Export) -> Iterator[En
 
 
 def _messages(raw: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """Return the bytes around the nodes, and the bytes of each node's message by node id. The nodes themselves change with every reply."""
+    """Return the bytes around the nodes, and the bytes of each node's message by node id. The rest of a node changes with every reply."""
     found: dict[str, bytes] = {}
     around = raw
     for way, span in members_at(raw, ("mapping", "*", "message")):

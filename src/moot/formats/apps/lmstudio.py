@@ -3,7 +3,7 @@
 Each message has versions, one of which is selected. An answer's version has steps with content blocks, whose names contain times. These
 files are internal and undocumented. Reference: https://github.com/YorkieDev/lm-studio-conversation-converter for versions, steps and
 counts; `@lmstudio/lms-shared-types` 0.6.14 on npm (`processing/ProcessingUpdate`) for the fields of calls and outputs. No real file with
-tool calls was available, so failed and denied calls are untested. Unknown shapes are kept unchanged.
+tool calls was available, so failed and denied calls are untested. Unknown content is kept unchanged.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _numbered(id: str, number: int) -> str:
 
 
 def _model_calls(version: JsonObject) -> list[list[JsonObject]]:
-    """Return the blocks of each model call (at least one) with its tool outputs."""
+    """Divide the blocks of an answer into at least one model call, each with its tool outputs."""
     calls: list[list[JsonObject]] = [[]]
     answered = False
     steps = (one for one in objects(version, "steps") if one.get("type") == "contentBlock" or one.get("genInfo"))
@@ -142,7 +142,7 @@ def _records(around: bytes, value: JsonObject, versions: list[_Version]) -> Reco
 
 
 def _time(blocks: list[JsonObject]) -> int:
-    """Return the time of the first named block. Names begin with milliseconds."""
+    """Return the time of the first block that has a name, because names begin with a time in ms."""
     named = next((name for one in blocks if (name := text(one, "stepIdentifier"))), "").partition("-")[0]
     return milliseconds({"at": int(named)}, "at") if _TIME.fullmatch(named) else 0
 
@@ -168,13 +168,13 @@ def _content(blocks: list[JsonObject]) -> tuple[list[Part], list[Output]]:
 
 
 def _call(item: JsonObject) -> str:
-    """Return the model's own call id, or one made of the program's call number."""
+    """Return the model's id of a tool call, or an id that consists of LM Studio's number of the call."""
     number = whole_number(item, "callId")
     return text(item, "toolCallRequestId") or text(item, "toolCallId") or ("call" if number is None else f"call-{number}")
 
 
 def _step(version: JsonObject, blocks: list[JsonObject], model: str) -> JsonObject:
-    """Return the combined facts of a model call's blocks."""
+    """Return the model, usage and finish reason of a model call, combined from its blocks."""
     infos = [obj(one, "genInfo") for one in blocks if one.get("genInfo")]
     last = infos[-1] if infos else {}
     seconds = [spent for one in infos if isinstance(spent := at(one, "stats", "totalTimeSec"), int | float)]

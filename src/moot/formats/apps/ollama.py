@@ -21,7 +21,7 @@ from moot.types.message import Part, Role, text_part
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
 _OWN = {"chats": {"id", "title", "created_at"}, "messages": {"id", "chat_id", "role", "content", "model_name"}}
 _CALL = "call"
-"""Id of every call. Rows have no ids, so an output answers the first call without one."""
+"""Id of every tool call, because the database has no call ids. An output belongs to the first call that has no output yet."""
 _MESSAGES = "SELECT * FROM messages WHERE chat_id = ? ORDER BY id"
 _CALLS = "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id"
 _FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"

@@ -129,7 +129,7 @@ _USAGE = (
     (("input_tokens_details", "cached_tokens"), ("prompt_tokens_details", "cached_tokens")),
     (("output_tokens_details", "reasoning_tokens"), ("completion_tokens_details", "reasoning_tokens")),
 )
-"""Fields of the input, output, cached and reasoning tokens in the answers of different servers."""
+"""Fields with the numbers of input, output, cached and reasoning tokens. Their names depend on the model server."""
 _SQLITE = "sqlite:///"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _OWN = {"chat": {"id", "user_id", "title", "chat", "created_at", "updated_at"}}
@@ -141,7 +141,7 @@ _JSON = frozenset({"content", "output", "files", "error", "usage"})
 
 
 class OpenWebUi(ReadOnly):
-    """The format, with the standard locations of the program's database."""
+    """The format `open-webui`, which also knows the standard locations of the program's database."""
 
     name = "open-webui"
     version = 3
@@ -291,7 +291,7 @@ def _files(value: JsonObject) -> Iterator[Part]:
 
 
 def _usage(value: JsonObject) -> Usage:
-    """Return the usage. Field names depend on the server that answered."""
+    """Return the token usage. Field names depend on the model server."""
     usage = obj(value, "usage") or obj(value, "info", "usage") or obj(value, "info")
     prompt, answer, cached, thoughts = (
         next((count for path in paths if (count := whole_number(usage, *path)) is not None), None) for paths in _USAGE

@@ -1,4 +1,4 @@
-"""HTML elements, Markdown and source code."""
+"""Rendering of HTML elements, Markdown and source code."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Safe = NewType("Safe", str)
 
 _SCHEMES = ("http://", "https://", "mailto:")
 _REPLACED = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "�")
-"""Control characters, which have no meaning in a page."""
+"""Control characters, which are not valid in HTML."""
 
 
 def text(value: object) -> Safe:
-    """Escape a text."""
+    """Escape plain text as HTML."""
     return Safe(escape(str(value).translate(_REPLACED), quote=True))
 
 
@@ -33,7 +33,7 @@ def joined(*pieces: Safe) -> Safe:
 
 
 def element(tag: str, /, *inside: Safe, **attributes: str | bool | None) -> Safe:
-    """Return an element. Attributes that are None or False are left out; `klass` stands for `class`."""
+    """Return an element. Attributes that are None or False are left out; `klass` is written as `class`."""
     rendered = [
         f" {name}" if value is True else f' {name}="{text(value)}"'
         for key, value in attributes.items()
@@ -44,7 +44,7 @@ def element(tag: str, /, *inside: Safe, **attributes: str | bool | None) -> Safe
 
 
 def address(url: str) -> str | None:
-    """Return the address if a link may point to it."""
+    """Return the URL if a link may point to it, otherwise None."""
     return url if url.lower().startswith(_SCHEMES) else None
 
 
@@ -59,9 +59,9 @@ def block(source: str, language: str = "") -> Safe:
 
 
 LARGEST_TEXT = 1_000_000
-"""Maximum number of characters; a longer text is shown as plain text."""
+"""Maximum number of characters to render as Markdown. A longer text is shown as plain text."""
 _SHIFT = 2
-"""Added to heading levels, because a message is below the title of the page and its own heading."""
+"""Number added to heading levels in Markdown, because they are below the title of the page and the heading of the message."""
 
 
 def rendered(source: str) -> Safe:
@@ -80,7 +80,7 @@ def _footnote(token: Token) -> str:
 
 
 def _image(tokens: Sequence[Token], index: int) -> str:
-    """Return an embedded picture, or a link to any other."""
+    """Return an embedded picture, or a link if the picture has to be fetched."""
     source = str(tokens[index].attrGet("src") or "")
     words = tokens[index].content or "picture"
     if source.startswith("data:image/"):
@@ -115,7 +115,7 @@ def _heading(token: Token) -> str:
 
 
 def _alignment(token: Token) -> str:
-    """Return the alignment of a column as a class, because the page's policy forbids the `style` that the library writes."""
+    """Return the alignment of a table column as a class, because the page's policy forbids the `style` that the library writes."""
     style = str(token.attrGet("style") or "")
     return next((f' class="{side}"' for side in ("right", "center") if style.endswith(side)), "")
 
@@ -137,7 +137,7 @@ _RULES: dict[str, Callable[[Sequence[Token], int], str]] = {
     "footnote_reference_open": lambda tokens, index: f'<div class="footnote">{_footnote(tokens[index])}',
     "footnote_reference_close": lambda tokens, index: "</div>\n",
 }
-"""Replacements for the Markdown library's own HTML."""
+"""Token type → renderer that replaces the Markdown library's own HTML."""
 
 
 def _new_renderer() -> MarkdownIt:
@@ -148,7 +148,7 @@ def _new_renderer() -> MarkdownIt:
 
 
 def _render_rule(rule: Callable[[Sequence[Token], int], str]) -> Callable[..., str]:
-    """Return a rule that takes the library's arguments: renderer, tokens, index, options and environment."""
+    """Return a render rule that takes the Markdown library's arguments: renderer, tokens, index, options and environment."""
 
     def render(_: object, tokens: Sequence[Token], index: int, *rest: object) -> str:
         return rule(tokens, index)

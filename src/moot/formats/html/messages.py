@@ -1,4 +1,4 @@
-"""A message: author, time, parts, tool calls, usage and cost."""
+"""Rendering of a message as HTML: author, time, parts, tool calls, usage and cost."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _STATES = {
     "approval-requested": ("waiting for approval", ""),
 }
 _SUMMARY_LENGTH = 200
-"""Maximum characters of a summary; the line shows as many as fit."""
+"""Maximum number of characters of a tool call's summary. The browser shows as many as fit on the line."""
 _LANGUAGES = {"command": "bash"}
 
 
 def call(part: Part, *below: Safe) -> Safe:
-    """Return the call, collapsed. `below` holds what the sub-agents did that it started."""
+    """Return a tool call as a collapsed element. `below` contains the content of the sub-agents that it started."""
     state, klass = _STATES.get(str(part.get("state")), ("no output", ""))
     title = joined(
         element("span", text(tool_name(part) or "tool"), klass="tool"),
@@ -46,12 +46,12 @@ def call(part: Part, *below: Safe) -> Safe:
 
 
 def values(value: Json) -> list[Safe]:
-    """Return a readable form of a value: texts under their names, everything else as JSON."""
+    """Return a tool's input or output in readable form: text fields under their names, everything else as JSON."""
     if isinstance(value, str):
         return [block(value)]
     if isinstance(value, list) and value and all(at(one, "type") == "text" and isinstance(at(one, "text"), str) for one in value):
         return [block(str(at(one, "text"))) for one in value]
-    # as JSON, all lines of a text would be on one
+    # in JSON, a text of several lines would be on one line
     texts = {name: one for name, one in obj(value).items() if isinstance(one, str) and (name in _LANGUAGES or "\n" in one)}
     if not isinstance(value, dict) or not texts:
         return [block(pretty(value), "json")]
@@ -65,7 +65,7 @@ def values(value: Json) -> list[Safe]:
 
 
 def _summary(value: Json) -> str:
-    """Return the start of the input, which is mostly a path, a command or a question."""
+    """Return the start of a tool call's input, which usually is a path, a command or a question."""
     if isinstance(value, dict):
         value = next((one for one in value.values() if isinstance(one, str) and one.strip()), "")
     return _brief(str(value or ""))
@@ -90,7 +90,7 @@ def node_of(node: Nested, children: Mapping[str, Safe]) -> Safe:
 
 
 def part_of(part: Part) -> Safe:
-    """Return a part that is not a tool call as HTML."""
+    """Return a part as HTML. The part must not be a tool call."""
     kind = str(part.get("type", ""))
     match kind:
         case "text":
@@ -179,7 +179,7 @@ _BY_TYPE: Mapping[str, Callable[[Part], Safe]] = {
     "data-subagent": _sub_agent,
     PART: _compaction,
 }
-"""Parts other than text, files and tool calls, by type."""
+"""Part type → renderer, for parts other than text, files and tool calls."""
 
 
 _AUTHORS = {"user": "You", "assistant": "Assistant", "system": "System"}
@@ -209,7 +209,7 @@ def first_line(message: Message, limit: int = 100) -> str:
 
 
 def moment(ms: int) -> Safe:
-    """Return a time, or nothing if it is unknown."""
+    """Return a time as HTML, or nothing if it is unknown."""
     if not 0 < ms <= LATEST:
         return Safe("")
     at = datetime.fromtimestamp(ms / 1000, UTC)
@@ -217,7 +217,7 @@ def moment(ms: int) -> Safe:
 
 
 def money(nano: int) -> str:
-    """Format nano-dollars."""
+    """Format an amount in nano-dollars as dollars."""
     dollars = nano / 1_000_000_000
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
 

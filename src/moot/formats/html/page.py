@@ -1,4 +1,4 @@
-"""The page: security policy, title, list of prompts, messages and other branches."""
+"""The complete HTML page: security policy, title, list of prompts, messages and other branches."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from moot.types.format import ExportedConversation
 from moot.types.message import Message
 
 _UNLISTED = 2
-"""Maximum number of prompts for which the page has no list of prompts."""
+"""A page with at most this many prompts has no list of prompts."""
 _END = "Exported by moot. Click reasoning and tool calls to expand them; only expanded ones are printed."
 
 
 def page(exported: ExportedConversation) -> str:
-    """Return the complete page. The same conversation gives the same bytes."""
+    """Return the complete page. Its bytes depend only on the conversation."""
     title = exported.conversation.title or "Conversation"
     head = element(
         "head",
@@ -80,7 +80,7 @@ def _contents(messages: Sequence[Message]) -> Safe:
 
 
 def _children(exported: ExportedConversation, prefix: str = "s") -> tuple[Mapping[str, Safe], list[Safe]]:
-    """Return the conversations of sub-agents: those to show with a tool call, by its id, and the others."""
+    """Return the sub-agents' conversations as HTML: by the id of the tool call that shows them, and a list of all others."""
     calls = {str(part.get("toolCallId")) for message in (*exported.messages, *exported.others) for part in message.parts}
     placed: dict[str, Safe] = {}
     unplaced: list[Safe] = []

@@ -1,4 +1,4 @@
-"""Assistant messages that are assembled from several records, in linear sessions (`Turns`) and in growing files (`Drafts`)."""
+"""Builders of assistant messages that consist of several records: `Turns` for linear sessions, `Drafts` for sessions with branches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FACTS = ("model", "provider", "finish_reason")
 
 @dataclass(slots=True)
 class _OpenAnswer:
-    """An assistant message that may still grow."""
+    """An assistant message whose records are still being read."""
 
     id: str
     at: int = 0
@@ -29,10 +29,10 @@ class _OpenAnswer:
     calls: int = 0
     """Number of model calls."""
     waiting: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """Call id in the source → positions of its calls without an output."""
+    """Tool call id in the source → positions in `parts` of the calls with this id that have no output yet."""
     ids: set[str] = field(default_factory=set[str])
     made_up: int = 0
-    """Number of calls that were created because only their output exists."""
+    """Number of tool calls that were created because the source contains only their output."""
 
     def take(self, part: Part) -> None:
         """Append a part. Tool call ids are made unique in the message because some vendors reuse them."""
@@ -47,7 +47,7 @@ class _OpenAnswer:
 
 
 class Turns:
-    """A builder of one conversation's messages and counts. Each message is the child of the one before it."""
+    """A builder of one conversation's messages and fidelity counts. Each message is the child of the one before it."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -58,12 +58,15 @@ class Turns:
     def say(
         self, role: Role, id: str, raw: bytes, parts: Iterable[Part], *, at: int = 0, metadata: JsonObject | None = None
     ) -> Iterator[ImportedMessage]:
-        """End the open assistant message and yield it, then yield a complete message."""
+        """Yield the open assistant message, if any, then a complete message with the given content."""
         yield from self.end()
         yield self._message(role, self._unique(id), raw, tuple(parts), at, metadata or {})
 
     def step(self, id: str, raw: bytes, parts: Iterable[Part], *, lead: bytes = b"", at: int = 0, facts: JsonObject | None = None) -> None:
-        """Add a model call. `facts` may contain model, provider, finish_reason, usage and cost."""
+        """Add a model call to the open assistant message, or start one. `lead` is the raw data between the previous record and `raw`.
+
+        `facts` may contain model, provider, finish_reason, usage and cost.
+        """
         draft = self._taken(id, raw, lead, at)
         draft.calls += 1
         draft.parts.append({"type": "step-start"})
@@ -73,18 +76,18 @@ class Turns:
             self._note(draft, facts)
 
     def add(self, id: str, raw: bytes, parts: Iterable[Part] = (), *, lead: bytes = b"", at: int = 0) -> None:
-        """Add parts to the current model call, or only its raw bytes."""
+        """Add parts to the current model call. Without parts, add only the raw bytes of the record."""
         draft = self._taken(id, raw, lead, at)
         for part in parts:
             draft.take(part)
 
     def note(self, facts: JsonObject) -> None:
-        """Record facts about another model call of the open assistant message."""
+        """Add a model call to the metadata of the open assistant message, if there is one."""
         if self._draft is not None:
             self._note(self._draft, facts)
 
     def output(self, call: str, id: str, raw: bytes, *, name: str = "", lead: bytes = b"", at: int = 0, output: Json, failed: bool) -> None:
-        """Add the output of a tool call. If the call does not exist, create it."""
+        """Add the output of the tool call with the id `call`. If there is no such call without an output, create it."""
         draft = self._taken(id, raw, lead, at)
         if not draft.waiting.get(call):
             draft.take(call_part(call, name, None))
@@ -95,8 +98,9 @@ class Turns:
         draft.parts[place] = {**draft.parts[place], **done}
 
     def broken(self, raw: bytes, problem: str, *, lead: bytes = b"", body: Json = None) -> ImportedRecord:
-        """Return an unreadable record. Its bytes are also added to the open assistant message, so that the message's raw stays
-        contiguous.
+        """Return an unreadable record and count it as lost.
+
+        Its bytes are also added to the open assistant message, so that the raw data of the message stays contiguous.
         """
         self.tally.lose("records")
         if self._draft is not None:
@@ -177,7 +181,7 @@ A = TypeVar("A", bound=Growing)
 
 @dataclass(slots=True)
 class Draft(Generic[A]):
-    """A message that may still grow."""
+    """A message to which later records may still be added."""
 
     id: str
     place: int
@@ -187,7 +191,7 @@ class Draft(Generic[A]):
     """The parts of a prompt; None for an assistant message."""
     answer: A
     last: int = 0
-    """The newest line of the tree that belongs to the message."""
+    """Hash of the id of the newest line that belongs to the message, in sessions whose lines form a tree."""
     raws: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
     role: Role = "user"
@@ -204,10 +208,10 @@ class Draft(Generic[A]):
 
 
 class Drafts(Generic[A]):
-    """Messages by index, in the order in which they start."""
+    """The messages of a session, identified by their index in the order in which they start. Only the newest few can still grow."""
 
     def __init__(self, answer: Callable[[int], A]) -> None:
-        """`answer` creates an empty answer to a prompt with the given time."""
+        """`answer` creates the empty content of an assistant message, given the time of the message that it answers."""
         self._new = answer
         self.kept: Counter[str] = Counter()
         self.approximated: Counter[str] = Counter()
@@ -236,7 +240,7 @@ class Drafts(Generic[A]):
         return self._open.get(self._answers.get(place, NO_PARENT)) if is_prompt else None
 
     def begin(self, id: str, parent: int, at: int, prompt: tuple[Part, ...] | None, line: int) -> Draft[A]:
-        """Start a message below the message at index `parent`. `line` is the line of the tree that it follows."""
+        """Start a message as a child of the message at index `parent`. `line` is the hash of the id of the line that it follows."""
         if parent in self._parents or (parent == NO_PARENT and self._started):
             above = self._open.get(parent)
             (self.kept if above is None or above.last == line else self.approximated)["branches"] += 1
@@ -268,7 +272,7 @@ class Drafts(Generic[A]):
         return message
 
     def fidelity(self) -> Fidelity:
-        """Return the counts since the previous call of this method."""
+        """Return the fidelity counts since the previous call of this method, and reset them."""
         counts = Fidelity(+self.kept, +self.approximated, +self.lost)
         for counter in (self.kept, self.approximated, self.lost):
             counter.clear()

@@ -1,4 +1,4 @@
-"""Data exports of web services: conversations in JSON, as a file, a folder or a zip archive with attachments."""
+"""Reader for the data exports of web services: conversations in JSON, as a file, a folder or a zip archive with attachments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ZIP = b"PK\x03\x04"
 _FILES = 1_000_000
 _RATIO = 200
 _FREE = 16 << 20
-"""Number of bytes that a member may always have, whatever its compression ratio."""
+"""Uncompressed size in bytes that is always accepted, whatever the compression ratio of the archived file."""
 _CHUNK = 1 << 20
 
 
@@ -32,7 +32,7 @@ class Member:
     """One file in an archive."""
 
     name: str
-    """Relative path with `/` and without `..`. Other members are ignored."""
+    """Relative path, separated by `/` and without `..`. Files with other paths are ignored."""
     archive: zipfile.ZipFile
     info: zipfile.ZipInfo
 
@@ -90,15 +90,15 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An opened export."""
+    """The files of an opened data export."""
 
     documents: tuple[Path | Member, ...]
     """Files that contain conversations."""
     files: dict[str, Path | Member] = field(default_factory=dict[str, Path | Member])
-    """All other files, by name without folders."""
+    """File name without folders → file, for all other files."""
 
     def conversations(self) -> Iterator[ArrayItem]:
-        """Yield each conversation. Only one is in memory at a time."""
+        """Yield each conversation in the export. Only one is in memory at a time."""
         for document in self.documents:
             head = parse_prefix(next(iter(_pieces(document)), b"")[:HEAD])
             if isinstance(head, dict):
@@ -107,7 +107,7 @@ class Export:
                 yield from array_items(_pieces(document))
 
     def file(self, id: str, name: str = "") -> Part | None:
-        """Return the file whose name is `name` or starts with `id`, or None if it is missing, unreadable or too large."""
+        """Return the file whose name is `name` or starts with `id`, as a part, or None if it is missing, unreadable or too large."""
         stored = self.files.get(name) or next((self.files[one] for one in self.files if id and one.startswith(id)), None)
         if stored is None:
             return None
@@ -137,7 +137,7 @@ def _opened(path: Path) -> Generator[Export]:
 
 
 def conversations_of(path: Path, program: str) -> Iterator[tuple[ArrayItem, Export]]:
-    """Yield each conversation together with its export. Raise UsageError if there are none."""
+    """Yield each conversation in the export at `path`, together with the export. Raise UsageError if there are no conversations."""
     some = False
     with _opened(path) as export:
         for piece in export.conversations():
@@ -148,7 +148,7 @@ def conversations_of(path: Path, program: str) -> Iterator[tuple[ArrayItem, Expo
 
 
 def first_conversation(path: Path, head: bytes) -> JsonObject:
-    """Return as much of the first conversation as the beginning of the file contains, or an empty object."""
+    """Return the first conversation, as far as the beginning of the file contains it, or an empty object."""
     try:
         if path.is_dir():  # don't scan a whole folder just to recognize it
             found_here = next((one for one in files_below(path, ".json", depth=1) if _CONVERSATIONS.fullmatch(one.name)), None)
@@ -163,7 +163,7 @@ def first_conversation(path: Path, head: bytes) -> JsonObject:
 
 
 def file_parts(requested: Iterable[tuple[str, str]], export: Export) -> Iterator[tuple[Part, bool]]:
-    """Yield each (id, name) as a part, and whether its file exists. Missing files become parts with their name."""
+    """Yield a part for each requested (id, name), and whether the export contains the file. A missing file's part has only id and name."""
     for id, name in requested:
         part = export.file(id, name)
         yield (part, True) if part is not None else ({"type": "data-file", "data": {"id": id, "name": name}}, False)
@@ -186,7 +186,7 @@ def _pieces(source: Path | Member) -> Iterator[bytes]:
 
 
 def _only(document: Path | Member) -> ArrayItem:
-    """Return the single conversation of a document."""
+    """Return the conversation in a document that is a single object rather than an array."""
     data = read_document(document) if isinstance(document, Path) else b"".join(document.pieces())
     try:
         value: Json = parse_json(data)

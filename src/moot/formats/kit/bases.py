@@ -15,9 +15,9 @@ from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, ExportFile
 
 _LOOKED_AT = 20
-"""Number of files examined to recognize a folder."""
+"""Maximum number of files examined to recognize a folder."""
 _ENTRIES = 2_000
-"""Maximum number of directory entries examined."""
+"""Maximum number of directory entries listed to find these files."""
 
 
 class ReadOnly:
@@ -36,12 +36,12 @@ class ManyFiles(ReadOnly):
     files: tuple[str, ...] = ()
     """Patterns of the files below a folder (`Path.match`)."""
     depth = 3
-    """Depth of the folders in which the files are found."""
+    """Maximum depth of the folders that are searched for conversations."""
     sniffed_depth = 3
-    """Depth of the folders in which files are examined to recognize a folder."""
+    """Maximum depth of the folders that are searched to recognize a folder as belonging to the format."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """A folder is recognized by its first matching files. Only part of a large folder is examined."""
+        """Return whether the path belongs to the format. A folder is recognized by a few of its files."""
         if head:
             return self.is_own(path, head)
         return path.is_dir() and any(
@@ -74,7 +74,7 @@ class ManyFiles(ReadOnly):
 
 
 def first_object(head: bytes) -> JsonObject:
-    """Return the object on the first line, or nothing if it is incomplete or not an object."""
+    """Return the JSON object on the first line. Return an empty object if the line is incomplete or not a JSON object."""
     with suppress(ValueError):
         value = parse_json(head.lstrip().partition(b"\n")[0])
         return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""Configuration of other programs, converted to harmless sections of moot's configuration without secrets."""
+"""Conversion of other programs' settings to moot's configuration, without secrets and with MCP servers disabled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_SETTINGS = 4 << 20
 
 
 class _Variable(str):
-    """A reference to an environment variable."""
+    """A reference to an environment variable, such as `${API_KEY}`, which must not be escaped."""
 
 
 class ConfigurationBuilder:
@@ -83,15 +83,18 @@ class ConfigurationBuilder:
             before = self._sections.setdefault("hooks", {}).setdefault(event, [])
             assert isinstance(before, list)
             before += [self._plain(group) for group in groups]
-            self.note("hooks run commands with your rights: review each, also for the names of tools and arguments that it expects")
+            self.note("hooks run commands with your permissions: review each one, including the tool and argument names that it expects")
 
     def setting(self, section: str, name: str, value: Json) -> None:
-        """Add any other setting of a section."""
+        """Set `name` in a section, such as `models` or `sandbox`. Empty values are left out."""
         if value not in ("", None, {}):
             self._sections.setdefault(section, {})[name] = self._plain(value)
 
     def secret(self, variable: str, value: str, key: str = "secret") -> str:
-        """Return `value`, or a variable reference in its place if it looks like a secret."""
+        """Return `value`, or a reference to the environment variable `variable` if `value` looks like a secret.
+
+        `key` is the name of the setting. It helps to recognize secrets.
+        """
         if re.fullmatch(r"\$\{\w+\}", value):
             return _Variable(value)
         if not value or not (_SECRET.search(key) or redact(value) != value):
@@ -101,26 +104,26 @@ class ConfigurationBuilder:
         return _Variable(f"${{{name}}}")
 
     def change(self, section: str, name: str, key: str, *, value: Json) -> None:
-        """Set a key of an entry that was added before, also to a value that `entry` leaves out."""
+        """Set a key of an entry that was added earlier. Unlike in `entry`, the value may be empty."""
         entry = self._sections[section][name]
         assert isinstance(entry, dict)
         entry[key] = self._plain(value)
 
     def entry(self, section: str, name: str, facts: JsonObject) -> str:
-        """Add an entry of any other section and return its name."""
+        """Add an entry to a section of named entries, such as `cron`, and return its name. Empty values are left out."""
         free = self._free(section, name)
         kept: JsonObject = {key: self._plain(value) for key, value in facts.items() if value not in (None, "", [], {})}
         self._sections.setdefault(section, {})[free] = kept
         return free
 
     def lose(self, what: str, reason: str, value: Json = None) -> None:
-        """Report a setting as lost. Its value, if given, is kept as a comment."""
+        """Report that the setting `what` has no equivalent in moot. Its value, if given, is kept as a comment."""
         self._lost.setdefault(" ".join(visible(f"{what}: {reason.rstrip('.')}").split()))
         if value is not None:
             self._keep(what.partition(" ")[0], {what: value})
 
     def _keep(self, section: str, value: Json) -> None:
-        """Keep the value of a setting that was lost, as a comment."""
+        """Add the value of a lost setting to the values that are kept as comments."""
         if value in (None, "", [], {}):
             return
         before = self._unsupported.get(section)
@@ -132,8 +135,9 @@ class ConfigurationBuilder:
             self._unsupported[section] = value
 
     def read(self, file: Path, inside: Path, name: str = "") -> JsonObject:
-        """Return the JSON object in a settings file below `inside`, or nothing. A file with anything else becomes a note, under `name`
-        if given.
+        """Return the JSON object in a settings file below `inside`, or an empty object.
+
+        If the file contains anything else, add a note that names the file by its path or by `name`.
         """
         data = read_inside(file, inside=inside, limit=MAX_SETTINGS)
         if data is None:
@@ -176,7 +180,7 @@ class ConfigurationBuilder:
 
 
 def add_job(draft: ConfigurationBuilder, name: str, facts: JsonObject) -> str:
-    """Add a cron job and return its name. A schedule or prompt that moot refuses is reported as lost."""
+    """Add a cron job and return its name. If moot rejects the schedule or prompt, report the job as lost and return an empty string."""
     facts = {key: value for key, value in facts.items() if value not in (None, "", [], {}, False)}
     schedule = [str(facts.get(key) or "") for key in ("cron", "at", "tz")]
     every = facts.get("every")
@@ -189,12 +193,12 @@ def add_job(draft: ConfigurationBuilder, name: str, facts: JsonObject) -> str:
         draft.lose(f"cron job {name!r}", "it has no prompt", facts)
         return ""
     ours = draft.entry("cron", entry_name(name)[:60].lstrip("_-") or "job", facts)
-    draft.note("cron jobs run unattended: review each prompt; calls that need approval are denied")
+    draft.note("cron jobs run unattended: review each prompt; tool calls that need approval are denied")
     return ours
 
 
 def add_custom_tool(draft: ConfigurationBuilder, name: str, facts: JsonObject) -> str:
-    """Add a custom tool and return its name, or an empty string for one whose command moot refuses."""
+    """Add a custom tool and return its name. If moot rejects it, report it as lost and return an empty string."""
     written = facts.get("command")
     command = written if isinstance(written, str) else tuple(str(word) for word in items(written))
     parameters = obj(facts, "parameters")
@@ -211,12 +215,12 @@ def add_custom_tool(draft: ConfigurationBuilder, name: str, facts: JsonObject) -
 
 
 def entry_name(name: str) -> str:
-    """Return the name that an entry of a section gets: letters, digits, `-` and `_`."""
+    """Convert a name to one that is valid in moot's configuration, with only letters, digits, `-` and `_`."""
     return _NAME.sub("-", name).strip("-") or "unnamed"
 
 
 def _without_markers(value: Json) -> Json:
-    """Return the value with references as plain text."""
+    """Return the value with each `_Variable` replaced by a plain string."""
     if isinstance(value, _Variable):
         return str(value)
     if isinstance(value, list):

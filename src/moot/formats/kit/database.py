@@ -1,4 +1,4 @@
-"""SQLite databases of other programs, read from a private copy so that neither program blocks the other."""
+"""Access to other programs' SQLite databases. A private copy is read, so that moot and the other program don't block each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.types.format import ImportedConversation, ImportedRecord
 
 Connection: TypeAlias = sqlite3.Connection
 Schema: TypeAlias = Mapping[str, Set[str]]
-"""Tables with some of their columns."""
+"""Table name → names of columns that the table must have."""
 SQLITE = b"SQLite format 3\x00"
 """Magic bytes of an SQLite database."""
 _BESIDE = ("", "-wal", "-journal")
@@ -59,12 +59,12 @@ def open_own(path: Path, program: str, *schemas: Schema) -> Generator[sqlite3.Co
 
 
 def is_database(path: Path, head: bytes, *schemas: Schema) -> bool:
-    """Return whether a file is a database with one of the schemas."""
+    """Return whether a file is a database with at least one of the schemas."""
     return has_schema(columns(path, head), *schemas)
 
 
 def has_schema(found: Schema, *schemas: Schema) -> bool:
-    """Return whether the tables include all those of one of the schemas."""
+    """Return whether the database has all tables and columns of at least one of the schemas."""
     return any(all(names <= found.get(table, frozenset()) for table, names in schema.items()) for schema in schemas)
 
 
@@ -75,8 +75,9 @@ def tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
 
 
 def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
-    """Return the tables of a file, or nothing if it is not a readable database. It is copied only if its data is still in the
-    write-ahead log.
+    """Return the tables of a file with their columns, or nothing if it is not a readable database.
+
+    The file is copied only if its tables are still in the write-ahead log.
     """
     if not head.startswith(SQLITE):
         return {}
@@ -103,7 +104,7 @@ def rows(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[s
 
 
 def readable_rows(connection: sqlite3.Connection, problems: list[str], query: str, *values: Any) -> Iterator[sqlite3.Row]:
-    """Yield the readable rows. Append a damaged database's error to `problems`."""
+    """Yield the readable rows. If the database is damaged, append a description of the problem to `problems`."""
     for row in rows(connection, query, *values):
         if isinstance(row, str):
             problems.append(row)
@@ -119,7 +120,7 @@ def row_objects(connection: sqlite3.Connection, query: str, *values: Any) -> lis
 def conversations_in(
     connection: sqlite3.Connection, query: str, convert: Callable[[JsonObject, bytes], ImportedConversation]
 ) -> Iterator[ImportedConversation]:
-    """Yield a conversation for each row. If the database is damaged, the last one only describes the problem."""
+    """Yield a conversation for each row. If the database is damaged, the last conversation only contains a record with the problem."""
     for row in rows(connection, query):
         if isinstance(row, str):
             yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
@@ -128,7 +129,7 @@ def conversations_in(
 
 
 def row_object(row: sqlite3.Row) -> JsonObject:
-    """Return a row as JSON, with bytes as `{"base64": …}`."""
+    """Return a row as a JSON object. Binary values become `{"base64": …}`."""
     return {
         name: {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
         for name, value in zip(row.keys(), tuple(row), strict=True)

@@ -1,4 +1,4 @@
-"""JSON Lines of any size, read one at a time, and files with messages in a JSON array, in an object's `messages`, or in JSON Lines."""
+"""Readers for JSON Lines files of any size, and for messages in a JSON array, in the `messages` of an object, or in JSON Lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moot.types.canonical import Json, JsonObject, loads_object
 from moot.types.format import ImportedFacts, ImportedRecord
 
 LONGEST_LINE = 64 << 20
-"""Maximum length in bytes. Longer lines are skipped and never loaded."""
+"""Maximum length of a line in bytes. Longer lines are skipped and never loaded."""
 _CHUNK = 1 << 20
 
 
@@ -25,14 +25,14 @@ class Line(NamedTuple):
     """One line of a file."""
 
     number: int
-    """Starts at 1."""
+    """Line number, starting at 1."""
     raw: bytes
-    """Includes the line ending. Empty if the line is too long."""
+    """The line with its line ending. Empty if the line is too long."""
     value: JsonObject | None
     problem: str = ""
-    """Description of the problem; empty if `value` is available."""
+    """Reason why the line can't be parsed; empty if `value` is available."""
     offset: int = 0
-    """Byte offset in the file."""
+    """Offset of the line in the file, in bytes."""
 
 
 def json_lines(path: Path) -> Iterator[Line]:
@@ -49,7 +49,7 @@ def json_lines(path: Path) -> Iterator[Line]:
 
 
 def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:
-    """Yield the lines at these offsets, numbered from 1. Raise UsageError if the file can't be read."""
+    """Yield the lines at the given byte offsets, numbered from 1. Raise UsageError if the file can't be read."""
     try:
         with open_regular(path) as file:
             for number, offset in enumerate(offsets, 1):
@@ -60,7 +60,7 @@ def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:
 
 
 def any_line(head: bytes, is_own: Callable[[JsonObject], bool], marks: tuple[bytes, ...], count: int) -> bool:
-    """Return whether one of the first lines belongs to a format. `marks` identify a first line longer than `head`."""
+    """Return whether one of the first `count` lines belongs to a format, or `head` is part of one long line and contains all `marks`."""
     lines = head.split(b"\n")
     if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in marks):
         return True
@@ -74,7 +74,7 @@ def any_line(head: bytes, is_own: Callable[[JsonObject], bool], marks: tuple[byt
 def lines_containing(path: Path, needle: bytes) -> Iterator[bytes]:
     """Yield the lines that contain these bytes, using little memory. Yield nothing if the file can't be read.
 
-    The file is not memory-mapped: if it is truncated during the search, that would kill the process.
+    The file is not memory-mapped, because truncating a mapped file during the search would kill the process.
     """
     with suppress(OSError), open_regular(path, links=False) as file:
         tail = b""
@@ -134,23 +134,23 @@ class Document:
     """One conversation of a file."""
 
     id: str
-    """The file's own id, or a hash of its bytes."""
+    """Id of the conversation in the file, or a hash of the bytes if it has no id."""
     records: Iterator[Record]
     about: JsonObject = field(default_factory=dict[str, Json])
-    """Fields next to the messages."""
+    """Fields of the object that contains the messages, without the messages."""
     around: bytes = b""
     """Raw bytes of the document without its messages."""
 
 
 class Peek(NamedTuple):
-    """The beginning of a file: its fields and its first messages."""
+    """Content of the beginning of a file: its first messages, and the fields of the object that contains them."""
 
     about: JsonObject
     messages: list[JsonObject]
 
 
 def peek(head: bytes) -> Peek | None:
-    """Return the fields and the first messages at the beginning of a file, or None if it has none of the known shapes."""
+    """Return the content of the beginning of a file, or None if its structure is not supported."""
     lines = _complete_lines(head)
     value: Json = list[Json](lines) if len(lines) > 1 else (lines[0] if lines else parse_prefix(head))
     if isinstance(value, dict):
@@ -163,7 +163,7 @@ def peek(head: bytes) -> Peek | None:
 
 
 def documents(path: Path) -> Iterator[Document]:
-    """Yield the conversations of a file. Raise UsageError if it has none of the known shapes."""
+    """Yield the conversations of a file. Raise UsageError if its structure is not supported."""
     head = next(read_chunks(path), b"")[:HEAD]
     lines = _complete_lines(head)
     if lines and "messages" in lines[0]:
@@ -185,18 +185,18 @@ def documents(path: Path) -> Iterator[Document]:
 
 
 def missing_messages(value: JsonObject, *names: str, kind: type = list) -> list[ImportedRecord]:
-    """Return a record with a problem if a document has no array, or object, at the path where its messages are expected."""
+    """Return a record with a problem if the value at the path `names`, where messages are expected, is not of the type `kind`."""
     return [] if isinstance(at(value, *names), kind) else [ImportedRecord(b"", problem=f"{'.'.join(names)!r} contains no messages")]
 
 
 def facts_of(about: JsonObject) -> ImportedFacts:
-    """Return title, model and creation time from the fields next to the messages."""
+    """Return title, model and creation time from the fields of the object that contains the messages."""
     created = milliseconds(about, "created_at") or milliseconds(about, "created")
     return ImportedFacts(title=text(about, "title"), model=text(about, "model"), created_at=created)
 
 
 def unreadable(record: Record) -> ImportedRecord:
-    """Return an unreadable message as a record that keeps its raw bytes."""
+    """Convert an unreadable message to a record with its raw bytes and a description of the problem."""
     return ImportedRecord(record.raw, record.value, record.problem or "not a message")
 
 

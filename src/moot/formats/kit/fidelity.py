@@ -1,4 +1,4 @@
-"""Counts of the content of a conversation, and of how much of it a format keeps."""
+"""Counts of the items in a conversation, and of how many of them a format preserves."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ ALL_KEPT: dict[str, FidelityLevel] = dict.fromkeys(
     ),
     "kept",
 )
-"""The table of a format that keeps all content of a conversation without branches and sub-agents."""
+"""Fidelity of a format that preserves everything except branches and sub-agents."""
 
 
 def fidelity_of(
     exported: ExportedConversation, holds: Holds, *lost: Part, weak: Weak = lambda _: False, inside: Holds | None = None
 ) -> Fidelity:
-    """Return the counts of the conversation and its sub-agents as kept, approximated or lost according to `holds`.
+    """Count the items of the conversation and its sub-agents as kept, approximated or lost, according to `holds`.
 
-    `lost` are parts of the active branch that were not written, `weak` tells which parts are only approximated, and `inside` is the table
-    for sub-agents. The contents of branches and sub-agents are lost if the table does not list them.
+    `lost` contains the parts of the active branch that were not written. `weak` returns True for a part that is only approximated.
+    `inside` replaces `holds` for sub-agents. Branches and sub-agents that `holds` does not list are lost with all their content.
     """
     parents = {message.parent for message in exported.others}
     there, left, dropped, weak_counts = Counter[str](), Counter[str](), _things(lost), Counter[str]()
@@ -78,13 +78,13 @@ def is_picture(part: Part) -> bool:
 
 
 def without_output(call: Part) -> Part:
-    """Return a tool call as it was before it had an output."""
+    """Return a tool call with its output removed."""
     rest = {name: value for name, value in call.items() if name not in ("output", "errorText", "resultProviderMetadata")}
     return {**rest, "state": "input-available"}
 
 
 def steps_of(message: Message | ImportedMessage) -> list[JsonObject]:
-    """Return the model calls in the metadata."""
+    """Return the model calls recorded in the message's metadata."""
     return objects(message.metadata, "steps")
 
 
@@ -161,7 +161,7 @@ def session_id_of(conversation: str, space: uuid.UUID) -> str:
 
 
 class Tally:
-    """Counts of one conversation, by the names of `Counts`."""
+    """Fidelity counts of one conversation, by the item names listed at `Counts`."""
 
     def __init__(self) -> None:
         self.kept: Counter[str] = Counter()
@@ -172,11 +172,11 @@ class Tally:
         return Fidelity(dict(+self.kept), dict(+self.approximated), dict(+self.lost))
 
     def weaken(self, word: str, count: int = 0) -> None:
-        """Move `count` of the kept items, or all of them, to the approximated ones."""
+        """Count `count` of the kept items with a name as approximated instead, or all of them if `count` is 0."""
         count = min(count or self.kept[word], self.kept[word])
         self.kept[word] -= count
         self.approximated[word] += count
 
     def lose(self, word: str, count: int = 1) -> None:
-        """Count items as lost."""
+        """Count items with a name as lost."""
         self.lost[word] += count

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from moot.types.canonical import Json, JsonObject
 
 LATEST = 253_402_300_799_000
-"""The end of the year 9999, in ms."""
+"""Latest valid time, in ms since the epoch: the end of the year 9999."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def at(value: Json, *names: str) -> Json:
-    """Return the value at a path of names."""
+    """Return the value at a path of names, or None if it does not exist."""
     for name in names:
         if not isinstance(value, dict):
             return None
@@ -88,7 +88,7 @@ def _of_text(written: str) -> int:
 
 
 def iso_or_epoch(ms: int) -> str:
-    """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes 1970."""
+    """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes the epoch, 1970."""
     return iso_of(ms) if ms > 0 else "1970-01-01T00:00:00.000Z"
 
 

@@ -26,7 +26,7 @@ def open_regular(path: Path, *, links: bool = True, buffering: int = -1) -> Bina
 
 
 def read_head(path: Path, size: int = HEAD, *, links: bool = True) -> bytes:
-    """Return the beginning of a file, or nothing if it can't be read."""
+    """Return the beginning of a file, or empty bytes if it can't be read."""
     try:
         with open_regular(path, links=links) as file:
             return file.read(size)

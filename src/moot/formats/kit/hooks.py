@@ -1,4 +1,4 @@
-"""Hooks of other programs, translated to moot's: matchers name moot's tools, and commands find the project's folder."""
+"""Conversion of other programs' hooks to moot's. Names of tools and the variable with the project folder are replaced by moot's."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _KNOWN = frozenset({"type", "command", "timeout", "enabled"})
 
 
 def add_command_hooks(draft: ConfigurationBuilder, hooks: JsonObject, tools: Mapping[str, str], folder: str) -> None:
-    """Add the hooks of a program in their usual form, `{event: [{matcher, hooks: [{type, command, timeout}]}]}`.
+    """Convert and add the hooks of a program, which have the form `{event: [{matcher, hooks: [{type, command, timeout}]}]}`.
 
-    `tools` maps the program's tool names to moot's, and `folder` is its variable with the project's folder. What has no equivalent is
-    kept as a comment, with a note.
+    `tools` maps the program's tool names to moot's. `folder` is the program's environment variable for the project folder. Hooks without
+    an equivalent are reported as lost and kept as comments.
     """
     for event, groups in hooks.items():
         added: list[Json] = []
@@ -38,7 +38,7 @@ def add_command_hooks(draft: ConfigurationBuilder, hooks: JsonObject, tools: Map
 
 
 def _of_event(event: str, matcher: str) -> str | None:
-    """Return the matcher of an event that is not about a tool, or None if nothing in moot matches it."""
+    """Return the matcher for an event that is not about a tool, or None if the matcher can't match anything in moot."""
     subjects = next((found for name, found in SUBJECTS.items() if name == event), None)
     if matcher in ("", "*") or subjects == ():
         return ""
@@ -49,7 +49,7 @@ def _of_event(event: str, matcher: str) -> str | None:
 
 
 def translated(matcher: str, tools: Mapping[str, str]) -> str | None:
-    """Return the matcher with moot's tool names, or None if it names a tool without an equivalent. Names of MCP tools stay."""
+    """Return the matcher with moot's tool names, or None if it names a tool without an equivalent. Names of MCP tools are not changed."""
     if matcher in ("", "*"):
         return ""
     found: list[str] = []
@@ -59,7 +59,7 @@ def translated(matcher: str, tools: Mapping[str, str]) -> str | None:
         elif one in tools:
             found.append(tools[one])
         else:
-            # an expression: all tools of the program that it matches
+            # a regular expression: use all tools of the program that it matches
             try:
                 matched = [ours for theirs, ours in tools.items() if re.fullmatch(one, theirs)]
             except re.error:
@@ -71,12 +71,12 @@ def translated(matcher: str, tools: Mapping[str, str]) -> str | None:
 
 
 def _command(draft: ConfigurationBuilder, event: str, hook: JsonObject, folder: str) -> JsonObject:
-    """Return one command, or nothing if it is turned off or of another type."""
+    """Convert one hook. Return an empty object if it is disabled or does not run a command."""
     command, timeout = text(hook, "command"), hook.get("timeout")
     if not command or hook.get("type", "command") != "command" or hook.get("enabled") is False:
         return {}
     if ignored := sorted(hook.keys() - _KNOWN):
-        draft.note(f"hook {event}: {', '.join(ignored)} left out")
+        draft.note(f"hook {event}: {', '.join(ignored)} was left out")
     command = re.sub(rf"\$(?:{folder}\b|\{{{folder}\}})", "$MOOT_PROJECT_DIR", command)
     has_limit = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0
     return {"command": command, **({"timeout": timeout} if has_limit else {})}
@@ -85,7 +85,7 @@ def _command(draft: ConfigurationBuilder, event: str, hook: JsonObject, folder: 
 def run_hooks_of(
     draft: ConfigurationBuilder, agent: str, hooks: JsonObject, tools: Mapping[str, str], known: tuple[str, ...]
 ) -> JsonObject:
-    """Return `{beforeRun: [{tool, args, skipIf}], afterRun: […]}` in moot's form. `known` are the variables that both programs have."""
+    """Convert hooks of the form `{beforeRun: [{tool, args, skipIf}], afterRun: […]}`. `known` lists the variables that moot also has."""
     found: JsonObject = {}
     for theirs, ours in (("beforeRun", "before_run"), ("afterRun", "after_run")):
         listed = hooks.get(theirs)
@@ -93,7 +93,11 @@ def run_hooks_of(
         for hook in objects([listed] if isinstance(listed, dict) else listed):
             name, test = text(hook, "tool"), text(hook, "skipIf")
             if name not in tools or not set(variables_in(hook)) <= {*known, *(("response",) if ours == "after_run" else ())}:
-                draft.lose(f"hooks of {agent!r} with the tool {name!r}", "no equivalent for the tool or a variable", {theirs: hook})
+                draft.lose(
+                    f"hooks of {agent!r} with the tool {name!r}",
+                    "no equivalent for the tool or for a variable in its arguments",
+                    {theirs: hook},
+                )
                 continue
             skip: JsonObject = {"skip_if": {"matches": test}} if test and ours == "before_run" else {}
             calls.append({"tool": tools[name], "arguments": obj(hook, "args"), **skip})

@@ -1,4 +1,4 @@
-"""Incremental JSON: array elements one at a time, the exact bytes of values, and objects that may be truncated."""
+"""Incremental JSON parser: yields array elements one at a time, returns the exact bytes of values, and reads truncated objects."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from moot.formats.kit.files import open_regular
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 MAX_ELEMENT = 64 << 20
-"""Maximum size of an element in bytes. Larger ones are skipped and never loaded."""
+"""Maximum size of an array element in bytes. Larger elements are skipped and never loaded."""
 _DOCUMENT = 256 << 20
-"""Maximum size in bytes of a document that is loaded into memory."""
+"""Default maximum size in bytes of a document that is loaded into memory."""
 _CHUNK = 1 << 20
 _DEEPEST = 200
-"""Maximum nesting depth at the beginning of a document."""
+"""Maximum nesting depth of a truncated document that `parse_prefix` can read."""
 _FLAT = rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+'
 """Matches text without brackets, skipping whole strings."""
 _DEEP = re.compile(rb"%b(?:(?:\{%b\}|\[%b\])%b)*+([\"\[\]{}])" % ((_FLAT,) * 4), re.DOTALL)
@@ -41,9 +41,9 @@ class ArrayItem:
     """One element of an array."""
 
     number: int
-    """Starts at 1."""
+    """Position in the array, starting at 1."""
     raw: bytes
-    """Empty if the element is too large."""
+    """Bytes of the element. Empty if the element is too large."""
     value: Json
     problem: str = ""
     """Description of the problem; empty if `value` is available."""
@@ -154,7 +154,7 @@ class _Scanner:
         self.at = at
 
     def more(self) -> bool:
-        """Read more data, doubling the buffer so that long values are not rescanned repeatedly. Return whether there was any."""
+        """Read more data and return whether there was any. The buffer is doubled, so that long values are not rescanned repeatedly."""
         pieces, size = [self.data[self.at :]], 0
         needed = max(1, len(pieces[0]))
         while size < needed and (chunk := next(self._chunks, None)) is not None:
@@ -198,7 +198,7 @@ class _Scanner:
                 return (b"", "is truncated and too large to load") if too_large else (b"".join(buffered), "is truncated")
 
     def ends(self, depth: int, inside: bool) -> tuple[int, int, bool]:
-        """Return the end of the value, or how far the buffer was scanned: (position, depth, inside a string)."""
+        """Return (position, depth, inside a string) at the end of the value, or at the end of the buffer if the value continues."""
         at = self.at
         if inside:
             rest = _REST.match(self.data, at)
@@ -232,7 +232,7 @@ class _Scanner:
         return scalar.end() if scalar else at + 1
 
     def _safe(self, at: int) -> int:
-        """Return the end of the buffer, or the position before a trailing escape, so that it is not split."""
+        """Return the end of the buffer, or the position before trailing backslashes, so that no escape sequence is split."""
         tail = len(self.data) - len(self.data.rstrip(b"\\"))
         return max(at, len(self.data) - tail)
 
@@ -244,7 +244,7 @@ def skip_separators(data: bytes, at: int) -> int:
 
 
 def member(data: bytes, name: str, begin: int = 0) -> Span | None:
-    """Return the first member with a name in the object at position `begin`."""
+    """Return the first member called `name` of the object at position `begin`, or None."""
     return next((span for span in members(data, begin) if span.name == name), None)
 
 
@@ -312,7 +312,7 @@ def parse_prefix(head: bytes) -> Json:
 
 
 def _closed(text: bytes) -> Iterator[bytes]:
-    """Yield the text with open strings and brackets closed, then cut before the last incomplete member."""
+    """Yield the truncated text with open strings and brackets closed, then also without the last incomplete member."""
     text = text.decode("utf-8", "ignore").encode()
     stack = bytearray()
     open_string = False
@@ -344,15 +344,15 @@ def _closers(stack: bytes | bytearray) -> bytes:
 
 
 MAX_DOCUMENT = 1 << 30
-"""Maximum size in bytes of a file that is loaded into memory."""
+"""Maximum size in bytes of a file that `load_document` loads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One object of an array."""
+    """One element of an array of objects."""
 
     number: int
-    """Starts at 1."""
+    """Position in the array, starting at 1."""
     raw: bytes
     lead: bytes
     """Bytes between this element and the one before it."""
@@ -401,7 +401,7 @@ class PartialDocument:
         return text(self.value(name))
 
     def elements(self, name: str) -> Iterator[Element]:
-        """Yield the elements of an array. Any other value, apart from null, is one element with a problem."""
+        """Yield the elements of an array. Any other value except null is yielded as one element with a problem."""
         if self.raw(name) not in (b"", b"null") and not self.raw(name).startswith(b"["):
             yield Element(1, self.raw(name), b"", None, f"{name!r} is not an array")
             return

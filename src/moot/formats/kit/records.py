@@ -1,8 +1,8 @@
 """Conversion of the records of other programs' sessions to messages.
 
 A prompt becomes a user message. Everything that follows until the next prompt becomes one assistant message: a `step-start` before each
-model call, and tool calls with their outputs. If a branch starts in the middle of an assistant message, its first message repeats the
-shared records, so that each branch can be read on its own.
+model call, and tool calls with their outputs. If a branch starts in the middle of an assistant message, the first message of the
+branch repeats the records before that point, so that each branch can be read on its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SessionRecord:
     """One record of a session."""
 
     id: str
-    """Unique in the source. A repeated id is replaced by a new one."""
+    """Id of the record, unique in the source. If the source repeats an id, a number is appended."""
     role: Role
     """user: a prompt · assistant: a model call or tool outputs · system: instructions."""
     raw: bytes
@@ -50,7 +50,7 @@ class SessionRecord:
     """Id of the preceding record, in sessions with branches."""
     at: int = 0
     step: JsonObject | None = None
-    """Facts about the model call as returned by `step`. None if the record is not a model call."""
+    """Model, usage and cost of the model call, as returned by the function `step`. None if the record is not a model call."""
     metadata: JsonObject | None = None
 
 
@@ -63,9 +63,9 @@ class Branches:
     """The tree structure of a session."""
 
     forks: frozenset[str]
-    """Records with more than one successor. Their messages are kept in memory until the end."""
+    """Ids of records with more than one successor. Their messages are kept in memory until the end."""
     nearest: dict[str, str | None]
-    """Record that is not part of a message → the nearest earlier one that is."""
+    """Id of a record that is not part of a message → id of its nearest ancestor that is."""
 
 
 def reasoning(text: str, metadata: JsonObject | None = None) -> Part:
@@ -100,7 +100,7 @@ def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
 
 
 def usage_without_cache(fresh: int | None, output: int | None, cache_read: int | None, cache_write: int | None) -> Usage:
-    """Return the usage of a model call from a program whose input count excludes cached tokens."""
+    """Return the usage of a model call. `fresh` is an input count without cached tokens, which are added."""
     return Usage(None if fresh is None else fresh + (cache_read or 0) + (cache_write or 0), output, cache_read, cache_write)
 
 
@@ -121,7 +121,7 @@ def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
 
 
 def entries_of(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
-    """Yield the entries of a conversation and their counts.
+    """Yield the entries of a conversation, then their fidelity counts.
 
     Without `tree`, each record follows the one before it. `head` is the last record of the shown branch.
     """
@@ -142,7 +142,7 @@ def to_messages(records: Records, tree: Branches | None = None, head: str | None
 
 
 def with_counts(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield the entries unchanged, then the counts of what was kept and lost."""
+    """Yield the entries unchanged, then the counts of kept and lost items."""
     kept, lost = Counter[str](), Counter[str]()
     titled = False
     for entry in entries:
@@ -159,12 +159,12 @@ def with_counts(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 @dataclass(slots=True)
 class _Group:
-    """The records of one message."""
+    """The records that form one message."""
 
     id: str
     parent: str | None
     inherited: tuple[SessionRecord, ...] = ()
-    """Repeated records of the message that this one branches from."""
+    """The records repeated from the message in which the branch of this message starts."""
     own: list[SessionRecord] = field(default_factory=list[SessionRecord])
 
     @property
@@ -207,7 +207,7 @@ def _unique(part: Part, used_ids: set[str], step: int, at: int) -> Part:
 
 
 def _settle(parts: list[Part], output: Output, used_ids: set[str], step: int) -> None:
-    """Attach an output to the oldest call of that id without one. If there is no such call, create it."""
+    """Attach an output to the oldest call with its id that has no output. If there is no such call, create it."""
     for index, part in enumerate(parts):
         if is_tool(part) and not is_settled(part) and output.call in (part.get("toolCallId"), at(part, "toolMetadata", "vendorId")):
             parts[index] = _with_output(part, output)
@@ -246,7 +246,7 @@ def _metadata(records: tuple[SessionRecord, ...], steps: list[JsonObject]) -> Js
 
 
 class _Linear:
-    """Sessions without branches."""
+    """Converter for sessions without branches."""
 
     def __init__(self) -> None:
         self._open: _Group | None = None
@@ -274,18 +274,18 @@ class _Linear:
 
 
 class _Branching:
-    """Sessions whose records name their predecessor."""
+    """Converter for sessions in which each record names its predecessor, so that records form a tree."""
 
     def __init__(self, tree: Branches) -> None:
         self._tree = tree
         self._open: _Group | None = None
         self._seen: dict[str, int] = {}
         self._message_by_record: dict[str, tuple[str, bool]] = {}
-        """Record → its message, and whether that is an assistant message."""
+        """Record id → id of its message, and whether it is an assistant message."""
         self._forked: dict[str, _Group] = {}
-        """Messages with a record that has several successors."""
+        """Message id → message, for messages with a record that has several successors."""
         self._last_records: dict[str, str] = {}
-        """Message → its last record."""
+        """Message id → id of its last record."""
 
     def take(self, one: SessionRecord) -> Iterator[Entry]:
         parent = self._tree.nearest.get(one.parent, one.parent) if one.parent is not None else None
@@ -317,7 +317,7 @@ class _Branching:
             self._forked[group.id] = group
 
     def _parent_of(self, one: SessionRecord) -> Generator[Entry, None, tuple[str | None, tuple[SessionRecord, ...]]]:
-        """Return the parent message of a record. If it continues the middle of a message, also return the records to repeat from it."""
+        """Return the parent message of a record. If a branch starts there in the middle of a message, also return the records to repeat."""
         if one.parent is None:
             return None, ()
         message, is_answer = self._message_by_record[one.parent]
@@ -336,7 +336,7 @@ class _Branching:
 
 
 def _fresh(seen: dict[str, int], id: str) -> str:
-    """Return the id, or a variant of it if it is already used."""
+    """Return the id, with a number appended if it is already used."""
     count = seen.get(id, 0)
     seen[id] = count + 1
     return id if not count else _fresh(seen, f"{id}#{count}")
@@ -348,7 +348,7 @@ def media_type_of(url: str, default: str = "application/octet-stream") -> str:
 
 
 def detect_media_type(data: bytes, default: str = "") -> str:
-    """Return the media type by the magic bytes of common pictures and PDF."""
+    """Return the media type of common picture formats and PDF, detected by their magic bytes, or `default`."""
     return next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), default)
 
 
@@ -366,9 +366,9 @@ Node: TypeAlias = tuple[str, str | None, T]
 
 
 def sort_tree(nodes: Iterable[Node[T]]) -> tuple[list[Node[T]], int]:
-    """Return the nodes (id, parent, value) with parents before children, otherwise in the given order, and the number of detached nodes.
+    """Return the nodes (id, parent, value) with parents before children, otherwise in order, and the number of nodes that became roots.
 
-    A node whose parent is missing or part of a cycle becomes a root. Of nodes with the same id only the first is kept.
+    A node whose parent is missing or part of a cycle becomes a root. If several nodes have the same id, only the first is kept.
     """
     first: dict[str, Node[T]] = {}
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The model calls of a message, for formats that store one record for each."""
+"""Division of a message into its model calls, for formats that store one record for each model call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Step:
     calls: list[Part] = field(default_factory=list[Part])
     files: list[Part] = field(default_factory=list[Part])
     others: list[Part] = field(default_factory=list[Part])
-    """Parts of types that only moot has."""
+    """Parts of all other types, such as moot's data parts."""
 
     @property
     def thought(self) -> str:
@@ -36,7 +36,7 @@ class Step:
 
 
 def model_calls(message: Message) -> list[Step]:
-    """Return at least one model call. Content after a settled tool call starts another one, even without a `step-start`."""
+    """Divide a message into at least one model call. Text or reasoning after a tool output starts another, even without `step-start`."""
     steps = [Step()]
     for part in message.parts:
         step = steps[-1]
@@ -60,8 +60,9 @@ def model_calls(message: Message) -> list[Step]:
 def records_of(
     messages: Iterable[Message], content: Callable[[tuple[Part, ...]], Json], step: Callable[[Step, bool], Iterator[JsonObject]]
 ) -> Iterator[JsonObject]:
-    """Yield messages in the shape of a vendor's API. `content` converts prompts, and `step` converts a model call; its second argument
-    is true if it is the only one.
+    """Yield messages in the form of a vendor's API.
+
+    `content` converts the parts of a prompt. `step` converts a model call; its second argument is True if the message has only one.
     """
     for message in messages:
         if message.role != "assistant":
@@ -78,7 +79,7 @@ def counts_of(step: JsonObject) -> dict[str, int]:
 
 
 def function_call(call: Part) -> JsonObject:
-    """Return a tool call in the shape of OpenAI's API."""
+    """Return a tool call in the form of OpenAI's API."""
     value = call.get("input")
     arguments = value if isinstance(value, str) else dumps(value).decode()
     return {"id": str(call.get("toolCallId", "")), "type": "function", "function": {"name": tool_name(call), "arguments": arguments}}
@@ -100,7 +101,7 @@ def pretty_bytes(value: Json) -> bytes:
 
 
 def approximate(fidelity: Fidelity, word: str, count: int) -> Fidelity:
-    """Count kept items as approximated instead."""
+    """Return the fidelity with up to `count` of the kept items with a name counted as approximated."""
     count = min(count, fidelity.kept.get(word, 0))
     if not count:
         return fidelity

@@ -1,7 +1,7 @@
-"""Content that a reader left out because it does not know its shape.
+"""Detection of content that a format left out of a message because it does not know the structure of a record.
 
-Readers skip what they don't know. Here the strings of each record are compared with the message that was read from it, so that content
-without a place in the message is reported as lost. Fields that only describe a record, such as ids and times, are not content.
+The strings of each record are compared with the message that was read from it. Strings that are missing from the message are reported
+as lost. Fields that only describe a record, such as ids and times, are ignored.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _ABOUT = frozenset(
         *("timestamp", "created_at", "updated_at", "createdAt", "updatedAt"),
     )
 )
-"""Names of fields that describe a record."""
+"""Names of fields that only describe a record and are ignored."""
 _WORDS = frozenset(("state", "source", "generationStatus"))
-"""Names of fields that describe a record if they are text. With fields of their own they may contain an output or a file."""
+"""Names of fields that only describe a record if their value is text. If it is an object, it may contain an output or a file."""
 _IDS = ("Id", "ID", "_id", "Uuid", "Hash", "_hash")
 _SPEECH = frozenset(("content", "text", "parts", "message", "messages", "blocks", "thinking", "output"))
-"""Names of fields with the content of a message in most programs."""
+"""Names of fields in which most programs store the content of a message."""
 _JSON = json.JSONDecoder(strict=False)
 _SMALL = 3
-"""Maximum number of fields of a record that is only a message, as in requests to models. Other fields may describe the record."""
+"""Maximum number of content fields of a record that is only a message. In larger records, unknown fields may describe the record."""
 _LEAST = 3
-"""Minimum length of a string to be compared."""
+"""Minimum length of a string. Shorter strings are never reported as lost."""
 
 
 def read_checked(format: Format, conversations: Iterator[ImportedConversation]) -> Iterator[ImportedConversation]:
-    """Yield the conversations that a format reads, with everything reported that the format left out.
+    """Yield the conversations, with a report of all content that the format left out.
 
-    A message that is empty because its shape is unknown becomes a record with a problem. Other content that was left out is counted as
-    lost. A record without a problem that contains a message is counted as lost, unless the format knows it.
+    A message that is empty because its structure is unknown becomes a record with a problem. Other missing content is counted as lost.
+    A record that contains the text of a message is also counted as lost, unless the format leaves it out on purpose.
     """
     for conversation in conversations:
         yield replace(conversation, entries=_Checked(format).entries(iter(conversation.entries)))
@@ -50,7 +50,7 @@ def read_checked(format: Format, conversations: Iterator[ImportedConversation]) 
 
 @dataclass(slots=True)
 class _Checked:
-    """The state of one conversation while its entries are compared with their records."""
+    """Check of one conversation, in which each message is compared with the records that it was read from."""
 
     format: Format
     removed: dict[str, str | None] = field(default_factory=dict[str, str | None])
@@ -101,8 +101,9 @@ class _Checked:
 
 
 def unread(message: ImportedMessage, is_known: Callable[[JsonObject], bool]) -> list[str]:
-    """Return the places in a message's records whose content is not in the message: whole records of which nothing was read, and the
-    strings of blocks in lists. Records that the format knows are skipped.
+    """Return the paths of strings in a message's records that are missing from the message.
+
+    Strings outside of content blocks count only if nothing else in the record was read. Records for which `is_known` is true are skipped.
     """
     known: _Known | None = None
     found: list[str] = []
@@ -136,7 +137,7 @@ def _values(raw: bytes) -> Iterator[Json]:
 
 
 class _Known:
-    """The strings of a message as it was read."""
+    """The strings in a message that a format has read."""
 
     def __init__(self, message: ImportedMessage) -> None:
         self._strings = {message.source_id}
@@ -146,7 +147,7 @@ class _Known:
         self._joined: str | None = None
 
     def has(self, text: str) -> bool:
-        """Return whether the text was read, alone or within a longer text, or most of it. Short texts are only compared alone."""
+        """Return whether the message contains the text, or most of it. A short text must be equal to one of its strings."""
         if text in self._strings or len(text.strip()) < _LEAST:
             return text in self._strings
         if self._joined is None:
@@ -170,17 +171,17 @@ def _collect(value: Json, into: set[str]) -> None:
 
 @dataclass(slots=True)
 class _Strings:
-    """The strings of one record: in its blocks, which are the objects in lists, and outside them."""
+    """Comparison of one record's strings with a message. A block is an object in a list, such as a content block."""
 
     known: _Known
     any_read: bool = False
     outside: list[str] = field(default_factory=list[str])
-    """Places outside of blocks that were not read."""
+    """Paths of missing strings outside of blocks."""
     inside: list[str] = field(default_factory=list[str])
-    """Places in blocks that were not read."""
+    """Paths of missing strings in blocks."""
 
     def walk(self, value: Json, place: str, block: str | None) -> None:
-        """Compare all strings in a value. `block` is the place of the innermost block."""
+        """Compare all strings in a value. `block` is the path of the innermost block."""
         if isinstance(value, str):
             self._compare(value, place, block)
         elif isinstance(value, dict):
@@ -193,7 +194,7 @@ class _Strings:
                 self.walk(one, inner, inner if isinstance(one, dict) else block)
 
     def places(self) -> list[str]:
-        """Return what was not read. Of a record's own fields, some may be unknown if others were read."""
+        """Return the paths to report. Strings outside of blocks may be missing if any other string was read."""
         return self.inside or (self.outside[:1] if not self.any_read else [])
 
     def _compare(self, value: str, place: str, block: str | None) -> None:

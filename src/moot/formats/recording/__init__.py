@@ -1,1 +1,1 @@
-"""The format `recording`: conversations with their runs and raw exchanges, and captures of other programs."""
+"""The format `recording`: conversations with their runs and the raw data of their model calls, and captured output of other agents."""

@@ -1,4 +1,4 @@
-"""Captured streams: the stdout of a program, or both sides of a JSON-RPC pipe."""
+"""Import of captured streams: the stdout of an agent, or both directions of a JSON-RPC pipe to an agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moot.types.message import Message, MessageStatus, text_part
 from moot.types.run import Run
 
 Shape: TypeAlias = Literal["stdout", "wire", "rpc"]
-"""stdout: the program's output · wire: lines `{dir, t, msg}` of both sides · rpc: the bare messages of both sides."""
+"""stdout: the agent's output · wire: both directions of a pipe as lines `{dir, t, msg}` · rpc: the same without direction and time."""
 
 LOOKED_AT = 50
 """Number of lines used to recognize a capture. Lines before the first match may be noise."""
@@ -31,13 +31,13 @@ LOOKED_AT = 50
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A kind of capture."""
+    """A type of captured stream, and the converter that reads it."""
 
     converter: str
     agent_type: str
     shape: Shape
     marks: Callable[[JsonObject], bool]
-    """Predicate that is true for a line, or a message of a pipe, that only this kind of capture contains."""
+    """Predicate that is true for a line or JSON-RPC message that only this type of capture contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ CAPTURES: tuple[Capture, ...] = (
 
 
 def recognize(lines: Sequence[Line], agent_type: str = "") -> Capture | None:
-    """Return the kind of capture, restricted to `agent_type` if given, or None. Raise UsageError if no converter exists for that agent
+    """Return the type of capture, restricted to `agent_type` if given, or None. Raise UsageError if no converter exists for that agent
     type.
     """
     shape = _shape(lines)
@@ -174,7 +174,7 @@ def _named(capture: Capture, frames: Sequence[_Frame]) -> str:
 
 
 def _frames(capture: Capture, lines: Sequence[Line], at: int) -> list[_Frame]:
-    """Return the lines with direction and time. A line without a time takes that of the line before it."""
+    """Return the lines with direction and time. A line without a time gets the time of the previous line."""
     last = max((_elapsed(line.value) for line in lines if line.value is not None), default=0.0)
     stamps = (_stamp(line.value) for line in lines if line.value is not None)
     begin = next((stamp for stamp in stamps if stamp is not None), at - int(last * 1_000_000))
@@ -241,20 +241,20 @@ def _update_in(frame: _Frame) -> JsonObject:
 
 @dataclass(slots=True)
 class _RunFrames:
-    """The frames of one run."""
+    """The captured lines of one run."""
 
     frames: list[_Frame] = field(default_factory=list[_Frame])
     prompt: str | None = None
     past: bool = False
-    """True if the agent repeats the run while it loads its session."""
+    """True if the run is older than the capture: the agent only repeated it while it loaded its session."""
     loaded: bool = False
-    """True if the session existed before."""
+    """True if the agent loaded an existing session before the run."""
     answered: bool = False
     message: Json = None
-    """The agent's id of the prompt of a past run."""
+    """The agent's id for the prompt of a past run."""
 
     def said(self, update: JsonObject) -> None:
-        """Append a piece of a past prompt."""
+        """Append a fragment of a past prompt."""
         content = update.get("content")
         text = _text_in([content])
         id = update.get("messageId")
@@ -263,7 +263,7 @@ class _RunFrames:
 
 
 def _split_runs(frames: Sequence[_Frame]) -> list[_RunFrames]:
-    """Return the runs. Each prompt starts a run, also the past prompts that an agent repeats while it loads a session.
+    """Divide the lines into runs. Each prompt starts a run, including past prompts that an agent repeats while it loads a session.
 
     Lines before the first prompt belong to the first run.
     """

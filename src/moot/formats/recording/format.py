@@ -1,4 +1,4 @@
-"""The format `recording`, and its files as JSON Lines."""
+"""The format `recording`: reading and writing of its JSON Lines files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
     for exchange in recording.exchanges:
         yield _line({"exchange": values.exchange_facts(exchange)})
         if "redacted" in exchange.request:
-            continue  # the redacted raw bytes would be translated to other chunks
+            continue  # the raw bytes were redacted and would be translated to different chunks
         if (translator := translator_of(exchange.converter)) and exchange.converter == f"{translator.name}/{translator.version}":
             translated.add(exchange.id)
     for event in recording.events:
@@ -212,7 +212,7 @@ class Draft:
 
 
 def _bodies_of(events: Iterable[Event]) -> dict[str, tuple[JsonObject, Event]]:
-    """Return message id → its body with all changes applied, and its first event."""
+    """Return a mapping from each message id to the body with all changes applied and the message's first event."""
     found: dict[str, tuple[JsonObject, Event]] = {}
     for event in events:
         body = _body(event)
@@ -258,7 +258,7 @@ _NAMES = {"reasoning": "reasoning", "tool": "tool calls", "dynamic": "tool calls
 
 
 class RecordingFormat:
-    """`Format` and `Recorder`: a recording reproduces the conversation with all raw bytes."""
+    """`Format` and `Recorder` for recordings, which reproduce a conversation with all raw data of its model calls."""
 
     name = "recording"
     version = 1
@@ -350,7 +350,7 @@ def _capture(path: Path, lines: list[bytes], agent_type: str) -> Recording:
 
 
 def _as_messages(recording: Recording, raws: dict[str, bytes], junk: list[bytes], whole: bytes) -> ImportedConversation:
-    """Return a recording as messages. A message's raw is its most complete line."""
+    """Return only the messages of a recording. The raw data of each is the most complete line about it."""
     messages = (
         ImportedMessage(one.role, one.parts, one.id, raws.get(one.id, whole), one.parent, one.created_at, one.metadata)
         for one in recording.messages

@@ -1,4 +1,4 @@
-"""JSON values of a recording. Fields of the wrong type are read as missing."""
+"""Conversion of a recording's objects to and from JSON. Fields of the wrong type are read as missing."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def message_facts(value: Message, *, deleted: bool) -> JsonObject:
 
 
 def message_of(value: JsonObject, conversation: str, body: JsonObject) -> Message:
-    """Return the message of a line. Fields of its own `message` event (`body`) take precedence over those of its line."""
+    """Return the message of a line. Fields in `body`, from the message's event, take precedence over those of the line."""
     read = _Reading({**value, **{name: fact for name, fact in body.items() if fact is not None}})
     role, status = read.text("role"), read.text("status")
     return Message(
@@ -135,7 +135,7 @@ def message_of(value: JsonObject, conversation: str, body: JsonObject) -> Messag
 
 
 def frame_facts(event: Event, *, chunks: bool) -> JsonObject:
-    """Return the JSON of a `raw` event. Its chunks are included only if they can't be derived from the raw bytes."""
+    """Return the JSON of a frame, which is an exchange's `raw` event. Include chunks only if the raw bytes can't reproduce them."""
     assert event.raw is not None
     value: JsonObject = {"exchange": event.exchange, "seq": event.seq, "at": event.at, "dir": direction(event), **raw_json(event.raw)}
     if event.body is not None and event.body != SENT:
@@ -146,7 +146,7 @@ def frame_facts(event: Event, *, chunks: bool) -> JsonObject:
 
 
 def event_facts(event: Event) -> JsonObject:
-    """Return the JSON of any other event."""
+    """Return the JSON of an event that is not a frame."""
     event = as_tombstone(event)
     value: JsonObject = {"seq": event.seq, "kind": event.kind, "at": event.at}
     more: JsonObject = {"run": event.run, "exchange": event.exchange, "phase": event.phase, "key": event.key, "body": event.body}
@@ -157,7 +157,7 @@ def event_facts(event: Event) -> JsonObject:
 
 
 def frame_of(value: JsonObject, run: str | None) -> Event:
-    """Return the event. Raise ValueError if it has no readable raw bytes."""
+    """Return the `raw` event in the JSON of a frame. Raise ValueError if it has no readable raw bytes."""
     read = _Reading(value)
     raw = raw_of(value)
     if raw is None:
@@ -167,7 +167,7 @@ def frame_of(value: JsonObject, run: str | None) -> Event:
 
 
 def event_of(value: JsonObject) -> Event:
-    """Return the event. Raise ValueError if its kind, its raw bytes or the message in it can't be read."""
+    """Return the event in the JSON of an `event` line. Raise ValueError if its kind, its raw bytes or the message in it can't be read."""
     read = _Reading(value)
     phase = read.text("phase")
     if not read.text("kind"):
@@ -214,7 +214,7 @@ def _facts(value: object, names: tuple[str, ...]) -> JsonObject:
 
 
 class _Reading:
-    """An object whose fields may have any type."""
+    """A JSON object whose fields may have the wrong type, which is read as missing."""
 
     def __init__(self, value: JsonObject) -> None:
         self.value = value

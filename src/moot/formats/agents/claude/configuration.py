@@ -1,4 +1,4 @@
-"""Claude Code's hooks, permissions, agents and MCP servers of its user settings. The settings of projects are not read."""
+"""Conversion of Claude Code's user settings: hooks, permissions, agents and MCP servers. Project settings are not read."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _TOOLS = {
     "AskUserQuestion": "ask_user",
 }
 _ABOVE = 6
-"""Number of folders above a session that are searched for the folder with the settings."""
+"""Maximum number of parent folders of a session that are searched for the settings."""
 _ACTIONS: tuple[Literal["deny", "ask", "allow"], ...] = ("deny", "ask", "allow")
 _RULE = re.compile(r"([\w*.-]+)(?:\((.*)\))?", re.DOTALL)
 _MODES = {"acceptEdits": "edits", "plan": "plan", "default": "ask"}
 _REASONS = {
-    "env": "moot passes no variables to agents that it does not start",
-    "model": "Claude Code keeps its model; set `agents.NAME.model` for moot's agents",
-    "statusLine": "moot's `ui.statusline` has other fields",
+    "env": "moot can't set variables for agents that it does not start",
+    "model": "the setting only applies to Claude Code; set `agents.NAME.model` for moot's agents",
+    "statusLine": "moot's `ui.statusline` has different fields",
 }
 _UNUSED = frozenset({"skills", "mcp", "isolation"})
 _FILES = {"commands": "moot can't define commands yet", "skills": "moot can't use skills yet"}
@@ -74,7 +74,7 @@ def _permissions(draft: ConfigurationBuilder, permissions: JsonObject) -> None:
     if mode in _MODES:
         draft.setting("permissions", "mode", _MODES[mode])
     elif mode:
-        draft.lose("permissions.defaultMode", f"no default mode allows as much as {mode}; use --mode auto for a run")
+        draft.lose("permissions.defaultMode", f"moot has no default mode as permissive as {mode}; use --mode auto for a single run")
     folders = [folder for folder in items(permissions, "additionalDirectories") if str(folder).startswith(("/", "~/"))]
     if folders:
         draft.agent("default", {"allowed_uris": folders})
@@ -89,7 +89,7 @@ def _rule(draft: ConfigurationBuilder, action: Literal["deny", "ask", "allow"], 
     if name.startswith("mcp__") and name.count("__") > 1 and not pattern and "*" not in name:
         draft.rule(name, action)
     elif name.startswith("mcp__"):
-        draft.lose(f"permissions {action} {rule}", "rules of moot name one tool of an MCP server each")
+        draft.lose(f"permissions {action} {rule}", "in moot, each rule applies to a single tool of an MCP server")
     elif name not in _TOOLS:
         draft.lose(f"permissions {action} {rule}", "no equivalent for the tool")
     elif pattern.startswith("domain:"):
@@ -101,7 +101,7 @@ def _rule(draft: ConfigurationBuilder, action: Literal["deny", "ask", "allow"], 
 
 
 def _match(pattern: str) -> str:
-    """Return a pattern as moot writes it: `git log:*` is `git log *`, and `//` begins an absolute path."""
+    """Convert a pattern to moot's syntax: `git log:*` becomes `git log *`, and the absolute path `//tmp` becomes `/tmp`."""
     pattern = re.sub(r":\*$", " *", pattern)
     return pattern.removeprefix("/") if pattern.startswith("//") else pattern.removeprefix("./")
 

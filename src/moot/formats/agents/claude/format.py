@@ -23,12 +23,12 @@ from moot.types.format import InstallableSession as Placement
 
 AGENT = "claude-code"
 _LOOKED_AT = 50
-"""Number of lines examined to recognize a session."""
+"""Maximum number of lines examined to recognize a session."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LONGEST = 200
-"""Maximum length of a folder name."""
+"""Length of a folder name above which Claude Code shortens it and appends a hash."""
 _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
-"""Keys that identify a first line longer than the examined beginning."""
+"""Keys that identify a session if its first line is longer than the examined beginning of the file."""
 
 
 class ClaudeFormat:
@@ -83,7 +83,7 @@ class ClaudeFormat:
         return ExportFile(data, self._fidelity(exported))
 
     def _fidelity(self, exported: ExportedConversation) -> Fidelity:
-        """Return the fidelity counts. A sub-agent's title is lost, and a branch that continues the last message is only approximated."""
+        """Return the fidelity counts. A sub-agent's title is lost, and a branch that starts after the last message is only approximated."""
         untitled: Mapping[str, FidelityLevel] = {thing: keeping for thing, keeping in self.holds.items() if thing != "titles"}
         ends = [(one.others, one.messages[-1].id) for one, _ in with_descendants(exported) if one.messages]
         longer = sum(any(message.parent == end for message in others) for others, end in ends)
@@ -96,7 +96,7 @@ class ClaudeFormat:
 
 
 def folder_of(directory: str) -> str:
-    """Return the name of the folder that holds the sessions of a directory."""
+    """Return the name of the folder in which Claude Code stores the sessions of a directory."""
     units = memoryview(directory.encode("utf-16-le")).cast("H")
     name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
     if len(name) <= _LONGEST:
@@ -112,7 +112,7 @@ def folder_of(directory: str) -> str:
 
 
 def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
-    """Yield files named like sessions in a projects folder or its parent, without opening them."""
+    """Yield files that are named like sessions, in a projects folder or its parent. The files are not opened."""
     projects = folder / "projects"
     for path in files_below(projects if projects.is_dir() and not projects.is_symlink() else folder, ".jsonl", depth=depth):
         if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):

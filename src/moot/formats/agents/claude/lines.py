@@ -1,4 +1,4 @@
-"""Kinds of session lines, and parts as blocks of Anthropic's API."""
+"""Types of lines in session files, and conversion between message parts and blocks of Anthropic's API."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Part, is_tool, text_of, text_part, tool_name
 
 ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
-"""Types of lines that belong to the tree."""
+"""Types of lines that belong to the session's tree, which is formed by `uuid` and `parentUuid`."""
 _BESIDE = frozenset({"queue-operation", "last-prompt", "mode", "permission-mode", "api-request", "api-request-shape", "custom-title"})
-"""Types of lines that may begin a session."""
+"""Types of lines without a message that may be the first in a session file."""
 _RECORDS = _BESIDE | {"ai-title", "api-request-blob", "cost-state", "file-history-snapshot", "summary"}
-"""Types of lines outside the tree that contain no message."""
+"""Types of lines that contain no message and don't belong to the session's tree."""
 PART = "moot-part"
 """Type of lines that moot writes for parts that Claude Code can't store."""
 _DELEGATING = frozenset({"Task", "Agent"})
@@ -31,7 +31,7 @@ _COMMAND = re.compile(
 
 
 def is_session_line(value: JsonObject) -> bool:
-    """Return whether the line can only belong to a session file. Streams use `session_id`, and other agents have no sidechains."""
+    """Return whether only Claude Code's session files contain such lines. Its streams use `session_id`; other agents have no sidechains."""
     kind = text(value, "type")
     if kind == "summary":
         return isinstance(value.get("summary"), str) and "leafUuid" in value
@@ -41,7 +41,7 @@ def is_session_line(value: JsonObject) -> bool:
 
 
 def is_without_message(line: JsonObject) -> bool:
-    """Return whether the text of a line is left out on purpose: notices of the program, and outputs of calls that are unknown."""
+    """Return whether the text of a line is left out on purpose, as in the program's notices and in outputs of unknown calls."""
     kind = text(line, "type")
     if kind not in ("user", "assistant"):
         return kind in _RECORDS or (kind in ENTRY_TYPES and bool(text(line, "uuid")))
@@ -51,7 +51,7 @@ def is_without_message(line: JsonObject) -> bool:
 
 
 _BLOCKS = frozenset({"text", "image", "document", "tool_result"})
-"""Types of blocks in lines with the type `user`."""
+"""Types of content blocks in lines of the type `user`."""
 
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:
@@ -103,7 +103,7 @@ def text_of_line(line: JsonObject) -> str:
 
 
 def delegated_prompts(line: JsonObject) -> list[tuple[str, str]]:
-    """Return the calls of an assistant line that start a sub-agent, with their prompts."""
+    """Return the tool calls in an assistant line that start a sub-agent, as pairs of call id and prompt."""
     return [
         (str(block.get("id")), str(arguments.get("prompt")))
         for block in objects(line, "message", "content")
@@ -117,7 +117,7 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
 
 
 def block_of(part: Part) -> JsonObject | None:
-    """Return the block of an assistant part, or None if the API would reject it."""
+    """Convert an assistant part to a content block. Return None if the API would reject the block."""
     if is_tool(part):
         value = part.get("input")
         arguments: Json = value if isinstance(value, dict) else {} if value is None else {"input": value}
@@ -140,7 +140,7 @@ def call_id(part: Part) -> str:
 
 
 def content_of(parts: tuple[Part, ...]) -> str | list[Json]:
-    """Return the content of a prompt. Unsupported files are replaced by a text."""
+    """Return the content of a prompt in the API's form. Unsupported files are replaced by text."""
     texts = [part for part in parts if part.get("type") == "text"]
     if len(parts) == len(texts) == 1:
         return str(texts[0].get("text", ""))
@@ -174,7 +174,7 @@ def _file(part: Part) -> JsonObject | None:
 
 
 def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
-    """Return the block with a call's output, and the fields of the output that the block can't express."""
+    """Return the content block for a call's output, and the fields of the part that the block can't express."""
     block: JsonObject = {"type": "tool_result", "tool_use_id": call_id(part)}
     state = part.get("state")
     if state == "output-available":

@@ -1,7 +1,7 @@
-"""Session files as conversations: the tree of lines is divided into one message for each prompt and one for its answer.
+"""Conversion of session files to conversations. The tree of lines is divided into one message for each prompt and one for its answer.
 
-Each line is converted using only the lines before it, so a file that has grown gives the same messages, some of them longer. Memory
-holds one number for each line of the tree.
+Each line is converted using only the lines before it. So when a file grows, its earlier messages stay the same or get longer. Memory use
+is small: one number for each line of the tree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TITLE = 80
 
 @dataclass(slots=True)
 class SessionFacts:
-    """Facts about the session known so far."""
+    """Title, directory, cost and other facts about a session known so far."""
 
     directory: str = ""
     created_at: int = 0
@@ -38,16 +38,16 @@ class SessionFacts:
     dollars: float = 0.0
     """Cost in dollars, from the newest line that has one."""
     named: str = ""
-    """Title chosen by the user, otherwise by the agent."""
+    """Title chosen by the user, or else by the agent."""
     by_person: bool = False
     first_prompt: str = ""
     """Beginning of the first prompt."""
     summaries: dict[int, str] = field(default_factory=dict[int, str])
-    """Line of the tree → summary of the session that ends with it. Some versions begin files with summaries of other sessions."""
+    """Hash of a line's id → summary of the session that ends with the line. Some files begin with summaries of other sessions."""
     metadata: JsonObject = field(default_factory=empty)
 
     def learn(self, line: JsonObject, at: int) -> None:
-        """Read the fields that every line of the tree has."""
+        """Read the session's facts from the fields that every line of the tree has."""
         self.created_at = self.created_at or at
         if at > self.updated_at:
             self.updated_at = at
@@ -95,7 +95,7 @@ class SessionFacts:
 
 @dataclass(slots=True)
 class Sidechain:
-    """The lines of one sub-agent."""
+    """A sub-agent whose lines are in the session file of its parent."""
 
     id: str
     agent: str
@@ -105,7 +105,7 @@ class Sidechain:
 
 
 class Sidechains:
-    """The sub-agents of one file."""
+    """All sub-agents whose lines are in one session file."""
 
     def __init__(self) -> None:
         self.found: list[Sidechain] = []
@@ -155,7 +155,7 @@ _NOTE = 1 << 20
 
 
 def call_that_began(path: Path, session: str) -> str | None:
-    """Return the call id from the metadata file or the session's own file, or None if neither contains it."""
+    """Return the id of the call that started a sub-agent, from its metadata file or the parent session's file, or None."""
     note = _object(read_head(path.with_suffix(".meta.json"), _NOTE, links=False))
     if isinstance(call := note.get("toolUseId"), str) and call:
         return call
@@ -185,7 +185,7 @@ _TITLES = frozenset({"custom-title", "ai-title", "summary"})
 
 
 class SessionReader:
-    """A reader of one session."""
+    """A reader of one session file, which converts its lines to messages."""
 
     def __init__(self, agent: str, sidechains: Sidechains | None = None) -> None:
         self._agent = agent
@@ -194,11 +194,11 @@ class SessionReader:
         self._about = SessionFacts()
         self._drafts = Drafts(ClaudeMessage)
         self._places: dict[int, int] = {}
-        """Line of the tree → index of its message."""
+        """Hash of a line's id, for lines of the tree → index of the message that it belongs to."""
         self._calls: dict[str, int] = {}
-        """Call without an output → index of its message."""
+        """Id of a tool call without an output → index of its message."""
         self._written: dict[str, int] = {}
-        """Id of a moot message → its index."""
+        """Id in moot, for messages that moot exported → index of the message."""
         self._tail = NO_PARENT
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
@@ -246,7 +246,7 @@ class SessionReader:
             yield ImportedRecord(line.raw, value)
 
     def _in_tree(self, line: Line, value: JsonObject, uuid: str) -> bool:
-        """Read a line of the tree. Return whether it belongs to a message."""
+        """Read a line of the session's tree. Return whether it belongs to a message."""
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         place = self._place_of(parent)
         at = milliseconds(value, "timestamp")
@@ -310,7 +310,7 @@ class SessionReader:
         return draft
 
     def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft[ClaudeMessage] | None:
-        """Return the message with the answered call, which may be anywhere in the tree because calls run in parallel."""
+        """Add tool outputs to the message with their call, and return it. Calls run in parallel, so it may be anywhere in the tree."""
         found: Draft[ClaudeMessage] | None = None
         for block in results:
             id = str(block.get("tool_use_id"))
@@ -346,14 +346,14 @@ class SessionReader:
         return draft
 
     def _moot_line(self, line: Line, value: JsonObject) -> None:
-        """Read a line that moot wrote for a part."""
+        """Read a line that moot wrote for a part that Claude Code can't store."""
         draft = self._assistant(
             line, value, f"{moot_message_of(value)}-{line.number}", self._place_of(value.get("parent")), milliseconds(value, "timestamp")
         )
         self._tail = draft.place
 
     def _outside_tree(self, line: Line, value: JsonObject) -> bool:
-        """Read a line outside the tree. Return whether it belongs to a message."""
+        """Read a line that does not belong to the session's tree. Return whether it belongs to a message."""
         if text(value, "type") in _TITLES:
             self._about.name(value)
         total_dollars = value.get("totalCostUSD")

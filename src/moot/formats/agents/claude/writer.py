@@ -1,4 +1,4 @@
-"""Conversations as sessions that Claude Code can resume.
+"""Conversion of conversations to sessions that Claude Code can resume.
 
 Parts that the model's API would reject, such as unsigned reasoning, are written to lines and fields that Claude Code ignores and moot
 reads back.
@@ -26,7 +26,7 @@ SPACE = uuid.UUID("6f9f1f0e-3a52-5d6c-9d2b-7c1f54a0e9b1")
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """Yield the lines of a session: sub-agents, then the messages with the active branch last, then the title."""
+    """Yield the lines of a session file: sub-agents, then the messages, with the active branch last, then the title."""
     for one, parent in reversed(list(with_descendants(exported))):
         yield from _SessionWriter(one, session, _named(one.conversation.id) if parent is not None else "").lines()
     if exported.conversation.title:
@@ -45,7 +45,7 @@ class _SessionWriter:
     side: str
     """Name of the sub-agent; empty for the session itself."""
     last: dict[str, str | None] = field(default_factory=dict[str, str | None])
-    """Message → its last line."""
+    """Message id → id of the last line written for the message."""
     at: int = 0
     line_count: int = 0
 
@@ -82,7 +82,7 @@ class _SessionWriter:
         yield self._line("user", message, body, meta=message.role == "system")
 
     def _line(self, kind: str, message: Message, body: JsonObject, *, meta: bool = False) -> bytes:
-        """Return the next line of the tree."""
+        """Return a line whose parent is the previous line of the message, or the line before the message."""
         self.line_count += 1
         id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.line_count}"))
         line: JsonObject = {"parentUuid": self.last[message.id], "isSidechain": bool(self.side)}
@@ -168,7 +168,7 @@ class _Step:
 
     @property
     def cost(self) -> float | None:
-        """Dollars."""
+        """Cost of the model call in dollars, if known."""
         cost = self.recorded.get("cost")
         return cost / 1e9 if isinstance(cost, int) and not isinstance(cost, bool) else None
 

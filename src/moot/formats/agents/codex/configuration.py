@@ -1,4 +1,4 @@
-"""Codex's `config.toml`: models, profiles, sandbox and MCP servers."""
+"""Conversion of Codex's `config.toml`: models, profiles, sandbox and MCP servers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from moot.types.format import ForeignConfiguration
 
 _FILE = "config.toml"
 _ABOVE = 6
-"""Number of folders above a session that are searched for the folder with the settings."""
+"""Maximum number of parent folders of a session that are searched for the settings."""
 _EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "max"}
 _READ = ("model", "model_reasoning_effort", "profiles", "profile", "mcp_servers", "sandbox_mode", "sandbox_workspace_write")
 _REASONS = {
-    "approval_policy": "moot's permissions decide; set `permissions.mode`",
-    "model_providers": "Codex keeps its providers; add those that moot should use to `providers`",
+    "approval_policy": "moot uses its own permissions; set `permissions.mode`",
+    "model_providers": "the setting only applies to Codex; add the providers that moot should use to `providers`",
     "notify": "moot has hooks for this: `hooks.Notification`",
     "projects": "trust projects with `moot trust`",
 }
@@ -37,9 +37,9 @@ def configuration(path: Path) -> ForeignConfiguration:
         facts = _agent(obj(profile))
         draft.agent(f"codex-{name}", facts or {"agent_type": "codex", "model": ""})
         for key in sorted(obj(profile).keys() - {"model", "model_reasoning_effort"}):
-            draft.lose(f"profiles.{name}.{key}", _REASONS.get(key, "agents of moot have no such setting"))
+            draft.lose(f"profiles.{name}.{key}", _REASONS.get(key, "moot's agents have no such setting"))
     if text(settings, "profile"):
-        draft.lose("profile", f"moot starts the agent codex-{text(settings, 'profile')} with `moot -a`")
+        draft.lose("profile", f"to use it in moot, run `moot -a codex-{text(settings, 'profile')}`")
     _sandbox(draft, settings)
     for name, server in obj(settings, "mcp_servers").items():
         if isinstance(server, dict):
@@ -71,7 +71,7 @@ def _agent(settings: JsonObject) -> JsonObject:
 def _sandbox(draft: ConfigurationBuilder, settings: JsonObject) -> None:
     workspace = obj(settings, "sandbox_workspace_write")
     if text(settings, "sandbox_mode") == "danger-full-access":
-        draft.lose("sandbox_mode", "moot's sandbox stays on; turn it off with `sandbox.enabled: false`")
+        draft.lose("sandbox_mode", "moot's sandbox is still enabled; to disable it, set `sandbox.enabled: false`")
     if workspace.get("network_access") is True:
         draft.setting("sandbox", "network", value=True)
     if folders := [folder for folder in items(workspace, "writable_roots") if str(folder).startswith(("/", "~/"))]:

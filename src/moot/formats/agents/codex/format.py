@@ -21,9 +21,9 @@ from moot.types.format import InstallableSession as Placement
 
 AGENT = "codex"
 _LOOKED_AT = 20
-"""Number of lines examined to recognize a session."""
+"""Maximum number of lines examined to recognize a session."""
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
-"""Keys that identify a first line longer than the examined beginning."""
+"""Keys that identify a session if its first line is longer than the examined beginning of the file."""
 
 
 class CodexFormat:

@@ -1,4 +1,4 @@
-"""Kinds of session lines, and parts as items of OpenAI's API."""
+"""Types of lines in session files, and conversion between message parts and items of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONTEXT = re.compile(rf"\s*(?:<(?:{'|'.join(_TAGS.split())})[\s>]|# AGENTS\.md 
 
 
 def normalize(value: JsonObject) -> tuple[str, JsonObject]:
-    """Return the type and body of a line. The first versions wrote only the body."""
+    """Return the type and body of a line. The first versions of Codex wrote only the body."""
     kind, payload = text(value, "type"), value.get("payload")
     if kind and isinstance(payload, dict):
         return kind, payload
@@ -36,7 +36,7 @@ def normalize(value: JsonObject) -> tuple[str, JsonObject]:
 
 
 def is_rollout_line(value: JsonObject) -> bool:
-    """Return whether the line can only belong to a session of Codex."""
+    """Return whether only session files of Codex contain such lines."""
     kind, payload = text(value, "type"), value.get("payload")
     if isinstance(payload, dict):
         return kind in _LINES and "timestamp" in value
@@ -44,14 +44,14 @@ def is_rollout_line(value: JsonObject) -> bool:
 
 
 def is_without_message(line: JsonObject) -> bool:
-    """Return whether the text of a line is left out on purpose, repeats another line, or is a call's output, of which a part is kept."""
+    """Return whether the text of a line is left out on purpose, repeats another line, or is a tool output that is partly kept."""
     kind, item = normalize(line)
     if kind != "response_item":
         return kind in _LINES
     if text(item, "type") in OUTPUT_TYPES:
         return bool(text(item, "call_id")) and isinstance(item.get("output"), str | list | dict)
     if text(item, "type") == "local_shell_call" and items(item, "action", "command"):
-        return True  # the command's words are joined
+        return True  # the words of the command are joined, so that they are not found individually
     content = items(item, "content")
     written = text(item, "role") in ("developer", "system") or (text(item, "role") == "user" and not prompt_parts(item))
     known = bool(content) and all(text(block, "type").startswith("input_") for block in content)
@@ -72,7 +72,7 @@ def prompt_parts(item: JsonObject) -> tuple[Part, ...]:
 
 
 def moot_fields(line: JsonObject) -> JsonObject:
-    """Return moot's own fields of a line, or nothing."""
+    """Return the fields that moot added to a line when it exported the session, or an empty object."""
     mark = line.get(EXACTLY)
     return mark if isinstance(mark, dict) and isinstance(mark.get("message"), str) else {}
 
@@ -81,7 +81,7 @@ _NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def item_of(part: Part) -> JsonObject | None:
-    """Return the item of an assistant part, or None if the API would reject it."""
+    """Convert an assistant part to an item of the API. Return None if the API would reject the item."""
     if is_tool(part):
         value = part.get("input")
         name = _NAME.sub("_", tool_name(part))[:64] or "tool"
@@ -115,7 +115,7 @@ def _call_id(part: Part) -> str:
 
 
 def content_of(parts: tuple[Part, ...]) -> list[Json]:
-    """Return the content of a prompt. Unsupported files are replaced by a text."""
+    """Return the content of a prompt in the API's form. Unsupported files are replaced by text."""
     return [_content_item(part) for part in with_texts(parts) if part.get("type") in ("text", "file")]
 
 
@@ -129,7 +129,7 @@ def _content_item(part: Part) -> Json:
 
 
 def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
-    """Return the item with a call's output, and the fields of the output that the item can't express."""
+    """Return the API item for a call's output, and the fields of the part that the item can't express."""
     item: JsonObject = {"type": "function_call_output", "call_id": _call_id(part), "output": _output(part)}
     recorded: JsonObject = {name: part[name] for name in ("state", "output", "errorText", "approval") if name in part}
     if part.get("state") not in ("output-available", "output-error", "output-denied"):

@@ -1,6 +1,6 @@
-"""Session files as conversations. Messages follow each other; only a turn that was rolled back leaves a branch.
+"""Conversion of session files to conversations. Messages form one branch, except that undoing a turn starts another branch.
 
-Each line is converted using only the lines before it, so a file that has grown gives the same messages, some of them longer.
+Each line is converted using only the lines before it. So when a file grows, its earlier messages stay the same or get longer.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TRIES = 20
 
 
 def parent_of(meta: JsonObject) -> str | None:
-    """Return the parent session according to the first line."""
+    """Return the id of the parent session from the metadata in the first line, or None."""
     return text(meta, "source", "subagent", "thread_spawn", "parent_thread_id") or None
 
 
 def call_that_began(path: Path, session: str, parent: str) -> str | None:
-    """Return the call in the parent's file whose output names the session, or None."""
+    """Return the id of the call in the parent session's file that started this session, or None. The call's output names the session."""
     if not parent.replace("-", "").isalnum():
         return None
     root = path.parents[3] if len(path.parents) > 3 else path.parent
@@ -50,7 +50,7 @@ _FACTS = (("originator", "originator"), ("cli_version", "agent_version"), ("fork
 
 
 class SessionReader:
-    """A reader of one session."""
+    """A reader of one session file, which converts its lines to messages."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
@@ -71,7 +71,7 @@ class SessionReader:
         self._metadata: JsonObject = {}
         self._total: Json = None
         self._answering = ""
-        """Id of the moot message that the newest answer was written for."""
+        """Id in moot of the newest answer, if moot exported it."""
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
         """Yield the entries of the lines. Facts about the conversation are yielded after its first messages and at the end."""
@@ -139,7 +139,7 @@ class SessionReader:
         return None
 
     def _begin(self, body: JsonObject) -> None:
-        """Read the session's metadata. A fork may also contain its origin's metadata; the first one is used."""
+        """Read the session's metadata. In the file of a fork, the original session's metadata may follow and is ignored."""
         if "session_id" in self._metadata:
             return
         self._metadata["session_id"] = str(body.get("id") or "")
@@ -213,7 +213,7 @@ class SessionReader:
         return draft
 
     def _id(self, item: JsonObject, line: Line) -> str:
-        """Return the item's own id, or one made of its line number."""
+        """Return the item's own id, or an id that consists of its line number."""
         id = item.get("id")
         if not isinstance(id, str) or not id or hash(id) in self._ids:
             return f"line-{line.number}"
@@ -262,7 +262,7 @@ class SessionReader:
         return draft
 
     def _shown(self, item: JsonObject, draft: Draft[CodexMessage] | None, at: int) -> Draft[CodexMessage] | None:
-        """Assign the item of a display event to the message with the same content."""
+        """Return the message that a display event repeats, or None. Add the event's item to an answer unless it is text or reasoning."""
         if item.get("type") == "UserMessage":
             return draft if draft is not None and draft.prompt is not None else None
         if draft is None or draft.prompt is not None:
@@ -293,7 +293,7 @@ class SessionReader:
         return draft
 
     def _roll_back(self, turns: Json) -> None:
-        """Undo the newest prompts: the next message becomes their sibling."""
+        """Undo the newest `turns` prompts, so that the next message becomes a sibling of the first one undone."""
         if type(turns) is int and 0 < turns <= len(self._parents):
             self._tail = self._parents[-turns]
             del self._parents[-turns:]

@@ -1,4 +1,4 @@
-"""Conversations as sessions that Codex can resume.
+"""Conversion of conversations to sessions that Codex can resume.
 
 Parts that the model's API would reject, such as reasoning without encrypted content, are written to lines and fields that Codex ignores
 and moot reads back.

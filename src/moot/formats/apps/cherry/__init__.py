@@ -1,1 +1,1 @@
-"""Cherry Studio: its databases of chats and agents, and the configuration in them."""
+"""The format `cherry`: Cherry Studio's databases of chats and agents, and the configuration in them."""

@@ -1,4 +1,4 @@
-"""Agents, MCP servers, scheduled tasks and channels of Cherry Studio's database."""
+"""Conversion of the agents, MCP servers, scheduled tasks and channels in Cherry Studio's database to moot's configuration."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CHANNELS = {"agent_channel": "SELECT * FROM agent_channel ORDER BY id", "channe
 _OUTSIDE = "claude-code"
 _MODES = {"acceptEdits": "edits", "plan": "plan", "bypassPermissions": "auto"}
 _REST: Mapping[str, str] = {
-    "allowed_tools": "Claude Code asks about each tool, and moot's rules decide; add rules to `permissions`",
-    "disabled_tools": "moot can't take tools from Claude Code; add deny rules to `permissions`",
-    "mcps": "the names of its MCP servers are not stored with it; list them in `mcp`",
+    "allowed_tools": "Claude Code asks moot before it uses a tool; add rules to `permissions`",
+    "disabled_tools": "moot can't disable tools of Claude Code; add deny rules to `permissions`",
+    "mcps": "the names of the agent's MCP servers are not stored with it; list them in the agent's `mcp`",
     "slash_commands": "moot can't define commands yet",
     "plan_model": "moot has one model for each agent",
     "small_model": "moot has one model for each agent",
 }
-"""Fields of agents without an equivalent, and why."""
+"""Field of an agent that has no equivalent in moot → the reason."""
 _CLAUDE_TOOLS = {
     "Bash": "shell",
     "Read": "read_file",
@@ -98,7 +98,11 @@ def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> str:
     for key, value in settings.items():
         if key == "permission_mode" and value in (None, "default"):
             continue
-        reason = "agents of moot have no mode; set that of the conversation" if key == "permission_mode" else "moot has no such setting"
+        reason = (
+            "moot's agents have no permission mode; set the mode of the conversation"
+            if key == "permission_mode"
+            else "moot has no such setting"
+        )
         draft.lose(f"agents.{name}.configuration.{key}", reason, value if value is not None else "")
     return ours
 
@@ -119,7 +123,7 @@ def _task(draft: ConfigurationBuilder, task: JsonObject, agents: Mapping[str, st
     """Add a scheduled task: `schedule_type` is cron, interval (minutes) or once."""
     name, value = text(task, "name") or str(task.get("id")), str(task.get("schedule_value") or "")
     if task.get("status") not in (None, "active"):
-        draft.lose(f"cron job {name!r}", f"its status is {task.get('status')}, and moot's jobs are always on", task)
+        draft.lose(f"cron job {name!r}", f"its status is {task.get('status')}, but moot's jobs are always enabled", task)
         return
     facts: JsonObject = {"prompt": text(task, "prompt"), "agent": agents.get(str(task.get("agent_id")))}
     match task.get("schedule_type"):
@@ -133,12 +137,14 @@ def _task(draft: ConfigurationBuilder, task: JsonObject, agents: Mapping[str, st
 
 
 def _schedule(draft: ConfigurationBuilder, schedule: JsonObject, agents: Mapping[str, str]) -> None:
-    """Add an entry of the newer scheduler, if it is a prompt to an agent."""
+    """Add an entry of the newer scheduler as a cron job, if it sends a prompt to an agent."""
     name, input = text(schedule, "name") or str(schedule.get("id")), json_object(schedule.get("job_input_template"))
     trigger = json_object(schedule.get("trigger"))
     prompt = text(input, "prompt") or text(input, "message")
     if not prompt or not schedule.get("enabled", 1):
-        reason = "it is turned off, and moot's jobs are always on" if prompt else "it is a job of the program itself, not a prompt"
+        reason = (
+            "it is disabled, but moot's jobs are always enabled" if prompt else "it is an internal job of Cherry Studio without a prompt"
+        )
         draft.lose(f"cron job {name!r}", reason, schedule)
         return
     every = trigger.get("ms") or trigger.get("intervalMs") or trigger.get("everyMs")
@@ -166,7 +172,7 @@ def _channel(draft: ConfigurationBuilder, channel: JsonObject, agents: Mapping[s
         draft.lose(f"channels {name or kind!r}", f"moot has no channel of the type {kind!r}", channel)
         return
     if not channel.get("is_active", 1):
-        draft.lose(f"channels {name or kind!r}", "it is turned off, and moot's channels are always on", channel)
+        draft.lose(f"channels {name or kind!r}", "it is disabled, but moot's channels are always enabled", channel)
         return
     users = [str(one) for one in items(at(config, "allowed_user_ids") or at(config, "allow_ids") or at(config, "allowedUserIds"))]
     facts: JsonObject = {

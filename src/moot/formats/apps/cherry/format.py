@@ -129,7 +129,7 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
 
 
 def _streamed(content: JsonObject) -> list[Part]:
-    """Return the parts from the stored stream: the messages of the agent, else the chunks of the AI SDK, else plain text."""
+    """Return the parts from a stored stream. It contains the agent's messages, chunks of the AI SDK, or plain text, in this priority."""
     answer = ClaudeMessage()
     for one in objects(content, "rawAgentMessages"):
         if one.get("type") == "assistant":
@@ -145,7 +145,7 @@ def _streamed(content: JsonObject) -> list[Part]:
 
 
 def _chunks(chunk: JsonObject, begun: set[str]) -> Iterator[JsonObject]:
-    """Yield a part of the AI SDK's text stream as chunks for messages. Chunks for messages are unchanged."""
+    """Convert a part of the AI SDK's text stream to UI message chunks. UI message chunks are not changed."""
     kind, call = text(chunk, "type"), {"toolCallId": text(chunk, "toolCallId"), "dynamic": True}
     match kind:
         case "text-start" | "reasoning-start":
@@ -229,9 +229,9 @@ SESSIONS = (
     ),
 )
 """Tables of the sessions and their messages in each version of the schema, newest first, with the queries for all sessions, for the
-messages of one, and for sessions of which only messages are left."""
+messages of a session, and for the ids of deleted sessions whose messages remain."""
 _RESUME = ("runtime_resume_token", "agent_session_id")
-"""Columns with the outside agent's own session id. The last value is used."""
+"""Columns with the session id of the agent that Cherry Studio starts. The last value found is used."""
 _KEPT = ("agent_type", "agent_id", "instructions", "description", "permission_mode")
 
 
@@ -274,7 +274,7 @@ def _session_entries(connection: Connection, query: str, session: JsonObject, wo
 
 
 def _transcript(home: Path, session: str, tally: Tally) -> Iterator[Entry]:
-    """Yield the lines of the outside agent's own file. They contain data that the database no longer has."""
+    """Yield the lines of the session file that the started agent wrote. They contain data that the database no longer has."""
     if not session or "/" in session or session.startswith("."):
         return
     for folder in (home / ".claude", home / "Agents" / ".claude", home.parent / ".claude"):
@@ -380,7 +380,7 @@ class Cherry:
         return [*(base / folder for base in bases for folder in _FOLDERS), home / ".cherrystudio"]
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the newest database. It contains the data of the older ones."""
+        """Yield the newest database. It also contains the data of all older databases."""
         for name in DATABASES:
             file = folder / name
             if (head := read_head(file)) and self.sniff(file, head):

@@ -81,13 +81,13 @@ def _profile(draft: ConfigurationBuilder, name: str, profile: JsonObject, contex
     if profile.get("use_lookback") is True and isinstance(tools, list) and tools != ["*"]:
         tools, known = [*tools, _LOOKBACK], known | {_LOOKBACK: _LOOKBACK}
     elif profile.get("use_lookback") is True:
-        draft.lose(f"agents.{name}.use_lookback", f"add {_LOOKBACK} to a list of its tools")
+        draft.lose(f"agents.{name}.use_lookback", f"to use it in moot, give the agent a list of `tools` that includes {_LOOKBACK}")
     if context := text(profile, "shell_context"):
         facts["hooks"] = _shell_context(draft, context, contexts)
     if profile.get("use_skills") not in (None, False, []):
         draft.lose(f"agents.{name}.use_skills", _SKILLS, profile["use_skills"])
     if profile.get("save-reply-as-conv") is False:
-        draft.lose(f"agents.{name}.save-reply-as-conv", "moot stores every conversation")
+        draft.lose(f"agents.{name}.save-reply-as-conv", "moot always stores conversations")
     draft.agent(text(profile, "name") or name, facts, tools=None if tools == ["*"] else tools, known=known)
     _bans(draft, profile.get("cmd-ban"))
     for server, value in obj(profile, "mcp_servers").items():
@@ -99,9 +99,9 @@ def _shell_context(draft: ConfigurationBuilder, name: str, contexts: Mapping[str
     """Return hooks that put the output of a shell context's commands before each prompt."""
     commands = {key: command for key, command in obj(contexts.get(name), "vars").items() if isinstance(command, str) and command.strip()}
     if not commands or any("{{" in command for command in commands.values()):
-        draft.lose(f"shellContexts {name!r}", "it is missing, has no commands, or one with braces", contexts.get(name))
+        draft.lose(f"shellContexts {name!r}", "it is missing, has no commands, or a command contains braces", contexts.get(name))
         return {}
-    draft.note("shell contexts are now hooks before each run, which need approval like other commands; their template was left out")
+    draft.note("shell contexts became hooks that run before each run and need approval like other commands; their templates were left out")
     lines = "\n".join(f"echo {shlex.quote(f'{key}:')}\n{command}" for key, command in commands.items())
     return {"before_run": [{"tool": "shell", "arguments": {"command": lines}}]}
 
@@ -111,7 +111,7 @@ def _server(draft: ConfigurationBuilder, name: str, server: JsonObject) -> None:
         draft.server(text(server, "name") or name, {key: server.get(key) for key in ("command", "env", "args")})
     for key in ("envfile", "timeout_seconds"):
         if server.get(key):
-            draft.lose(f"mcp server {name!r}: {key}", "moot has no such setting of MCP servers", server[key])
+            draft.lose(f"mcp server {name!r}: {key}", "moot's MCP servers have no such setting", server[key])
 
 
 def _bans(draft: ConfigurationBuilder, bans: Json) -> None:
@@ -119,7 +119,7 @@ def _bans(draft: ConfigurationBuilder, bans: Json) -> None:
     for ban in items(bans):
         if isinstance(ban, str) and ban.strip():
             draft.rule("shell", "deny", f"{ban.strip()}*")
-            draft.note("banned words were refused anywhere in a command; here a rule matches a command from its beginning")
+            draft.note("clai refuses banned words anywhere in a command; in moot, a rule only matches the beginning of a command")
 
 
 def _model_reference(name: str) -> str:
@@ -128,14 +128,14 @@ def _model_reference(name: str) -> str:
 
 
 COPIES = ("globalScope.json", "prevQuery.json")
-"""Files that contain a copy of the latest chat. The second is the older name."""
+"""Files that contain a copy of the latest chat. Older versions of clai use the second name."""
 
 _APART = 1024
-"""Maximum difference in bytes between a chat and its copy, whose id, time and source differ."""
+"""Maximum difference in bytes between the sizes of a chat and its copy, which has another id, time and source."""
 
 
 def encrypted_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Json]]:
-    """Return the encrypted reasoning before a tool call, and the bytes of the file it is in. Both are empty if there is none."""
+    """Return the bytes of the file with the encrypted reasoning before a tool call, and its items. Both are empty if there is none."""
     if any(not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name for name in (id, call)):
         return b"", []
     raw = read_inside(chat.parent / "reasoning" / id / f"{call}.json", inside=chat.parent, limit=MAX_SETTINGS)
@@ -158,7 +158,7 @@ def bound_to(chat: Path, id: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
-    """Return the directories of each chat. Bindings are replaced rather than edited, so `stamp`, the folder's mtime, changes with them."""
+    """Return the directories of each chat. `stamp`, the folder's mtime, is part of the cache key: it changes when a binding is replaced."""
     found: dict[str, list[tuple[str, str]]] = {}
     for file in files_below(folder, ".json", depth=1):
         binding = PartialDocument(read_inside(file, inside=folder, limit=MAX_SETTINGS) or b"")
@@ -171,7 +171,7 @@ def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
 
 
 def is_copy(path: Path, found: PartialDocument) -> bool:
-    """Return whether another chat in the folder has the same messages."""
+    """Return whether the file is a copy: another chat in the folder has the same messages."""
     messages = found.raw("messages")
     for other in files_below(path.parent, ".json", depth=1):
         if other.name in COPIES or abs(other.stat().st_size - len(found.data)) > _APART:
@@ -213,7 +213,7 @@ class _ChatReader:
             index = query.get("current_index")
             self._queries.setdefault(index if type(index) is int else -1, []).append(query)
         self._prompt = -1
-        """Position of the prompt being answered."""
+        """Index of the prompt that is being answered; -1 before the first prompt."""
 
     def entries(self) -> Iterator[Entry]:
         for element in self._found.elements("messages"):
@@ -345,7 +345,7 @@ class Clai:
         return [Path(base or home / ".config") / ".clai", home / "Library" / "Application Support" / ".clai", home / ".clai"]
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield chats before the copies of the latest one."""
+        """Yield the chats, then the files that contain a copy of the latest chat."""
         copies: list[Path] = []
         for file in _files(folder):
             if file.name in COPIES:

@@ -1,4 +1,4 @@
-"""Conversations as chats of clai. To continue one, put it into `conversations/` and delete `chat_index.cache`."""
+"""Conversion of conversations to chats of clai. To continue a chat, put it into `conversations/` and delete `chat_index.cache`."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The formats `mtm` and `mtm-1`: notebooks of Mutsumi and of its fork with versioned files."""
+"""The formats `mtm` and `mtm-1`: notebooks of Mutsumi, and notebooks of its fork, which have a version number."""
 
 __all__: list[str] = []

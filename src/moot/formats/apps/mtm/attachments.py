@@ -16,7 +16,7 @@ from moot.types.message import Part, text_part
 
 _LINK = re.compile(r"!\[[^\]\n]{0,200}\]\((data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]+|file://[^)\s]+|https?://[^)\s]+)\)")
 _PASTED = "mutsumi_images"
-"""The editor's folder for pasted pictures, inside the folder for temporary files."""
+"""Name of the folder in which Mutsumi stores pasted pictures, inside the system's folder for temporary files."""
 _LARGEST = 20 << 20
 
 

@@ -1,4 +1,4 @@
-"""Mutsumi's settings, stored in its editor's settings."""
+"""Conversion of Mutsumi's settings, which are part of the editor's settings, to moot's configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _SETTINGS = "settings.json"
 _HOMES = (Path(".config"), Path("Library") / "Application Support")
 _ABOVE = 12
-"""Number of folders above a project that are searched for user settings."""
+"""Maximum number of parent folders of a project that are searched for user settings."""
 _PREFIX = "mutsumi."
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
@@ -42,23 +42,23 @@ _SETS: JsonObject = {
 """Built-in tool sets, used if the settings define none."""
 _ALL: list[Json] = ["read", "deliver", "dispatch"]
 _OF_TYPES: JsonObject = {"chat": ["read"], "reviewer": ["read"], "implementer": _ALL, "orchestrator": _ALL}
-"""Tool sets of the built-in agent types, which settings may omit."""
+"""Agent type → its tool sets, for built-in types whose settings omit them."""
 _MODELS = {"defaultModel": "main", "titleGeneratorModel": "small", "compressModel": "compaction"}
 _CHILDREN: Mapping[str, tuple[str, ...]] = {
     "implementer": ("implementer", "reviewer"),
     "orchestrator": ("implementer", "reviewer"),
 }
-"""Types that the built-in types may start, which settings may omit."""
+"""Agent type → the types that it may start, for built-in types whose settings omit them."""
 _DISPATCH = "dispatch_subagents"
 _RULES = Path(".mutsumi") / "rules"
 _RULE_BYTES = 200_000
-_SERVER_REASON = "moot has no such setting of MCP servers"
+_SERVER_REASON = "moot's MCP servers have no such setting"
 _LOST = {
     "httpServer": "moot has its own server; see docs/server.md",
-    "embedding": "moot searches with a model of its own",
-    "rag": "moot searches with a model of its own",
+    "embedding": "moot uses its own model for search",
+    "rag": "moot uses its own model for search",
 }
-"""Why settings that begin with these words are lost."""
+"""Beginning of a setting's name → reason why the setting is lost."""
 
 
 def configuration(source: Path) -> ForeignConfiguration:
@@ -73,7 +73,7 @@ def configuration(source: Path) -> ForeignConfiguration:
         if isinstance(server, dict):
             _server(draft, name, server)
     if settings.pop("autoApproveEnabled", False) is True:
-        draft.note("all tool calls were approved automatically; here calls without a matching rule need approval")
+        draft.note("all tool calls were approved automatically; in moot, calls without a matching rule need approval")
     for name, value in settings.items():
         reason = next((reason for word, reason in _LOST.items() if name.startswith(word)), "moot has no such setting")
         draft.lose(f"settings {name}", reason, value)
@@ -148,16 +148,16 @@ def _agents(draft: ConfigurationBuilder, value: Json, project: Path) -> None:
 
 
 def _children(draft: ConfigurationBuilder, name: str, agent: JsonObject, types: list[str]) -> list[Json]:
-    """Return the agents that may be started."""
+    """Return the names of the agents that this agent may start."""
     named: Json = agent["allowedChildTypes"] if "allowedChildTypes" in agent else list[Json](_CHILDREN.get(name, ()))
     wanted = [one for one in items(named) if isinstance(one, str)]
     if unknown := [one for one in wanted if one not in types]:
-        draft.lose(f"agents.{name}.allowedChildTypes", f"the settings define no agent types {', '.join(unknown)}")
+        draft.lose(f"agents.{name}.allowedChildTypes", f"the settings don't define the agent types {', '.join(unknown)}")
     return [entry_name(one) for one in wanted if one in types]
 
 
 def _rules(draft: ConfigurationBuilder, name: str, agent: JsonObject, project: Path) -> str:
-    """Return the texts of the agent's default rule files, as they are now."""
+    """Return the current texts of the agent's default rule files."""
     found: list[str] = []
     for file in items(agent, "defaultRules"):
         data = read_inside(project / _RULES / str(file), inside=project, limit=_RULE_BYTES)
@@ -165,7 +165,7 @@ def _rules(draft: ConfigurationBuilder, name: str, agent: JsonObject, project: P
             draft.lose(f"agents.{name}.defaultRules", f"the file {str(_RULES / str(file))!r} is not in the project")
         elif content := data.decode("utf-8", "replace").strip():
             found.append(content)
-            draft.note("rule files are now `rules` of agents, as they are today; later changes of the files have no effect")
+            draft.note("the texts of rule files were copied to the agents' `rules`; later changes to the files have no effect")
     return "\n\n".join(found)
 
 

@@ -18,7 +18,7 @@ _SMALL = 1 << 16
 
 
 class Mtm:
-    """A reader of both shapes that recognizes and writes the unversioned one."""
+    """Notebooks without a version. Reads all notebooks of Mutsumi, but recognizes and writes only these."""
 
     name = "mtm"
     version = 3

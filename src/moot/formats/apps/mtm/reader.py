@@ -1,4 +1,4 @@
-"""Notebooks as conversations: unversioned ones with OpenAI's messages, and version 1 with native blocks."""
+"""Conversion of notebooks to conversations: unversioned notebooks have messages of OpenAI's API, version 1 has its own blocks."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _block(block: JsonObject, message: JsonObject) -> Part | None:
 
 
 def _signatures(block: JsonObject, message: JsonObject, name: str) -> JsonObject:
-    """Return the provider's signatures, under its dialect if known, so that they can be sent back."""
+    """Return the provider's signatures of the reasoning, by API dialect if it is known, so that they can be sent back."""
     signed: JsonObject = {key: block[key] for key in (*SIGNATURES, "redacted") if block.get(key)}
     if not signed:
         return {}
@@ -150,7 +150,7 @@ KEPT = (
     *("parent_agent_id", "allowed_uris", "is_task_finished", "reasoning_effort"),
     *("activeRules", "activeSkills", "enabledMcpTools", "sub_agents_list"),
 )
-"""Metadata without a field in moot, which the writer writes back."""
+"""Metadata of notebooks that moot has no field for. It is stored unchanged and written back on export."""
 
 
 def read_file(path: Path) -> ImportedConversation:

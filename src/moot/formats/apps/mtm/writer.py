@@ -1,4 +1,4 @@
-"""Conversations as notebooks. The reader of version 1 rejects files with messages out of order or calls without output."""
+"""Conversion of conversations to notebooks. The fork's reader rejects files with messages out of order or calls without output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unversioned(exported: ExportedConversation) -> ExportFile:
 
 
 def metadata_of(exported: ExportedConversation) -> JsonObject:
-    """Return the notebook's metadata. It grants access to the conversation's folders only. An imported notebook keeps its own."""
+    """Return the notebook's metadata. It grants access only to the conversation's folders. An imported notebook keeps its metadata."""
     conversation = exported.conversation
     origin = conversation.origin if conversation.origin is not None and conversation.origin.get("format") in FORMATS else empty()
     kept: JsonObject = {name: value for name, value in obj(origin, "metadata").items() if name in KEPT}
@@ -54,7 +54,7 @@ def metadata_of(exported: ExportedConversation) -> JsonObject:
 def _user(message: Message, left: list[Part]) -> Iterator[JsonObject]:
     shown = [part for part in message.parts if part.get("type") == "text" or is_picture(part)]
     linked = "".join(f"![image]({part.get('url', '')})" if is_picture(part) else str(part.get("text", "")) for part in shown)
-    # a link has no place for the detail
+    # a Markdown link can't contain a picture's level of detail
     content: Json = [_piece(part) for part in shown] if any(part.get("detail") for part in shown) else linked
     record: JsonObject = {"role": "user", "content": content}
     ghost, others = write_snapshots(message.parts, message.metadata)
@@ -181,7 +181,7 @@ class _Book:
 
 
 def _thought(part: Part, api: str, provider: str) -> JsonObject:
-    """Return the reasoning with only the signatures of this message's provider."""
+    """Return a reasoning block with only the signatures of the provider that wrote the message."""
     block: JsonObject = {"type": "thinking", "thinking": part.get("text", "")}
     own, theirs = obj(part, "providerMetadata", "mutsumi"), obj(part, "providerMetadata", "anthropic")
     if own and own.get("provider") == provider:

@@ -1,1 +1,1 @@
-"""TAI: its database of conversations, and its configuration."""
+"""The format `tai`: TAI's database of conversations, and its configuration."""

@@ -1,4 +1,4 @@
-"""TAI's configuration: agents, permissions, cron jobs, webhooks, task watcher, custom tools, channels and context files."""
+"""Conversion of TAI's configuration: agents, permissions, cron jobs, webhooks, task watcher, custom tools, channels and context files."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _TOOLS = {
     "memory": "memory",
 }
 _DELEGATING = frozenset({"delegate", "task_status"})
-"""Tools that moot gives to agents that list `agents`."""
+"""TAI's tools for delegation. In moot, an agent with a list of `agents` has such tools automatically."""
 _BUILT_INTO_MOOT = frozenset({"memory", "read", "write", "web_fetch", "ask_user", "tasks", "projects", "documents"})
-"""Sections of `tools` that only turn on what moot always has."""
+"""Sections of `tools` that only enable features that moot always has."""
 _VARIABLES = ("last_run", "last_response", "next_task", "prompt")
 _ACTIONS = {"auto": "allow", "approve": "ask", "conditional": "ask"}
 _DATA = {
@@ -47,7 +47,7 @@ _DATA = {
     "task_comments": "SELECT * FROM task_comments",
     "documents": "SELECT * FROM documents",
 }
-"""Tables with data of projects."""
+"""Tables with project data."""
 
 _CONTEXT = 200_000
 """Maximum size of the context files of an agent, in bytes."""
@@ -61,14 +61,14 @@ _TASK = {
     "task_author": "task.author",
     "task_tags": "task.tags",
 }
-"""Variables of the task watcher's prompt, as moot names them."""
+"""Variable in the task watcher's prompt → moot's name for it."""
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _WATCHED = {"created": ("created",), "updated": ("status", "updated"), "commented": ("commented",)}
 _READ = (
     *("providers", "agent", "agents", "profiles", "permissions", "cron", "webhooks", "taskWatcher", "custom_tools", "channels"),
     *("context", "commands", "tools"),
 )
-"""Sections that are converted, or reported one by one."""
+"""Sections that are converted, or whose settings are reported individually."""
 _COMMANDS = "moot can't define commands yet"
 
 
@@ -84,7 +84,7 @@ def configuration(home: Path) -> ForeignConfiguration:
     for name, agent in agents.items():
         _agent(draft, name, agent, tools, [entry_name(other) for other in agents if other != name], context)
     if rules := context.of("", own_only=False):
-        draft.note("the files in context/global are now `rules`, as they are today; later changes of the files have no effect")
+        draft.note("the texts of the files in context/global were copied to `rules`; later changes to the files have no effect")
         _default_agent(draft, settings, rules)
     elif _default_facts(settings):
         _default_agent(draft, settings, "")
@@ -140,7 +140,7 @@ def _models(draft: ConfigurationBuilder, settings: JsonObject) -> None:
     if fallback := _models_of(agent.get("models")):
         draft.setting("models", "fallback", list[Json](fallback))
     if agent.get("maxContextTokens"):
-        draft.lose("agent.maxContextTokens", "moot takes the context of each model from its catalogue")
+        draft.lose("agent.maxContextTokens", "moot takes the context size of each model from its model catalog")
 
 
 def _models_of(value: Json) -> list[str]:
@@ -176,7 +176,7 @@ class _Context:
         self._base = home / folder
 
     def of(self, agent: str, *, own_only: bool) -> str:
-        """Return the texts for an agent; without a name, the global ones."""
+        """Return the global context and that of an agent, or with `own_only` only that of the agent. `agent` may be empty."""
         folders = [] if own_only else [self._base / "global"]
         folders += [self._base / "agents" / agent] if agent and "/" not in agent else []
         return "\n\n".join(text for folder in folders for text in self._texts(folder))
@@ -214,11 +214,11 @@ def _agent(
     if agent.get("nudgeOnText"):
         draft.lose(f"agents.{name}.nudgeOnText", "moot ends a run when the model answers with text")
     if agent.get("contextDir"):
-        draft.lose(f"agents.{name}.contextDir", "moot reads no folder of context files; put the texts into `rules`", agent["contextDir"])
+        draft.lose(f"agents.{name}.contextDir", "moot has no folder for context files; put the texts into `rules`", agent["contextDir"])
 
 
 def _custom_tools(draft: ConfigurationBuilder, tools: JsonObject) -> dict[str, str]:
-    """Add the custom tools, and return their names and moot's."""
+    """Add the custom tools. Return a mapping from their names in TAI to their names in moot."""
     found: dict[str, str] = {}
     for name, tool in tools.items():
         if not isinstance(tool, dict):
@@ -237,12 +237,12 @@ def _permissions(draft: ConfigurationBuilder, permissions: JsonObject, tools: Ma
     if not permissions:
         return
     if permissions.get("defaultMode") == "auto":
-        draft.note("everything without a rule was allowed; here calls without a matching rule need approval")
+        draft.note("tools without a rule were allowed; in moot, calls without a matching rule need approval")
     timeout = permissions.get("timeoutMs")
     if isinstance(timeout, int) and timeout >= 0:
         draft.setting("permissions", "timeout", timeout / 1000)
     if permissions.get("timeoutAction") == "auto_approve":
-        draft.lose("permissions.timeoutAction", "moot never allows a call because no one has answered")
+        draft.lose("permissions.timeoutAction", "moot never allows a call when an approval times out")
     for name, tool in obj(permissions, "tools").items():
         rule = obj(tool)
         mode = str(rule.get("mode"))
@@ -251,7 +251,7 @@ def _permissions(draft: ConfigurationBuilder, permissions: JsonObject, tools: Ma
         if name not in tools:
             draft.lose(f"permissions for {name!r}", "no equivalent for the tool", rule)
         elif mode not in ("auto", "approve"):
-            reason = "rules over arguments have no equivalent, so every call without another rule needs approval"
+            reason = "moot has no equivalent for rules about arguments, so every call without another rule needs approval"
             draft.lose(f"permissions for {name!r}", reason, rule)
 
 
@@ -270,18 +270,20 @@ def _tool_settings(draft: ConfigurationBuilder, tools: JsonObject) -> None:
                 facts["api_key"] = draft.secret("web_search_api_key", key, "key")
             draft.entry("tools", "web_search", facts)
         elif name == "read" and items(options, "allowedPaths"):
-            draft.lose("tools.read.allowedPaths", "moot has one list of folders for reading and writing, which is that of `write`", options)
+            draft.lose(
+                "tools.read.allowedPaths", "moot has one list of folders for reading and writing; the list of `write` is used", options
+            )
         elif name not in _BUILT_INTO_MOOT:
             draft.lose(f"tools.{name}", "moot has no such tool", options)
 
 
-# ── what starts by itself ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── scheduled and triggered runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _cron(draft: ConfigurationBuilder, home: Path, cron: JsonObject, tools: Mapping[str, str]) -> None:
     jobs = objects(cron, "jobs")
     if cron.get("enabled") is False and jobs:
-        draft.lose("cron", "it is turned off, and moot's jobs are always on", list[Json](jobs))
+        draft.lose("cron", "it is disabled, but moot's jobs are always enabled", list[Json](jobs))
         jobs = []
     known = {text(job, "name") for job in objects(cron, "jobs")}
     for job in jobs:
@@ -291,7 +293,7 @@ def _cron(draft: ConfigurationBuilder, home: Path, cron: JsonObject, tools: Mapp
     with open_copy(home / DATABASE) as connection:
         there = tables(connection)
         for row in row_objects(connection, "SELECT * FROM cron_jobs") if "cron_jobs" in there else ():
-            if text(row, "name") not in known:  # the others are in the configuration too
+            if text(row, "name") not in known:  # all other jobs are also in the configuration file
                 _job(
                     draft,
                     {**row, "prompt": row.get("task"), "sessionKey": row.get("session_key"), "enabled": bool(row.get("enabled"))},
@@ -299,13 +301,15 @@ def _cron(draft: ConfigurationBuilder, home: Path, cron: JsonObject, tools: Mapp
                 )
         for table, query in _DATA.items():
             if table in there and (rows := [*row_objects(connection, query)]):
-                draft.lose(f"{table} of {DATABASE}", f"{len(rows)} rows of data of projects, not configuration", list[Json](rows))
+                draft.lose(
+                    f"{table} of {DATABASE}", f"{len(rows)} rows of project data, which are not part of the configuration", list[Json](rows)
+                )
 
 
 def _job(draft: ConfigurationBuilder, job: JsonObject, tools: Mapping[str, str]) -> None:
     name = text(job, "name") or "job"
     if job.get("enabled") is False:
-        draft.lose(f"cron job {name!r}", "it is turned off, and moot's jobs are always on", job)
+        draft.lose(f"cron job {name!r}", "it is disabled, but moot's jobs are always enabled", job)
         return
     facts: JsonObject = {"prompt": text(job, "prompt"), "cron": text(job, "schedule"), "agent": _named(job)}
     facts |= {"model": text(job, "model"), "fresh": job.get("newSession") is True}
@@ -313,13 +317,13 @@ def _job(draft: ConfigurationBuilder, job: JsonObject, tools: Mapping[str, str])
     if hooks and "hooks" in fields_at(("cron", name)):
         facts["hooks"] = hooks
     elif hooks:
-        draft.lose(f"cron job {name!r}", "its hooks; move them to its agent", hooks)
+        draft.lose(f"cron job {name!r}", "moot's cron jobs have no hooks; move them to the agent of the job", hooks)
     if not (ours := add_job(draft, name, facts)):
         return
     if job.get("wakeAgent") is False:
         draft.change("cron", ours, "wake", value=False)
     if text(job, "sessionKey"):
-        draft.lose(f"cron job {name!r}", "its session key; each job continues a conversation of its own")
+        draft.lose(f"cron job {name!r}", "its session key is not used; in moot, each job continues its own conversation")
     _delivery(draft, f"cron job {name!r}", obj(job, "delivery"))
 
 
@@ -331,7 +335,7 @@ def _named(section: JsonObject) -> str:
 
 def _delivery(draft: ConfigurationBuilder, what: str, delivery: JsonObject) -> None:
     if (channel := text(delivery, "channel")) not in ("", "log"):
-        draft.lose(what, f"its delivery to {channel}; answers are in its conversation", delivery)
+        draft.lose(what, f"answers are not delivered to {channel}; they are stored in its conversation", delivery)
 
 
 def _webhooks(draft: ConfigurationBuilder, webhooks: JsonObject) -> None:
@@ -352,7 +356,7 @@ def _webhooks(draft: ConfigurationBuilder, webhooks: JsonObject) -> None:
             facts["enabled"] = False
         if (ours := draft.entry("webhooks", path, facts)) != path:
             draft.note(f"the webhook {path!r} is now {ours}")
-        draft.note("webhooks are at /api/webhooks/NAME and answer at once with a link to the run")
+        draft.note("webhooks are at /api/webhooks/NAME and respond immediately with a link to the run")
 
 
 def _task_watcher(draft: ConfigurationBuilder, watcher: JsonObject) -> None:
@@ -368,13 +372,13 @@ def _task_watcher(draft: ConfigurationBuilder, watcher: JsonObject) -> None:
         "prompt": _PLACEHOLDER.sub(lambda found: f"{{{{{_TASK[found[1]]}}}}}", text(watcher, "prompt")),
         "events": [event for trigger in triggers for event in _WATCHED.get(trigger, ())],
         "agent": agent,
-        "fresh": bool(agent) or None,  # with an agent, each event started a new session
+        "fresh": bool(agent) or None,  # in TAI, a task watcher with an agent starts a new session for each event
         "debounce": wait / 1000 if isinstance(wait, int | float) and 0 <= wait <= 86_400_000 else None,
     }
     draft.entry("task_watchers", "tai", {**facts, "enabled": watcher.get("enabled") is True})
     _delivery(draft, "taskWatcher", obj(watcher, "delivery"))
     if hooks := obj(watcher, "hooks"):
-        draft.lose("taskWatcher hooks", "task watchers have none; move them to the agent", hooks)
+        draft.lose("taskWatcher hooks", "moot's task watchers have no hooks; move them to the agent", hooks)
 
 
 def _channels(draft: ConfigurationBuilder, channels: JsonObject) -> None:
@@ -383,7 +387,7 @@ def _channels(draft: ConfigurationBuilder, channels: JsonObject) -> None:
         if name != "discord" or name not in CHANNELS:
             draft.lose(f"channels.{name}", "moot has no such channel", options)
         elif options.get("enabled") is False:
-            draft.lose(f"channels.{name}", "it is turned off, and moot's channels are always on", options)
+            draft.lose(f"channels.{name}", "it is disabled, but moot's channels are always enabled", options)
         else:
             owner = text(options, "owner")
             facts: JsonObject = {"token": draft.secret("discord_token", text(options, "token") or "unset", "token")}
@@ -391,4 +395,6 @@ def _channels(draft: ConfigurationBuilder, channels: JsonObject) -> None:
             draft.entry("channels", name, facts)
             for key in ("respondToDMs", "respondToMentions"):
                 if options.get(key) is False:
-                    draft.lose(f"channels.{name}.{key}", "moot answers direct messages and mentions of the allowed users and servers")
+                    draft.lose(
+                        f"channels.{name}.{key}", "moot always answers direct messages and mentions from the allowed users and servers"
+                    )

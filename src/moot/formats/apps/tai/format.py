@@ -29,11 +29,11 @@ from moot.types.format import Entry, ExportedConversation, ExportFile, ForeignCo
 from moot.types.message import Message, Part, Role, text_part, tool_name
 
 _SUMMARY = "[Conversation Summary]"
-"""Prefix of the row that replaces all others after /compact."""
+"""Prefix of the row with the summary, which replaces all earlier rows after /compact."""
 
 
 def conversations(connection: Connection) -> Iterator[ImportedConversation]:
-    """Yield sessions, oldest first. Messages of missing sessions become conversations with the session id that they name."""
+    """Yield sessions, oldest first. Messages of a missing session become a conversation with that session's id."""
     known: set[str] = set()
     for row in rows(connection, "SELECT * FROM sessions ORDER BY created_at, id"):
         if isinstance(row, str):

@@ -1,4 +1,4 @@
-"""Agents and MCP servers of TalkCody's database, and the hooks in its settings files."""
+"""Conversion of the agents, MCP servers and tasks in TalkCody's database, and of the hooks in its settings files."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _PARTS = {
     "global_memory": "memory",
     "project_memory": "memory",
 }
-"""Providers of its dynamic prompts, as parts of moot's system prompts."""
+"""Provider in TalkCody's dynamic prompts → the equivalent part of moot's system prompts."""
 
 _SKILLS = "moot can't use skills yet"
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SETTINGS = Path(".talkcody") / "settings.json"
 _ABOVE = 4
-"""Number of folders above the data folder that are searched for the home folder."""
+"""Maximum number of parent folders of the database that are searched for settings files."""
 
 
 def configuration(database: Path) -> ForeignConfiguration:
@@ -78,7 +78,7 @@ def configuration(database: Path) -> ForeignConfiguration:
             add_command_hooks(draft, obj(settings, "hooks"), _TOOLS, "TALKCODY_PROJECT_DIR")
         elif hooks := settings.get("hooks"):
             draft.lose(f"hooks of the project {folder}", "add them to its .moot/config.yaml", hooks)
-    draft.note("projects: `moot import` adds those of imported conversations")
+    draft.note("projects were left out: `moot import` adds the projects of imported conversations")
     return draft.found()
 
 
@@ -101,18 +101,18 @@ def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> None:
     if isinstance(skills, list) and skills:
         draft.lose(f"agents.{name}.default_skills", _SKILLS, skills)
     if isinstance(tools, list) and "callAgent" in tools:
-        draft.lose(f"agents.{name}.callAgent", "its agents are not named; list those that it may call in `agents`")
+        draft.lose(f"agents.{name}.callAgent", "it does not name the agents that may be called; list them in `agents`")
         tools = [tool for tool in tools if tool != "callAgent"]
     draft.agent(name, facts, tools=tools or None, known=_TOOLS)
     if (rest := agent.get("dynamic_provider_settings")) not in (None, "", 0, "[]", "{}"):
-        draft.lose(f"agents.{name}.dynamic_provider_settings", "parts of moot's prompts have no settings", rest)
+        draft.lose(f"agents.{name}.dynamic_provider_settings", "the parts of moot's system prompts have no such settings", rest)
 
 
 def _job(draft: ConfigurationBuilder, task: JsonObject, folders: Mapping[str, str]) -> None:
     """Add a scheduled task as a cron job."""
     name = text(task, "name") or str(task.get("id"))
     if task.get("status") not in (None, "enabled"):
-        draft.lose(f"cron job {name!r}", f"its status is {task.get('status')}, and moot's jobs are always on", task)
+        draft.lose(f"cron job {name!r}", f"its status is {task.get('status')}, but moot's jobs are always enabled", task)
         return
     kind, every, at = text(task, "schedule_kind"), task.get("schedule_every_ms"), task.get("schedule_at")
     facts: JsonObject = {"prompt": text(task, "payload_message"), "tz": text(task, "schedule_tz") if kind != "every" else ""}
@@ -135,9 +135,11 @@ def _job(draft: ConfigurationBuilder, task: JsonObject, folders: Mapping[str, st
         draft.change("cron", ours, "catch_up", value=False)
     for key, words in (("delivery_policy_json", "delivery"), ("offline_policy_json", "offline runner")):
         if json_object(task.get(key)).get("enabled") is True:
-            draft.lose(f"cron job {name!r}", f"its {words}; answers are in its conversation, and moot serve runs it", task[key])
+            draft.lose(
+                f"cron job {name!r}", f"its {words} is not used; moot serve runs the job and stores answers in its conversation", task[key]
+            )
     if task.get("payload_auto_approve_plan"):
-        draft.lose(f"cron job {name!r}", "moot approves no plans by itself")
+        draft.lose(f"cron job {name!r}", "moot never approves plans automatically")
 
 
 def _moment(at: Json) -> str:
@@ -147,7 +149,7 @@ def _moment(at: Json) -> str:
 
 
 def _dynamic(draft: ConfigurationBuilder, name: str, agent: JsonObject) -> JsonObject:
-    """Return the agent's dynamic prompt as `prompt`, and its instructions with moot's names of the parts."""
+    """Return an agent's dynamic prompt as the settings `prompt` and `instructions`, with moot's names for the parts."""
     providers = json_value(agent.get("dynamic_providers"))
     named = [str(provider) for provider in providers] if isinstance(providers, list) else []
     if unknown := [provider for provider in named if provider not in _PARTS]:

@@ -45,7 +45,7 @@ class _Tool(NamedTuple):
 
 
 class Rows:
-    """A converter of records to messages. An empty answer was interrupted by a crash, unless it called a tool."""
+    """A converter of records to messages. An empty answer without a tool call was interrupted by a crash."""
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
@@ -79,7 +79,7 @@ class Rows:
         yield from self.turns.end()
 
     def _settled(self) -> Iterator[Entry]:
-        """Yield an empty answer that no tool call followed."""
+        """Yield the last answer as an unreadable record, if it is empty and no tool call followed."""
         record, self._empty = self._empty, None
         if record is not None:
             yield self.turns.broken(
@@ -166,7 +166,10 @@ _LARGEST = 64 << 20
 
 
 def attached(row: JsonObject, home: Path) -> Part | None:
-    """Return the file of a row, or None if it is missing. Project files are never read, because the database may come from elsewhere."""
+    """Return the attached file of a row, or None if it is missing.
+
+    Only TalkCody's folder for attachments is read, because the database may come from someone else and name any file.
+    """
     folder = home / "attachments"
     written = str(row.get("file_path") or "")
     name = PureWindowsPath(written).name  # handles both kinds of slashes
@@ -180,7 +183,7 @@ def attached(row: JsonObject, home: Path) -> Part | None:
 
 
 def _project(row: JsonObject) -> ImportedProject | None:
-    """Return the project of a row. TalkCody's default project is ours, unless it has its own context or rules."""
+    """Return the project of a row. Return None for TalkCody's default project, unless it has a context or rules."""
     name, context, rules = (str(row.get(key) or "") for key in ("name", "context", "rules"))
     if not name or (row.get("id") == "default" and not context and not rules):
         return None
@@ -207,7 +210,7 @@ def conversations(connection: Connection, home: Path) -> Iterator[ImportedConver
 
 
 class _Task:
-    """A reader of one task."""
+    """A reader of one task, which is a conversation in TalkCody."""
 
     def __init__(
         self, connection: Connection, home: Path, there: frozenset[str], task: JsonObject, projects: dict[str, JsonObject]
@@ -267,7 +270,7 @@ class _Task:
         )
 
     def _note(self, until: int = 0) -> None:
-        """Assign usage recorded before `until` to the open answer. Usage rows and messages don't reference each other."""
+        """Add usage recorded before `until` to the open answer, because usage rows don't name the message that they belong to."""
         while self._usage and (not until or milliseconds(self._usage[0].get("created_at")) < until):
             usage = self._usage.pop(0)
             if not self._turns.is_open():

@@ -1,4 +1,4 @@
-"""Snapshots of version 1.0: reading, with nested tool calls as child conversations, and writing."""
+"""Reading and writing of snapshots, version 1.0. Nested tool calls are read as child conversations."""
 
 from __future__ import annotations
 
