@@ -202,9 +202,9 @@ async def test_a_lasting_answer_adds_its_pattern_and_an_unsuitable_one_changes_n
         assert 'allow --for always: shell "git init' in shown
         for options, problem in (
             (("--for", "ever"), "Use one of: once, conversation, edits, always."),
-            (("--pattern", "git *"), "--pattern needs a lasting answer."),
+            (("--pattern", "git *"), "--pattern requires an answer that also applies to later calls."),
             (("--for", "always", "--pattern", "ls"), "does not cover this call"),
-            (("--answer", "yes"), "--answer only applies to questions"),
+            (("--answer", "yes"), "--answer applies only to questions"),
         ):
             refused = await cli(moot, "allow", run.id, *options)
             assert (refused.returncode, problem in refused.stderr.decode()) == (2, True), refused.stderr

@@ -24,7 +24,7 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def is_reference(word: str) -> bool:
-    """Return whether a word after `-c` is a conversation's id or list index and not part of a prompt."""
+    """Return whether a word after `-c` is a conversation's id or list number and not part of a prompt."""
     return _REFERENCE.fullmatch(word) is not None
 
 
@@ -36,7 +36,9 @@ def names_tools(word: str) -> bool:
 Out = Annotated[Output, Parameter(parse=False)]
 """The output that `main` passes in."""
 
-Which = Annotated[str, Parameter(kind="conversation", help="Conversation id or its prefix, title, or number in 'moot chat list'.")]
+Which = Annotated[
+    str, Parameter(kind="conversation", help="Conversation: its id, the beginning of its id, its title, or its number in 'moot chat list'.")
+]
 Files = Annotated[list[Path], Parameter(name=("--file", "-f"), help="File to attach to the prompt. May be repeated.")]
 Continue = Annotated[
     str,
@@ -45,12 +47,12 @@ Continue = Annotated[
         kind="conversation",
         implied=LATEST,
         accepts=is_reference,
-        help="Conversation to continue: its id or list number, or --continue=TITLE. Without a value, the latest one of this directory.",
+        help="Conversation to continue: its id or list number, or --continue=TITLE. Without a value: the latest in this directory.",
     ),
 ]
 
 
-Timeout = Annotated[str, Parameter(metavar="DURATION", help="Maximum duration in seconds, or as 90s, 5m or 1h.")]
+Timeout = Annotated[str, Parameter(metavar="DURATION", help="Maximum duration: a number of seconds, or a duration such as 90s, 5m or 1h.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,8 @@ class RunFlags:
     """Options of a run."""
 
     model: Annotated[
-        str | None, Parameter(name=("--model", "-m"), kind="model", help="Model as MODEL@PROVIDER, a model name, or a type such as small.")
+        str | None,
+        Parameter(name=("--model", "-m"), kind="model", help="Model: MODEL@PROVIDER, a model name, or a configured type such as small."),
     ] = None
     agent: Annotated[str | None, Parameter(name=("--agent", "-a", "-p", "--profile"), kind="agent", help="Agent that runs the prompt.")] = (
         None
@@ -70,15 +73,15 @@ class RunFlags:
             metavar="TOOLS",
             implied=ALL_TOOLS,
             accepts=names_tools,
-            help="Tools to offer, separated by commas. Without a value, all tools.",
+            help="Tools to offer to the model, separated by commas. Without a value: all tools.",
         ),
     ] = None
-    no_tools: Annotated[bool, Parameter(help="Offer no tools.")] = False
+    no_tools: Annotated[bool, Parameter(help="Offer no tools to the model.")] = False
     effort: Annotated[Effort | None, Parameter(metavar="LEVEL", help="Reasoning effort.")] = None
-    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode.")] = None
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode: which tool calls run without approval.")] = None
     on_busy: Annotated[
         OnBusy,
-        Parameter(metavar="ACTION", help="Action if the conversation is busy."),
+        Parameter(metavar="ACTION", help="What to do if the conversation is busy."),
     ] = "reject"
     allow: Annotated[
         list[Path] | None,
@@ -99,9 +102,9 @@ class RunFlags:
 class ShowFlags:
     """Output format of a run."""
 
-    json: Annotated[bool, Parameter(help="Print one JSON document at the end.")] = False
+    json: Annotated[bool, Parameter(help="Print the result as one JSON document at the end.")] = False
     jsonl: Annotated[bool, Parameter(help="Print each event as a line of JSON, and the result as the last line.")] = False
-    ui: Annotated[bool, Parameter(help="Print each AI SDK chunk as a line of JSON.")] = False
+    ui: Annotated[bool, Parameter(help="Print each chunk of the answer in the format of Vercel's AI SDK, as a line of JSON.")] = False
 
     def form(self) -> Form:
         """Return the chosen format. Raise UsageError if several are given."""

@@ -114,7 +114,7 @@ async def run(
     continue_: Continue | None = None,
     reply: Annotated[
         bool,
-        Parameter(help="Continue the conversation used last in any directory. With -c, the latest one of this directory."),
+        Parameter(help="Continue the conversation that was used last in any directory. With -c, only this directory counts."),
     ] = False,
     flags: RunFlags = NO_FLAGS,
     shown: ShowFlags = NO_SHOW,

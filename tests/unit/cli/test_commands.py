@@ -412,7 +412,9 @@ def test_trusting_a_project_shows_the_commands_of_its_hooks(moot: Moot, tmp_path
     (tmp_path / ".moot" / "config.yaml").write_text('hooks: {Stop: [{hooks: [{command: "sh x.sh \\e[2J"}]}]}')
     shown = moot("trust")
     assert (
-        "its hooks run outside the sandbox, with your rights" in shown.err and "  Stop: sh x.sh " in shown.err and "\x1b" not in shown.err
+        "the project's hooks run outside the sandbox, with your permissions" in shown.err
+        and "  Stop: sh x.sh " in shown.err
+        and "\x1b" not in shown.err
     )
     assert "hooks" not in moot("trust", "--json").out
 

@@ -66,27 +66,27 @@ FILE = Path(__file__).with_name("table.json")
 
 @dataclass(frozen=True, slots=True)
 class StoredArgument:
-    """One argument, as needed for completion."""
+    """One argument of a command, as stored in `table.json`."""
 
     flags: tuple[str, ...]
     """Option names. Empty for a positional argument."""
     valued: bool
-    """True if it takes a value, as positional arguments do."""
+    """True if it takes a value. Always true for positional arguments."""
     kind: str
-    """Kind of its values, see `parameters.Kind`."""
+    """Kind of its values, see `signatures.Kind`."""
     choices: tuple[str, ...]
     many: bool
     help: str
 
 
 def stored_arguments(path: tuple[str, ...]) -> tuple[StoredArgument, ...]:
-    """Return the arguments of a command from the table."""
+    """Return the arguments of the command at this path, read from `table.json`."""
     rows = cast("list[Any]", loads_object(FILE.read_bytes()).get(" ".join(path), []))
     return tuple(StoredArgument(tuple(row[0]), row[1], row[2], tuple(row[3]), row[4], row[5]) for row in rows)
 
 
 def build_table() -> JsonObject:
-    """Build the table from the commands, which imports all of them."""
+    """Return the content of `table.json`. Every command is imported for that."""
     return {" ".join(path): list[Json](_rows(command)) for path, command in leaves(TREE)}
 
 
@@ -111,22 +111,22 @@ def _rows(command: Command) -> list[Json]:
 
 
 Value = tuple[str, str]
-"""A candidate and its description."""
+"""A completion candidate and its description."""
 
 HELP = StoredArgument(("--help",), False, "", (), False, "Show this help.")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Candidates at the cursor."""
+    """Completion candidates for the word at the cursor."""
 
     values: tuple[Value, ...] = ()
     files: bool = False
-    """True if the shell should add file names."""
+    """True if the shell should also offer file names."""
 
 
 def candidates(line: Line) -> Candidates:
-    """Return the candidates that start with the part before the cursor."""
+    """Return the commands, options or values that can complete the word at the cursor."""
     level: Group | Command = TREE
     path: list[str] = []
     for word in line.words:

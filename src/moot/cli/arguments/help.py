@@ -15,9 +15,9 @@ from moot.cli.tree.nodes import Command, Group
 from moot.plugins.registry import attribute
 
 WIDEST = 100
-"""Columns beyond which lines are hard to read."""
+"""Maximum width of a help page in columns. Longer lines are hard to read."""
 _COLUMN = 28
-"""Widest first column of a table. Longer entries have a line of their own."""
+"""Maximum width of a table's first column. The text for a longer entry starts on the next line."""
 
 Row = tuple[str, str]
 HELP: Row = ("-h, --help", "Show this help.")
@@ -96,7 +96,7 @@ def _section(title: str, table: Sequence[Row], width: int) -> Iterator[str]:
 
 
 def _example(command: str, width: int) -> Iterator[str]:
-    """Yield a command line, continued with backslashes where it is too long. Quoted words stay whole."""
+    """Yield the lines of an example. Break a long command with backslashes, but never inside quotes."""
     line = "  "
     for word in re.findall(r"\S*\"[^\"]*\"\S*|\S*'[^']*'\S*|\S+", command):
         if line.strip() and len(line) + len(word) + 3 > width:
@@ -107,7 +107,7 @@ def _example(command: str, width: int) -> Iterator[str]:
 
 
 def _styled(line: str, output: Lines) -> str:
-    """Return the line with colour if stdout supports it: headings bold, option and command names cyan."""
+    """Return the line with color if stdout supports it: headings bold, option and command names cyan."""
     if re.fullmatch(r"[A-Z][\w ]*:", line):
         return output.styled(line, "bold")
     if line.startswith("Usage: "):

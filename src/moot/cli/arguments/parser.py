@@ -59,7 +59,7 @@ def command_at(words: Sequence[str]) -> tuple[Command | Group, tuple[str, ...], 
 
 
 def wants_json(words: Sequence[str]) -> bool:
-    """Return whether errors must be printed as JSON documents too, because a script reads stdout."""
+    """Return whether the command line asks for JSON output. Errors are then printed as JSON too."""
     options = words[: words.index("--")] if "--" in words else words
     return any(word in ("--json", "--jsonl") for word in options)
 
@@ -91,7 +91,7 @@ def _values(arguments: Sequence[Argument], words: Sequence[str], literal: Sequen
 
 
 class _Store(argparse.Action):
-    """Conversion and storage of an option's value. Only repeatable options may occur more than once."""
+    """Action for argparse that converts and stores an option's value. Only repeatable options may occur more than once."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
         argument: Argument = self.const
@@ -105,7 +105,7 @@ class _Store(argparse.Action):
 
 
 def _with_values(by_flag: dict[str, Argument], words: Sequence[str]) -> list[str]:
-    """Resolve what argparse cannot express: options whose value may be omitted, and `--flag=true`."""
+    """Rewrite syntax that argparse cannot parse: options whose value may be omitted, and `--flag=true`."""
     found: list[str] = []
     rest = list(words)
     while rest:
@@ -169,7 +169,7 @@ def _convert(argument: Argument, text: str, name: str) -> Any:
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the name that is most similar, leading dashes aside. Empty if none is."""
+    """Return a 'Did you mean' sentence with the most similar known name, ignoring leading dashes. Empty if no name is similar."""
     bare = {other.lstrip("-"): other for other in known}
     nearest = attribute("difflib:get_close_matches")(name.lstrip("-"), list(bare), n=1)
     return f" Did you mean '{bare[nearest[0]]}'?" if nearest else ""

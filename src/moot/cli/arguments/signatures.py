@@ -1,4 +1,4 @@
-"""Declarations of arguments in command signatures, and parsed values as the arguments of a call."""
+"""Command-line arguments: their declarations in the signatures of commands, and the conversion of parsed values to a function call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL_TOOLS = "@all"
 class Parameter:
     """Metadata of one command argument, used in `Annotated`.
 
-    An argument whose type is a dataclass needs none: each field of the dataclass is an option.
+    An argument whose type is a dataclass needs no `Parameter`, because each field of the dataclass is an option.
     """
 
     name: str | tuple[str, ...] = ()
@@ -40,23 +40,23 @@ class Parameter:
     kind: Kind = ""
     """Kind of values that shell completion offers, in addition to the choices of a Literal."""
     implied: str = ""
-    """Value of the option if it is given without one. Empty means that a value is required."""
+    """Value that is used if the option is given without a value. Empty means that a value is required."""
     accepts: Callable[[str], bool] | None = None
     """With `implied`: returns whether the next word is the option's value. A value after `=` is always accepted."""
     parse: bool = True
-    """False for an argument that `main` passes in."""
+    """False for an argument that moot itself passes. It is not parsed from the command line."""
 
 
 Plain = Parameter(parse=False)
-"""Marker of the `Lines` that a command without an event loop writes to."""
+"""Marker for the argument `output: Lines` of commands that run without an event loop."""
 
 Limit = Annotated[int, Parameter(metavar="N", minimum=1, maximum=200, help="Maximum number of results, from 1 to 200.")]
-Cursor = Annotated[str | None, Parameter(metavar="CURSOR", help="Start of the page: the previous page's next_cursor.")]
+Cursor = Annotated[str | None, Parameter(metavar="CURSOR", help="Position to start at: the next_cursor of the previous page.")]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print one JSON document to stdout.")]
 
 
 REQUIRED = inspect.Parameter.empty
-"""Default of an argument that has none."""
+"""Value of `Argument.default` if the argument has no default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Argument:
     rest: bool = False
     """True if this positional argument takes all remaining words."""
     group: str = ""
-    """The function's argument whose dataclass has this field. Empty if it is not a field."""
+    """Name of the function's argument whose dataclass contains this option as a field. Empty if the option is not a field."""
 
     @property
     def required(self) -> bool:

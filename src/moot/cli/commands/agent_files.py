@@ -38,17 +38,17 @@ You are …
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFields:
-    """Fields of an agent."""
+    """Options that set the fields of an agent."""
 
     description: Annotated[str | None, Parameter(metavar="TEXT", help="Short description.")] = None
     instructions: Annotated[str | None, Parameter(metavar="TEXT", help="System prompt.")] = None
     model: Annotated[str | None, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent.")] = None
     tools: Annotated[
-        str | None, Parameter(kind="tool", metavar="TOOLS", help="Tools of the agent, separated by commas. Empty for none.")
+        str | None, Parameter(kind="tool", metavar="TOOLS", help="Tools of the agent, separated by commas. An empty value means no tools.")
     ] = None
 
     def values(self) -> JsonObject:
-        """Return the fields that were given. An empty text stands for the default."""
+        """Return the fields that were given. An empty text resets a field to its default."""
         texts = {"description": self.description, "instructions": self.instructions, "model": self.model}
         values: JsonObject = {name: text or None for name, text in texts.items() if text is not None}
         if self.tools is not None:
@@ -60,7 +60,7 @@ NO_FIELDS = AgentFields()
 
 
 async def new_agent(name: NewName, /, *, fields: AgentFields = NO_FIELDS, json: AsJson = False, output: Out) -> None:
-    """Create an agent in a file of the home. Without options, write the file in your editor."""
+    """Create an agent as a file in moot's home directory. Without options, open the file in the editor."""
     settings = configured(output).settings
     values: JsonObject = {field: value for field, value in fields.values().items() if value is not None}
     path = create_agent(settings, name, values) if values else new_path(settings, name)
@@ -72,7 +72,7 @@ async def new_agent(name: NewName, /, *, fields: AgentFields = NO_FIELDS, json: 
 
 
 async def edit_agent(name: Name, /, *, fields: AgentFields = NO_FIELDS, json: AsJson = False, output: Out) -> None:
-    """Change an agent that is a file of the home. Without options, edit the file in your editor."""
+    """Change an agent that is stored as a file in moot's home directory. Without options, open the file in the editor."""
     values = fields.values()
     path = None if values else _invalid_file(output, name)
     settings = configured(output).settings if path is None else None
@@ -95,14 +95,17 @@ def copy_agent_file(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Copy an agent to a new file of the home. An agent with ${VAR} references is copied within config.yaml, which replaces them."""
+    """Copy an agent to a new file in moot's home directory.
+
+    An agent with ${VAR} references is copied within config.yaml, because references are only resolved there.
+    """
     loaded = configured(output)
     path = copy_agent(loaded.settings, loaded.root, agent_of(loaded.settings, source, str(here())), name, {})
     report_saved(output, name, f"copied {source} to {path}", json=json)
 
 
 def remove_agent(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Delete the file of an agent in the home."""
+    """Delete an agent's file from moot's home directory, even if the file is invalid."""
     path = _invalid_file(output, name)
     if path is None:
         path = delete_agent(configured(output).settings, name)

@@ -45,7 +45,7 @@ from moot.types.run import Prompt
 
 def list_agents(
     *,
-    all_: Annotated[bool, Parameter(help="Include known agents that are not installed.")] = False,
+    all_: Annotated[bool, Parameter(help="Include supported agents that are not installed.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,
@@ -81,7 +81,9 @@ async def show_agent(
     name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")],
     /,
     *,
-    prompt: Annotated[bool, Parameter(help="Print the parts of its system prompt in this folder, with their estimated tokens.")] = False,
+    prompt: Annotated[
+        bool, Parameter(help="Print the parts of the agent's system prompt for this folder, with estimated token counts.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -99,16 +101,16 @@ async def show_agent(
     for part in parts:
         output.line(f"── {part.name} · {part.tokens:,} tokens")
         output.line(f"{part.text}\n")
-    output.say(f"moot: {sum(part.tokens for part in parts):,} tokens in all, estimated", "dim")
+    output.say(f"moot: {sum(part.tokens for part in parts):,} tokens in total (estimated)", "dim")
 
 
 async def add_agent(
     name: Annotated[str, Parameter(help="Name of the agent: letters, digits, - and _.")],
     /,
-    *command: Annotated[str, Parameter(help="Command that starts the agent, placed after --.")],
-    type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
+    *command: Annotated[str, Parameter(help="Command that starts an outside agent, placed after --.")],
+    type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent, such as codex.")] = "",
     model: Annotated[
-        str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. Outside agents have a default model of their own.")
+        str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. By default, outside agents choose their own model.")
     ] = "",
     description: Annotated[str, Parameter(metavar="TEXT", help="Short description.")] = "",
     instructions: Annotated[str, Parameter(metavar="TEXT", help="System prompt.")] = "",
@@ -170,7 +172,7 @@ def agent_of(settings: Settings, name: str, directory: str = "") -> Agent:
 
 
 def agent_fields(settings: Settings, agent: Agent) -> JsonObject:
-    """Return the facts about an agent: its settings, where it is defined, and whether its program is installed."""
+    """Return an agent as JSON: its settings, where it is defined, and whether its program is installed."""
     return {**agent_json(agent), "source": source_of(settings, agent), **presence_of(agent).to_json()}
 
 
@@ -265,10 +267,10 @@ async def pull_model(
     from_: Annotated[Path | None, Parameter(help="Local file to use instead of a download.")] = None,
     yes_download: Annotated[bool, Parameter(help="Download without prompting.")] = False,
     json: AsJson = False,
-    verbose: Annotated[bool, Parameter(help="Also show the license, the source, and sources that failed.")] = False,
+    verbose: Annotated[bool, Parameter(help="Also show the license, the download source, and download sources that failed.")] = False,
     output: Out,
 ) -> None:
-    """Download the weights of an embedded model, after showing what it is and how large."""
+    """Download the weights of an embedded model, after showing its name, size and publisher."""
     path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_, verbose=verbose)
     if json:
         output.json({"name": name, "path": str(path)})
@@ -277,7 +279,9 @@ async def pull_model(
 
 
 async def test_model(
-    model: Annotated[str, Parameter(kind="model", help="Model as MODEL@PROVIDER, a model name, or a type.")] = "main",
+    model: Annotated[
+        str, Parameter(kind="model", help="Model: MODEL@PROVIDER, a model name, or a configured type such as small.")
+    ] = "main",
     /,
     *,
     json: AsJson = False,
@@ -310,7 +314,7 @@ def _dollars(nano_per_token: float | None) -> str:
 
 
 async def list_providers(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
-    """Print the providers in lookup order, and what each one is missing."""
+    """Print the providers in the order in which models are looked up, and what is missing to use each one."""
     providers = Providers(configured(output).settings)
     try:
         found = await providers_json(providers)

@@ -1,4 +1,4 @@
-"""The commands of `moot approvals`: what waits for a person in any conversation, and the answers, also without a terminal."""
+"""The commands of `moot approvals`: list and answer tool calls and questions that wait for a person. They work without a terminal."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ from moot.types.ids import SHORTEST_PREFIX
 from moot.types.run import Run
 
 SCOPES = ("once", "conversation", "edits", "always")
-"""The values of `--for`, in addition to the options of an outside agent."""
+"""Values of `--for` that moot defines. Outside agents can define more."""
 
 PATIENCE = 3.0
-"""Seconds in which another process continues an answered run, before it counts as left."""
+"""Seconds to wait for another process to continue an answered run, before the run counts as abandoned."""
 
 _POLL_SECONDS = 0.05
 
-Which = Annotated[str, Parameter(metavar="ID", help="Approval id or its prefix, or its number in the list printed last.")]
+Which = Annotated[
+    str, Parameter(metavar="ID", help="Approval: its id, the beginning of its id, or its number in the last 'moot approvals list'.")
+]
 
 
 async def list_(*, json: AsJson = False, output: Out) -> None:
@@ -52,7 +54,7 @@ async def list_(*, json: AsJson = False, output: Out) -> None:
         output.json({"data": list[Json]([asked.to_json() for asked in found]), "next_cursor": None})
         return
     if not found:
-        output.say("moot: nothing waits for approval", "dim")
+        output.say("moot: no open approvals or questions", "dim")
         return
     now = time.time()
     rows = [
@@ -63,7 +65,7 @@ async def list_(*, json: AsJson = False, output: Out) -> None:
 
 
 async def show(approval: Which, /, *, json: AsJson = False, output: Out) -> None:
-    """Print the exact call and what an answer would allow."""
+    """Print a tool call or question in full, and what each answer would allow."""
     async with opened(output) as engine:
         asked = await _find(engine, approval)
         preview = await _preview(engine, asked)
@@ -74,7 +76,7 @@ async def show(approval: Which, /, *, json: AsJson = False, output: Out) -> None
         output.line(line)
 
 
-Follow = Annotated[bool, Parameter(help="Follow the run until it ends, and continue it here if no other process does.")]
+Follow = Annotated[bool, Parameter(help="Show the run until it ends, and continue it in this process if no other process does.")]
 
 
 async def allow(
@@ -83,21 +85,29 @@ async def allow(
     *,
     for_: Annotated[
         str,
-        Parameter(name="--for", metavar="SCOPE", help="Scope: once, conversation, edits, always, or an option of the outside agent."),
+        Parameter(
+            name="--for",
+            metavar="SCOPE",
+            help="Scope of the permission: once, conversation, edits (all file edits), always, or an option of the outside agent.",
+        ),
     ] = "once",
     pattern: Annotated[
-        list[str] | None, Parameter(metavar="PATTERN", help="Pattern to allow from now on instead of the narrowest. May be repeated.")
+        list[str] | None,
+        Parameter(
+            metavar="PATTERN",
+            help="With --for conversation or always: pattern of calls to allow, instead of the narrowest possible one. May be repeated.",
+        ),
     ] = None,
     answer: Annotated[
         list[str] | None,
-        Parameter(metavar="TEXT", help="Answer to a question, or the number of a choice. May be repeated."),
+        Parameter(metavar="TEXT", help="Answer to a question, or the number of a choice. Repeat it for each question."),
     ] = None,
     reason: Annotated[str, Parameter(metavar="TEXT", help="Note that is stored with the answer.")] = "",
     follow: Follow = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Print the call and allow it."""
+    """Print the tool call or questions of an approval, then allow or answer them."""
     async with opened(output) as engine:
         asked = await _find(engine, approval)
         given = _allowed(asked.approval, for_, pattern or [], answer or [], reason)
@@ -113,7 +123,7 @@ async def deny(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Print the call and deny it."""
+    """Print the tool call or questions of an approval, then deny them."""
     async with opened(output) as engine:
         asked = await _find(engine, approval)
         return await _answer(engine, asked, Answer(False, reason=reason or "denied by the user"), output, follow=follow, json=json)
@@ -154,7 +164,7 @@ async def _preview(engine: Engine, asked: Asked) -> CallPreview:
 
 
 def _content(asked: Asked, preview: CallPreview) -> list[str]:
-    """Return the exact content to decide on, as lines. Nothing is hidden."""
+    """Return everything that an answer depends on, as lines. Nothing is shortened or hidden."""
     approval, conversation = asked.approval, asked.conversation
     lines = [
         f"id: {approval.id}",
@@ -179,7 +189,7 @@ def _title(asked: Asked) -> str:
 
 
 def _allows(approval: Approval) -> list[str]:
-    """Describe the possible answers, or the given one."""
+    """Describe the possible answers, or the answer that was given."""
     if approval.answer is not None:
         return [f"{'allowed' if approval.answer.approved else 'denied'} by {approval.answer.answered_by}"]
     if approval.questions is not None:
@@ -227,21 +237,21 @@ def _allowed(approval: Approval, scope: str, patterns: Sequence[str], answers: S
     """Return the answer. Raise UsageError if the options don't fit the approval."""
     if approval.questions is not None:
         if scope != "once" or patterns:
-            raise UsageError("--for and --pattern only apply to calls; this is a question.", fix="Answer it with --answer.")
+            raise UsageError("--for and --pattern apply only to tool calls, but this is a question.", fix="Answer it with --answer.")
         questions = _questions(approval)
         if len(answers) != len(questions):
-            message = f"The approval asks {plural(len(questions), 'question')}, and --answer was given {len(answers)} times."
+            message = f"The approval asks {plural(len(questions), 'question')}, but the number of --answer options is {len(answers)}."
             raise UsageError(message, fix=f"moot approvals show {approval.id}")
         pairs = zip(answers, questions, strict=True)
         replies = [parse_reply(text, _labels(one), multiple=one.get("multiple") is True) for text, one in pairs]
         return Answer(True, reason=reason, value=[list[Json](reply) for reply in replies])
     if answers:
-        raise UsageError("--answer only applies to questions; this is a call to allow or deny.", fix="Leave out --answer.")
+        raise UsageError("--answer applies only to questions, but this is a tool call to allow or deny.", fix="Leave out --answer.")
     known = [*SCOPES, *(option.id for option in approval.options if option.allows)]
     if scope not in known:
         raise UsageError(f"Invalid value {scope!r} for '--for'.", fix=f"Use one of: {', '.join(known)}.")
     if patterns and scope not in ("conversation", "always"):
-        raise UsageError("--pattern needs a lasting answer.", fix="Add --for conversation or --for always.")
+        raise UsageError("--pattern requires an answer that also applies to later calls.", fix="Add --for conversation or --for always.")
     return Answer(True, scope, reason, patterns=tuple(patterns))
 
 
@@ -297,7 +307,7 @@ async def _is_taken(engine: Engine, run: str, *, wait: bool) -> bool:
 
 
 async def _follow(engine: Engine, top: Run, asked: str, output: Output, *, here: bool, json: bool) -> int:
-    """Show the topmost run to its end. With `here`, this process drives it and the run that asked."""
+    """Show the outermost run until it ends. With `here`, this process continues it and the run that asked for approval."""
     display = make_show(ShowFlags(json=json), output)
     conversation = await engine.store.conversations.get(top.conversation)
     message = await engine.store.conversations.message(top.message)

@@ -46,21 +46,21 @@ def _state(settings: JsonObject | None) -> str:
 
 
 async def serve_channel(name: Name, /, *, output: Out) -> None:
-    """Serve one channel until it is stopped."""
+    """Answer the messages of one channel until interrupted."""
     loader = configured_loader(output)
     async with open_watched(loader, output, resume=True) as engine, anyio.create_task_group() as group:
         group.start_soon(cancel_on, group.cancel_scope, signal.SIGINT, signal.SIGTERM)
-        output.say(f"moot: serving {name}; Ctrl+C stops it", "dim")
+        output.say(f"moot: serving {name}; press Ctrl+C to stop", "dim")
         await serve(engine, name)
 
 
 async def test(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Connect a channel and print as whom. Raise UsageError if it can't be tested."""
+    """Connect to a channel and print the account that is signed in. Raise UsageError if the channel has no test."""
     settings = configured(output).settings.channels.get(name)
     if settings is None:
         raise NotFound(f"The channel {name!r} is not configured.", fix="Add it to `channels` in the configuration.")
     channel: object = channel_of(name, settings)
     if not isinstance(channel, HasCheck):
-        raise UsageError(f"The channel {name!r} can't be tested.", fix=f"moot channels serve {name}")
+        raise UsageError(f"The channel {name!r} has no connection test.", fix=f"moot channels serve {name}")
     said = await channel.check(own_settings(settings))
     write_done(output, json, cast("JsonObject", {"name": name, "status": said}), said)

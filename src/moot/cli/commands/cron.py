@@ -43,28 +43,36 @@ async def add_job(
     /,
     *,
     prompt: Annotated[str, Parameter(help="Prompt to run.")],
-    cron: Annotated[str, Parameter(metavar="EXPRESSION", help='Times as in crontab: "MINUTE HOUR DAY MONTH WEEKDAY".')] = "",
-    every: Annotated[str | None, Parameter(metavar="DURATION", help="Interval, such as 30s, 5m or 1d.")] = None,
-    at: Annotated[str, Parameter(metavar="TIME", help="One date and time, such as 2026-12-24T18:00.")] = "",
-    tz: Annotated[str, Parameter(metavar="ZONE", help="Time zone, such as Europe/Berlin. Defaults to that of this machine.")] = "",
+    cron: Annotated[str, Parameter(metavar="EXPRESSION", help='Schedule in crontab syntax: "MINUTE HOUR DAY MONTH WEEKDAY".')] = "",
+    every: Annotated[str | None, Parameter(metavar="DURATION", help="Interval between runs, such as 30s, 5m or 1d.")] = None,
+    at: Annotated[str, Parameter(metavar="TIME", help="Date and time of a single run, such as 2026-12-24T18:00.")] = "",
+    tz: Annotated[str, Parameter(metavar="ZONE", help="Time zone, such as Europe/Berlin. Defaults to this machine's time zone.")] = "",
     agent: Annotated[str | None, Parameter(name=("--agent", "-a"), kind="agent", help="Agent that runs the prompt.")] = None,
-    model: Annotated[str | None, Parameter(name=("--model", "-m"), kind="model", help="Model, such as MODEL@PROVIDER.")] = None,
-    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode.")] = None,
+    model: Annotated[
+        str | None,
+        Parameter(name=("--model", "-m"), kind="model", help="Model: MODEL@PROVIDER, a model name, or a configured type such as small."),
+    ] = None,
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode: which tool calls run without approval.")] = None,
     conversation: Annotated[
-        str | None, Parameter(kind="conversation", help="Conversation that gets the prompts. Defaults to one of the job's own.")
+        str | None, Parameter(kind="conversation", help="Conversation for all runs of the job. By default, the job creates one.")
     ] = None,
     fresh: Annotated[bool, Parameter(help="Start a new conversation for each run.")] = False,
     deliver: Annotated[
-        str, Parameter(metavar="TARGET", help="Where answers are delivered: log, webhook:NAME, or channel:NAME:PLACE.")
+        str,
+        Parameter(
+            metavar="TARGET", help="Where to deliver answers: log (moot's log), webhook:NAME or channel:NAME:PLACE. See docs/cron.md."
+        ),
     ] = "log",
     delivery: Annotated[
-        DeliveryMode, Parameter(metavar="WHEN", help="Deliver always, never, or only what the agent passes to the tool 'deliver'.")
+        DeliveryMode,
+        Parameter(metavar="WHEN", help="What to deliver: each answer, only texts that the agent passes to the tool 'deliver', or nothing."),
     ] = "always",
-    no_wake: Annotated[bool, Parameter(help="Only store the prompt in the conversation.")] = False,
-    no_catch_up: Annotated[bool, Parameter(help="Don't run for times that were missed because no server was running.")] = False,
+    no_wake: Annotated[bool, Parameter(help="Store the prompt in the conversation without running it.")] = False,
+    no_catch_up: Annotated[bool, Parameter(help="Skip runs that were missed because no server was running.")] = False,
     retries: Annotated[int, Parameter(minimum=0, maximum=10, help="Maximum number of retries after a failed run.")] = 0,
     unattended: Annotated[
-        Literal["deny", "ask"], Parameter(metavar="ACTION", help="Deny calls that need approval, or let them wait for you.")
+        Literal["deny", "ask"],
+        Parameter(metavar="ACTION", help="What to do with tool calls that need approval: deny them, or let them wait for your answer."),
     ] = "deny",
     json: AsJson = False,
     output: Out,
@@ -97,7 +105,7 @@ async def list_jobs(*, json: AsJson = False, output: Out) -> None:
 
 
 async def show_job(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Print a job."""
+    """Print the settings of a job, its next run and its last run."""
     async with _jobs(output) as jobs:
         view = await job_view(jobs, name)
     facts = view.to_json()
@@ -107,7 +115,7 @@ async def show_job(name: Name, /, *, json: AsJson = False, output: Out) -> None:
 
 
 async def next_times(name: Name, /, *, limit: Limit = 5, json: AsJson = False, output: Out) -> None:
-    """Print the next times of a job."""
+    """Print the next scheduled times of a job."""
     async with _jobs(output) as jobs:
         state, now = await jobs.get(name), jobs.now
     times: list[int] = []
@@ -131,7 +139,7 @@ async def run_job(name: Name, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> 
             raise UsageError(state.error)
         record = await engine.cron.run_now(state)
         if record.run is None or record.conversation is None:
-            output.say("moot: the prompt is stored", "dim")
+            output.say("moot: stored the prompt without running it", "dim")
             return 0
         run = await engine.store.records.run(record.run)
         conversation = await engine.store.conversations.get(record.conversation)
@@ -150,7 +158,7 @@ async def pause_job(name: Name, /, *, json: AsJson = False, output: Out) -> None
 
 
 async def resume_job(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Resume a paused job. Times that passed meanwhile are not caught up."""
+    """Resume a paused job. Runs that were missed during the pause are skipped."""
     await _pause(name, False, json, output)
 
 
@@ -177,7 +185,7 @@ async def history(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print the runs of a job, newest first."""
+    """Print the runs of one job or of all jobs, newest first."""
     async with _jobs(output) as jobs:
         found = await jobs.history(name, limit=limit)
         zones = {state.job.name: state.job.tz for state in await jobs.list()}
@@ -206,5 +214,5 @@ def _last(view: JobView) -> str:
 
 
 def _when(at: int | None, tz: str) -> str:
-    """Format a time in the zone of its job."""
+    """Format a timestamp in milliseconds in the time zone of its job."""
     return "never" if at is None else f"{datetime.fromtimestamp(at / 1000, ZoneInfo(tz)):%a %Y-%m-%d %H:%M:%S %Z}"

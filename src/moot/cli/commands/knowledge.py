@@ -23,7 +23,7 @@ from moot.types.knowledge import KnowledgeScope, Source, knowledge_folders
 from moot.types.token import LOCAL_USER
 
 OfProject = Annotated[
-    str | None, Parameter(metavar="PROJECT", help="Only for conversations of this project. Defaults to all conversations.")
+    str | None, Parameter(metavar="PROJECT", help="Project whose conversations can use the documents. Defaults to all conversations.")
 ]
 EMBED_SECONDS = 3600.0
 
@@ -33,7 +33,7 @@ async def _project(engine: Engine, name: str | None) -> str:
 
 
 async def add_sources(
-    *paths: Annotated[Path, Parameter(metavar="PATH", help="Files and folders.")],
+    *paths: Annotated[Path, Parameter(metavar="PATH", help="Files and folders to add.")],
     project: OfProject = None,
     json: AsJson = False,
     output: Out,
@@ -77,11 +77,11 @@ async def _refresh(engine: Engine, library: Library, sources: list[Source], outp
 
 async def list_sources(
     *,
-    documents: Annotated[bool, Parameter(help="Also list the documents of each source.")] = False,
+    documents: Annotated[bool, Parameter(help="Also list the documents of each folder.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print the sources, and why documents could not be read."""
+    """Print the files and folders that were added, and why any of their documents could not be read."""
     async with opened(output) as engine:
         index = engine.store.of(LOCAL_USER).knowledge
         sources = await index.sources()
@@ -122,15 +122,19 @@ def _facts(source: Source) -> JsonObject:
 
 
 async def search_documents(
-    *words: Annotated[str, Parameter(metavar="WORD", help="Words or a question.")],
+    *words: Annotated[str, Parameter(metavar="WORD", help="Words or a question to search for.")],
     project: Annotated[
-        str | None, Parameter(metavar="PROJECT", help="Search as in conversations of this project. Defaults to that of the current folder.")
+        str | None,
+        Parameter(
+            metavar="PROJECT",
+            help="Project to search in addition to documents for all conversations. Defaults to the project of this directory.",
+        ),
     ] = None,
     limit: Limit = 8,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print the best passages with file and page or line."""
+    """Print the passages that match best, each with its file and its page or line."""
     if not " ".join(words).strip():
         raise UsageError("No words were given.", fix="moot knowledge search WORD")
     async with opened(output) as engine:
@@ -153,7 +157,10 @@ async def search_documents(
 
 
 async def remove_source(
-    source: Annotated[str, Parameter(metavar="SOURCE", help="Path, id, or beginning of the id.")], /, *, output: Out
+    source: Annotated[str, Parameter(metavar="SOURCE", help="File or folder to remove: its path, its id, or the beginning of its id.")],
+    /,
+    *,
+    output: Out,
 ) -> None:
     """Remove a source and its documents from the index."""
     async with opened(output) as engine:

@@ -23,7 +23,7 @@ from moot.tools.memory import FILE_BYTES, INDEX, Memory, all_folders
 from moot.types.canonical import Json, JsonObject
 from moot.types.memory import MemoryFile
 
-Name = Annotated[str, Parameter(metavar="NAME", help="File, such as home/MEMORY.md, agents/reviewer/MEMORY.md or project/notes.md.")]
+Name = Annotated[str, Parameter(metavar="NAME", help="Memory file, such as home/MEMORY.md, agents/reviewer/MEMORY.md or project/notes.md.")]
 
 
 def _memory(output: Output, name: str = "") -> Memory:
@@ -31,7 +31,7 @@ def _memory(output: Output, name: str = "") -> Memory:
 
 
 def list_files(*, json: AsJson = False, output: Out) -> None:
-    """Print the files of memory and instructions, nearest last."""
+    """Print the memory and instruction files of the current directory, the closest ones last."""
     memory = _memory(output)
     kept = [_facts(file, "memory") for file in memory.files()]
     instructions = [_facts(_instructions(path), "instructions") for path in guidance_paths(str(here()))]
@@ -96,14 +96,14 @@ def _note(row: JsonObject) -> str:
 
 
 def show_file(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Print a memory file. Hidden characters are spelled out."""
+    """Print a memory file. Hidden characters are shown as names such as `<U+200B>`."""
     try:
         text = _memory(output, name).read(name)
     except NotFound as error:
         instructions = next((path for path in guidance_paths(str(here())) if path.name == name), None)
         if instructions is None:
             raise
-        raise UsageError(f"{name!r} is a file of instructions, not of memory.", fix=f"Open {instructions}.") from error
+        raise UsageError(f"{name!r} is an instruction file, not a memory file.", fix=f"Open {instructions}.") from error
     if json:
         output.json({"name": name, "text": text, "hidden": len(hidden_characters(text))})
         return
@@ -139,7 +139,7 @@ async def edit_file(name: Name, /, *, output: Out) -> None:
 
 
 def search_files(*words: Annotated[str, Parameter(metavar="WORD", help="Words to find.")], json: AsJson = False, output: Out) -> None:
-    """Print the lines that contain the words."""
+    """Print the lines that contain all of the words, or as many of them as possible."""
     if not " ".join(words).strip():
         raise UsageError("No words were given.", fix="moot memory search WORD")
     found = _memory(output).search(" ".join(words))

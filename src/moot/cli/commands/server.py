@@ -34,12 +34,14 @@ class Where:
     """Options for the server's address."""
 
     host: Annotated[
-        str | None, Parameter(metavar="ADDRESS", help="Address to listen on. Defaults to the configured one, or 127.0.0.1.")
+        str | None, Parameter(metavar="ADDRESS", help="Address to listen on. Defaults to the configured address, or 127.0.0.1.")
     ] = None
     port: Annotated[
-        int | None, Parameter(minimum=0, maximum=65535, help="Port to listen on. Defaults to the configuration; 0 selects a free port.")
+        int | None, Parameter(minimum=0, maximum=65535, help="Port to listen on; 0 selects a free port. Defaults to the configured port.")
     ] = None
-    allow_remote: Annotated[bool, Parameter(help="Allow an address that other machines can reach. See docs/server.md.")] = False
+    allow_remote: Annotated[bool, Parameter(help="Allow listening on an address that other machines can reach. See docs/server.md.")] = (
+        False
+    )
 
 
 _ANYWHERE = Where()
@@ -53,7 +55,7 @@ async def serve(*, where: Where = _ANYWHERE, json: AsJson = False, output: Out) 
 
 
 async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson = False, output: Out) -> None:
-    """Open the web page of this home's server, starting one if none is running."""
+    """Open the web page of the running server. Start a server if none is running."""
     loader = _loaded(where, output)
     settings = loader.current.settings
     # a text browser would take over the terminal
@@ -86,7 +88,7 @@ async def _run(loader: Loader, where: Where, output: Output, ready: Callable[[Se
     try:
         await anyio.getaddrinfo(host, None)
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"The host {host!r} cannot be resolved.", fix="Use an address or a name of this machine.") from error
+        raise UsageError(f"The host {host!r} cannot be resolved.", fix="Use an IP address or a host name of this machine.") from error
 
     def hide(secrets: Sequence[str]) -> None:
         output.hide(_with_token(secrets))
@@ -107,7 +109,7 @@ async def _say(output: Output, as_json: bool, place: ServerInfo) -> None:
         output.json({"url": place.url, "pid": place.pid})
     output.say(f"moot: serving at {place.url}; open it with 'moot web', stop it with Ctrl+C")
     if place.follows:
-        output.say("moot: importing from the agents on this machine (imports.watch)", "dim")
+        output.say("moot: importing from the agents on this machine (setting imports.watch)", "dim")
     _say_missing(output, place)
 
 

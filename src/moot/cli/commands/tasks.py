@@ -30,12 +30,12 @@ from moot.types.token import LOCAL_USER
 Number = Annotated[str, Parameter(metavar="NUMBER", help="Number of the task, such as 12.")]
 OfProject = Annotated[
     str | None,
-    Parameter(name=("--project", "-p"), metavar="PROJECT", help="Name or id of the project. Defaults to that of this directory."),
+    Parameter(name=("--project", "-p"), metavar="PROJECT", help="Name or id of the project. Defaults to the project of this directory."),
 ]
 Title = Annotated[str | None, Parameter(metavar="TITLE", help="New title.")]
 Description = Annotated[str | None, Parameter(metavar="TEXT", help="Description in Markdown.")]
 Tag = Annotated[tuple[str, ...] | None, Parameter(name="--tag", metavar="TAG", help="Tag. May be repeated.")]
-Assignee = Annotated[str | None, Parameter(metavar="NAME", help="Agent or person who works on it.")]
+Assignee = Annotated[str | None, Parameter(metavar="NAME", help="Agent or person who works on the task.")]
 Due = Annotated[str | None, Parameter(metavar="DATE", help="Due date, such as 2026-12-24.")]
 
 ME = Author(LOCAL_USER)
@@ -66,20 +66,23 @@ async def list_tasks(
     *words: Annotated[str, Parameter(metavar="WORD", help="Only tasks whose title or description contains these words.")],
     project: OfProject = None,
     all_projects: Annotated[bool, Parameter(name=("--all-projects", "-A"), help="List the tasks of all projects.")] = False,
-    status: Annotated[TaskStatus | None, Parameter(metavar="STATUS", help=f"Only this status: {', '.join(STATUSES)}.")] = None,
+    status: Annotated[TaskStatus | None, Parameter(metavar="STATUS", help="Only tasks with this status.")] = None,
     tag: Annotated[
         tuple[str, ...] | None, Parameter(name="--tag", metavar="TAG", help="Only tasks with this tag. May be repeated.")
     ] = None,
-    author: Annotated[str, Parameter(metavar="NAME", help="Only tasks that this agent or person has added.")] = "",
-    assignee: Annotated[str, Parameter(metavar="NAME", help="Only tasks of this agent or person.")] = "",
+    author: Annotated[str, Parameter(metavar="NAME", help="Only tasks that were added by this agent or person.")] = "",
+    assignee: Annotated[str, Parameter(metavar="NAME", help="Only tasks that are assigned to this agent or person.")] = "",
     overdue: Annotated[bool, Parameter(help="Only tasks that are overdue.")] = False,
-    since: Annotated[str | None, Parameter(metavar="TIME", help="Only tasks changed since a date, or in a time such as 12h or 7d.")] = None,
+    since: Annotated[
+        str | None,
+        Parameter(metavar="TIME", help="Only tasks changed since a date such as 2026-01-31, or within a period such as 12h or 7d."),
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print tasks by status, the newest first."""
+    """Print tasks, sorted by status and then by age, newest first."""
     if all_projects and project is not None:
         raise UsageError("Expected --project or --all-projects, not both.")
     today = date.today().isoformat()
@@ -120,7 +123,7 @@ async def add_task(
     *,
     project: OfProject = None,
     description: Description = None,
-    status: Annotated[TaskStatus, Parameter(metavar="STATUS", help=f"First status: {', '.join(STATUSES)}.")] = "backlog",
+    status: Annotated[TaskStatus, Parameter(metavar="STATUS", help="Initial status.")] = "backlog",
     tag: Tag = None,
     assignee: Assignee = None,
     due: Due = None,
@@ -175,13 +178,15 @@ async def edit_task(
     project: OfProject = None,
     title: Title = None,
     description: Description = None,
-    status: Annotated[TaskStatus | None, Parameter(metavar="STATUS", help=f"New status: {', '.join(STATUSES)}.")] = None,
+    status: Annotated[TaskStatus | None, Parameter(metavar="STATUS", help="New status.")] = None,
     tag: Annotated[
-        tuple[str, ...] | None, Parameter(name="--tag", metavar="TAG", help="Tag, instead of the old tags. May be repeated.")
+        tuple[str, ...] | None, Parameter(name="--tag", metavar="TAG", help="Tag that replaces the current tags. May be repeated.")
     ] = None,
     no_tags: Annotated[bool, Parameter(help="Remove all tags.")] = False,
-    assignee: Annotated[str | None, Parameter(metavar="NAME", help="Agent or person who works on it. Empty means no one.")] = None,
-    due: Annotated[str | None, Parameter(metavar="DATE", help="Due date, such as 2026-12-24. Empty removes it.")] = None,
+    assignee: Annotated[
+        str | None, Parameter(metavar="NAME", help="Agent or person who works on the task. An empty value unassigns it.")
+    ] = None,
+    due: Annotated[str | None, Parameter(metavar="DATE", help="Due date, such as 2026-12-24. An empty value removes it.")] = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -198,7 +203,7 @@ async def edit_task(
 
 
 async def move_task(
-    *words: Annotated[str, Parameter(metavar="NUMBER… STATUS", help="Numbers of tasks, then the new status.")],
+    *words: Annotated[str, Parameter(metavar="NUMBER… STATUS", help="Task numbers, followed by the new status.")],
     project: OfProject = None,
     json: AsJson = False,
     output: Out,
@@ -208,7 +213,7 @@ async def move_task(
         raise UsageError(f"Expected numbers and a status: {', '.join(STATUSES)}.", fix="For example: moot tasks move 12 done")
     *numbers, status = words
     async with _opened(output, project) as (store, found):
-        for number in numbers:  # all of them must exist before any is changed
+        for number in numbers:  # check that all tasks exist before changing any
             await store.tasks.get(found.id, number)
         tasks = [await store.tasks.update(found.id, number, {"status": status}, ME) for number in numbers]
     if json:
@@ -262,7 +267,7 @@ async def _confirmed(question: str, output: Output) -> bool:
 
 
 def _fields(**given: str | tuple[str, ...] | None) -> JsonObject:
-    """Return the given fields."""
+    """Return the given fields as JSON, without those that are None."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value is not None}
 
 

@@ -45,7 +45,7 @@ async def create_token(
         str, Parameter(metavar="SCOPES", help=f"Comma-separated scopes: {', '.join(SCOPES)}. Each includes the ones before it.")
     ] = "chat",
     user: Annotated[
-        str | None, Parameter(metavar="NAME", help="User whose data the token can access; created if needed. Defaults to you.")
+        str | None, Parameter(metavar="NAME", help="User whose data the token can access. Created if it doesn't exist. Defaults to you.")
     ] = None,
     expires: Annotated[str | None, Parameter(metavar="DURATION", help="Lifetime, such as 12h or 30d. Unlimited by default.")] = None,
     json: AsJson = False,
@@ -62,7 +62,7 @@ async def create_token(
             raise UsageError(f"An active token named {name!r} already exists.", fix=fix)
         owner = await store.tokens.user(user) if user is not None else User(LOCAL_USER, LOCAL_USER)
         if not {*wanted} <= {*scopes_for(owner.id)}:
-            raise UsageError("A token of another user can't have the scope 'machine'.", fix="--scopes admin")
+            raise UsageError("A token of another user can't have the scope 'machine'.", fix="Use --scopes admin.")
         secret = new_secret()
         token = await store.tokens.create(Token(new_id(), owner.id, name, wanted, expires_at=until), digest(secret))
     if json:
@@ -75,7 +75,11 @@ async def create_token(
 
 
 async def revoke_token(
-    token: Annotated[str, Parameter(help="Id of the token, its prefix, or the name.")], /, *, json: AsJson = False, output: Out
+    token: Annotated[str, Parameter(help="Token to revoke: its id, the beginning of its id, or its name.")],
+    /,
+    *,
+    json: AsJson = False,
+    output: Out,
 ) -> None:
     """Revoke a token. Its open connections are closed within seconds."""
     async with await open_store(configured(output).settings) as store:

@@ -68,13 +68,16 @@ def _state(tool: JsonObject) -> str:
     return "only by name" if tool["hidden"] else "offered"
 
 
-Of = Annotated[str | None, Parameter(help="Conversation whose grants are included.", kind="conversation")]
-GrantedIn = Annotated[str | None, Parameter(help="Conversation whose grant is removed.", kind="conversation")]
+Of = Annotated[str | None, Parameter(help="Conversation whose granted permissions apply too.", kind="conversation")]
+GrantedIn = Annotated[
+    str | None,
+    Parameter(help="Conversation from which to remove the permission, instead of a rule from your configuration.", kind="conversation"),
+]
 ToolName = Annotated[str, Parameter(help="Name of the tool.", kind="tool")]
 
 
 async def list_rules(*, conversation: Of = None, json: AsJson = False, output: Out) -> None:
-    """Print the permission rules and where each one is defined, and the grants of a conversation."""
+    """Print the permission rules and where each one is defined. Include the permissions granted in a conversation if one is given."""
     rules = configured(output).settings.permissions.rules
     grants = await _grants(conversation, output)
     if json:
@@ -90,13 +93,19 @@ async def test_rule(
     subject: Annotated[str, Parameter(help="Command, path or URL of the call.")] = "",
     /,
     *,
-    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode. Defaults to that of the conversation.")] = None,
-    access: Annotated[Access, Parameter(metavar="ACCESS", help="Access that a command requests: sandbox, network or outside.")] = "sandbox",
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode. Defaults to the mode of the conversation.")] = None,
+    access: Annotated[
+        Access,
+        Parameter(
+            metavar="ACCESS",
+            help="Access that a shell command requests: only the sandbox, network access, or execution outside the sandbox.",
+        ),
+    ] = "sandbox",
     conversation: Of = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print whether a call would be allowed, the deciding rule and where it is defined. Command lines are checked part by part."""
+    """Print whether a call would be allowed, and the rule that decides. Each command of a command line is checked separately."""
     async with opened(output) as engine:
         found = Conversation("", directory=str(here()))
         if conversation is not None:
@@ -167,7 +176,8 @@ async def remove_rule(
             found = await find_conversation(engine, conversation, str(here()))
             if not await engine.store.grants.revoke(found.id, tool=tool, match=match):
                 raise NotFound(
-                    f"The conversation has no grant of {match!r} for {tool}.", fix=f"moot permissions list --conversation {conversation}"
+                    f"The conversation has no granted permission {match!r} for {tool}.",
+                    fix=f"moot permissions list --conversation {conversation}",
                 )
         where = found.id
     write_done(output, json, {"ok": True, "tool": tool, "match": match, "from": where}, f"removed from {where}")

@@ -41,7 +41,7 @@ def list_(*, json: AsJson = False, output: Out) -> None:
         output.say("moot: no webhooks; add them to `webhooks` or `outgoing_webhooks` in the configuration", "dim")
 
 
-_NEEDS_SECRET = f"needs a secret of {SHORTEST_SECRET} characters"
+_NEEDS_SECRET = f"needs a secret of at least {SHORTEST_SECRET} characters"
 
 
 def _row(item: JsonObject) -> list[str]:
@@ -51,14 +51,14 @@ def _row(item: JsonObject) -> list[str]:
 
 
 async def history(
-    name: Annotated[str | None, Parameter(help="Name of an outgoing webhook. Defaults to all.")] = None,
+    name: Annotated[str | None, Parameter(help="Name of an outgoing webhook. Defaults to all outgoing webhooks.")] = None,
     /,
     *,
-    limit: Annotated[int, Parameter(minimum=1, maximum=2000, help="Maximum number of entries.")] = 50,
+    limit: Annotated[int, Parameter(minimum=1, maximum=2000, help="Maximum number of deliveries.")] = 50,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print what was sent, and what failed or is going to be sent."""
+    """Print the events that were sent, failed, or are waiting to be sent, newest first."""
     async with await open_store(configured(output).settings) as store:
         found = await store.webhooks.history(name, limit=limit)
     if json:
@@ -72,7 +72,7 @@ async def history(
 
 
 async def test(name: Annotated[str, Parameter(help="Name of the webhook.")], /, *, json: AsJson = False, output: Out) -> None:
-    """Send a test event. Raise MootError if it is not accepted."""
+    """Send a test event to an outgoing webhook. Raise MootError if the receiver does not accept it."""
     settings = configured(output).settings
     async with await open_store(settings) as store:
         sent = await send_test(store, settings.outgoing_webhooks, name, SystemClock())

@@ -193,12 +193,16 @@ def _message(entry: Entry, known: Mapping[int, tuple[Entry, Message]]) -> Messag
 
 async def edit(
     conversation: Which,
-    message: Annotated[str | None, Parameter(help="Message number in `moot chat tree`, or ID. Default: choose from a list.")] = None,
+    message: Annotated[
+        str | None, Parameter(help="Message: its number in 'moot chat tree', or its id. Defaults to a choice from a list.")
+    ] = None,
     /,
     *,
     everything: Annotated[bool, Parameter(name="--all", help="Edit the whole conversation as one text.")] = False,
     no_answer: Annotated[bool, Parameter(help="Store the change without generating an answer.")] = False,
-    source: Annotated[Path | None, Parameter(name="--from", help="Start from the text in this file.", kind="file")] = None,
+    source: Annotated[
+        Path | None, Parameter(name="--from", help="File whose text replaces the original text in the editor.", kind="file")
+    ] = None,
     flags: RunFlags = NO_FLAGS,
     shown: ShowFlags = NO_SHOW,
     output: Out,

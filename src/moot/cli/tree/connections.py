@@ -1,18 +1,18 @@
-"""The commands about other programs: `moot channels`, `moot tokens` and `moot webhooks`."""
+"""The commands that connect moot to other programs: `moot channels`, `moot tokens` and `moot webhooks`."""
 
 from __future__ import annotations
 
 from moot.cli.tree.nodes import Group, command
 
 CHANNELS = Group(
-    "List and serve channels, where people talk to moot from other programs.",
+    "List, test and run channels: chat programs such as Discord in which people talk to moot.",
     {
         "list": command("commands.channels:list_", "List channels and the packages that provide them.", ("moot channels list",)),
         "serve": command(
             "commands.channels:serve_channel",
-            "Serve a channel until stopped.",
+            "Answer the messages of one channel until Ctrl+C.",
             ("moot channels serve discord",),
-            details="'moot serve' serves all configured channels.",
+            details="'moot serve' does this for all configured channels.",
         ),
         "test": command("commands.channels:test", "Test whether a channel can connect.", ("moot channels test discord",)),
     },
@@ -35,7 +35,7 @@ TOKENS = Group(
 )
 
 WEBHOOKS = Group(
-    "Inspect the webhooks that start runs and those that report them.",
+    "List and test webhooks: incoming ones start runs, outgoing ones report runs.",
     {
         "list": command("commands.webhooks:list_", "List the configured webhooks.", ("moot webhooks list",)),
         "history": command(
@@ -47,7 +47,7 @@ WEBHOOKS = Group(
             "commands.webhooks:test",
             "Send a test event to an outgoing webhook.",
             ("moot webhooks test chat",),
-            details="The event 'webhook.test' is sent once, and its result is part of the history.",
+            details="The event 'webhook.test' is sent once. 'moot webhooks history' shows the result.",
         ),
     },
     ("moot webhooks list", "moot webhooks test chat"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moot.cli.tree.nodes import Group, command
 
 CRON = Group(
-    "Run prompts at set times.",
+    "Run prompts on a schedule.",
     {
         "add": command(
             "commands.cron:add_job",
@@ -18,19 +18,23 @@ CRON = Group(
             details="Jobs run while `moot serve` is running. A running server applies changes immediately.",
         ),
         "list": command("commands.cron:list_jobs", "List jobs with their next and last runs.", ("moot cron list", "moot cron list --json")),
-        "show": command("commands.cron:show_job", "Show a job.", ("moot cron show standup",)),
-        "next": command("commands.cron:next_times", "Show the next times of a job.", ("moot cron next standup -n 10",)),
+        "show": command("commands.cron:show_job", "Show the settings, next run and last run of a job.", ("moot cron show standup",)),
+        "next": command("commands.cron:next_times", "Show the next scheduled times of a job.", ("moot cron next standup -n 10",)),
         "run": command(
             "commands.cron:run_job",
             "Run a job now and show the answer.",
             ("moot cron run standup",),
-            details="The run is part of the job's history. Its answer is delivered as usual.",
+            details="The run appears in the job's history, and its answer is delivered like that of a scheduled run.",
         ),
         "pause": command("commands.cron:pause_job", "Pause a job.", ("moot cron pause standup",)),
         "resume": command("commands.cron:resume_job", "Resume a paused job.", ("moot cron resume standup",)),
-        "remove": command("commands.cron:remove_job", "Remove a job. Its history and conversations stay.", ("moot cron remove standup",)),
+        "remove": command(
+            "commands.cron:remove_job", "Remove a job. Its history and conversations are kept.", ("moot cron remove standup",)
+        ),
         "history": command(
-            "commands.cron:history", "Show the runs of a job, newest first.", ("moot cron history standup", "moot cron history --json")
+            "commands.cron:history",
+            "Show the runs of one job or of all jobs, newest first.",
+            ("moot cron history standup", "moot cron history --json"),
         ),
     },
     ('moot cron add standup --cron "0 9 * * 1-5" --prompt "What changed since yesterday?"', "moot cron list"),

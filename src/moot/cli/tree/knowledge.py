@@ -9,9 +9,9 @@ MEMORY = Group(
     {
         "list": command(
             "commands.memory:list_files",
-            "List the files that agents in this directory get: memory, AGENTS.md and CLAUDE.md.",
+            "List the memory and instruction files (AGENTS.md, CLAUDE.md) that agents use in this directory.",
             ("moot memory list", "moot memory list --json"),
-            details="The nearest file is last. Files with hidden characters are marked.",
+            details="The files closest to this directory are listed last. Files with hidden characters are marked.",
         ),
         "show": command("commands.memory:show_file", "Show a memory file.", ("moot memory show home/MEMORY.md",)),
         "edit": command(
@@ -30,16 +30,18 @@ MEMORY = Group(
 )
 
 KNOWLEDGE = Group(
-    "Add, list and search documents that agents may search.",
+    "Add, list and search documents, which agents can search too.",
     {
         "list": command(
-            "commands.knowledge:list_sources", "List document sources.", ("moot knowledge list", "moot knowledge list --documents")
+            "commands.knowledge:list_sources",
+            "List the files and folders that were added.",
+            ("moot knowledge list", "moot knowledge list --documents"),
         ),
         "add": command(
             "commands.knowledge:add_sources",
             "Add files or folders and index them.",
             ("moot knowledge add ~/papers", "moot knowledge add report.pdf --project shop"),
-            details="Text, PDF, DOCX, XLSX, PPTX, HTML and EPUB are read. The files stay where they are. The next search finds changes.",
+            details="Supports text, PDF, DOCX, XLSX, PPTX, HTML and EPUB. The files are not moved. The next search also indexes changes.",
         ),
         "search": command(
             "commands.knowledge:search_documents",
@@ -48,7 +50,9 @@ KNOWLEDGE = Group(
         ),
         "refresh": command("commands.knowledge:refresh_sources", "Index new and changed documents.", ("moot knowledge refresh",)),
         "remove": command(
-            "commands.knowledge:remove_source", "Remove a source from the index. Its files are kept.", ("moot knowledge remove ~/papers",)
+            "commands.knowledge:remove_source",
+            "Remove a file or folder from the index. The files themselves are kept.",
+            ("moot knowledge remove ~/papers",),
         ),
     },
     ("moot knowledge add ~/papers", "moot knowledge search notice period"),

@@ -1,4 +1,4 @@
-"""The nodes of the tree of commands."""
+"""Data types of the command tree: commands, and groups of commands."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ class Command:
     path: str
     """`module:function`. Its arguments are declared with `Annotated[…, Parameter(…)]` (moot.cli.arguments.signatures)."""
     help: str
-    """One imperative sentence."""
+    """Summary of the command for help pages: one imperative sentence."""
     examples: tuple[str, ...]
-    """Whole command lines, at least one."""
+    """Complete command lines, shown on the help page. At least one."""
     details: str = ""
-    """Another paragraph for the command's own help page."""
+    """Additional paragraph that is shown only on the command's own help page."""
     bare: bool = False
-    """True for a plain function that needs neither the event loop nor the log, and is called without importing them."""
+    """True for a synchronous function that needs no event loop and no logging. The modules for both are then not imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Commands that share a first word."""
+    """Commands that share a first word, such as `moot chat`."""
 
     help: str
     commands: Mapping[str, Command | Group]
@@ -33,9 +33,9 @@ class Group:
     sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Headings for the list of commands. Empty means a single list."""
     options: tuple[tuple[str, str], ...] = ()
-    """Options of the group without a command, as rows of the help page. Empty means that it only shows its help."""
+    """Options that the group accepts without a command, as rows of its help page."""
     default: str = ""
-    """The command that runs if none is given. Empty means that the help is shown."""
+    """Name of the command that runs if none is given. Empty means that the help page is shown instead."""
 
 
 def command(path: str, help: str, examples: tuple[str, ...], *, details: str = "", bare: bool = False) -> Command:

@@ -39,17 +39,21 @@ CHAT = Group(
         "tree": command("commands.chat.show:tree", "Show all messages of a conversation as a tree of branches.", ("moot chat tree 1",)),
         "switch": command("commands.chat.changes:switch", "Switch a conversation to another branch.", ("moot chat switch 1 4",)),
         "fork": command(
-            "commands.chat.changes:fork", "Start a new conversation with a copy of another, up to a message.", ("moot chat fork 1 4",)
+            "commands.chat.changes:fork",
+            "Copy a conversation, or its messages up to a given one, to a new conversation.",
+            ("moot chat fork 1 4",),
         ),
         "rename": command("commands.chat.changes:rename", "Set the title of a conversation.", ("moot chat rename 1 release plans",)),
         "settings": command(
             "commands.chat.changes:settings",
             "Show or change the settings of a conversation.",
             ("moot chat settings 1", "moot chat settings 1 mode=edits effort=high", "moot chat settings 1 mode="),
-            details="They apply to every prompt that doesn't set its own. '/mode' and other commands of a conversation change them too.",
+            details="The settings apply to every prompt that doesn't override them. Slash commands such as '/mode' change them too.",
         ),
         "context": command("commands.chat.context:context", "Show what fills the context of the next request.", ("moot chat context 1",)),
-        "compact": command("commands.chat.context:compact", "Summarize the older messages.", ('moot chat compact 1 --focus "the API"',)),
+        "compact": command(
+            "commands.chat.context:compact", "Summarize the older messages of a conversation.", ('moot chat compact 1 --focus "the API"',)
+        ),
         "archive": command(
             "commands.chat.changes:archive",
             "Hide a conversation from the list, or show it again.",
@@ -69,14 +73,16 @@ CHAT = Group(
         "resume": command("commands.chat.runs:resume", "Resume an interrupted or waiting run.", ("moot chat resume 1",)),
         "attach": command(
             "commands.chat.runs:attach",
-            "Follow a conversation's live run in whichever process it runs.",
+            "Follow a conversation's live run, even if it runs in another process.",
             ("moot chat attach 1",),
             details="Ctrl+C detaches; the run continues.",
         ),
         "compare": command(
             "commands.history.replay:compare", "Compare the messages and the usage of two conversations.", ("moot chat compare 1 2",)
         ),
-        "stop": command("commands.chat.runs:stop", "Stop a conversation's run and its sub-agents in any process.", ("moot chat stop 1",)),
+        "stop": command(
+            "commands.chat.runs:stop", "Stop a conversation's run and its sub-agents, even in other processes.", ("moot chat stop 1",)
+        ),
     },
     (
         'moot chat new "let us plan the release"',
@@ -98,7 +104,7 @@ PROJECTS = Group(
         ),
         "edit": command(
             "commands.history.projects:edit",
-            "Change the given settings of a project.",
+            "Change a project. Settings that are not given stay unchanged.",
             ('moot projects edit shop --rules "No new tables."',),
         ),
         "remove": command(
@@ -128,7 +134,7 @@ CONFIG = Group(
             "commands.maintenance.config:check",
             "Check the configuration.",
             ("moot config check",),
-            details="Errors are printed with file, line and column; without errors nothing is printed.",
+            details="Errors are printed with file, line and column.",
         ),
     },
     ("moot config show --origin", "moot config set models.main small@ollama"),
@@ -144,9 +150,9 @@ MODELS = Group(
         ),
         "pull": command(
             "commands.agents:pull_model",
-            "Download the weights of an embedded model.",
+            "Download the weights of an embedded model, which runs inside moot.",
             ("moot models pull",),
-            details="Size, license and source are shown before the download starts.",
+            details="The size and the publisher are shown before the download starts. --verbose also shows the license and the source.",
         ),
         "choose": command(
             "commands.agents:choose_main_model",
@@ -166,9 +172,9 @@ PROVIDERS = Group(
     {
         "list": command(
             "commands.agents:list_providers",
-            "List providers and what each one is missing.",
+            "List providers and what is missing to use each one.",
             ("moot providers list",),
-            details="The order is the one in which a model name without a provider is looked up.",
+            details="moot searches the providers in this order for a model name without a provider.",
         ),
         "test": command("commands.agents:test_provider", "Test a provider with a short prompt.", ("moot providers test ollama",)),
     },
@@ -195,7 +201,7 @@ AGENTS = Group(
         ),
         "tree": command(
             "commands.chat.runs:agent_tree",
-            "Show the sub-agents of a conversation: status, cost, files and first prompt.",
+            "Show the sub-agents of a conversation with their status, cost, changed files and first prompt.",
             ("moot agents tree", "moot agents tree 01a2"),
         ),
         "new": command("commands.agent_files:new_agent", "Create an agent in a Markdown file.", ("moot agents new tester",)),
@@ -260,7 +266,7 @@ PERMISSIONS = Group(
         ),
         "remove": command(
             "commands.tools:remove_rule",
-            "Remove a rule from your configuration or a grant from a conversation.",
+            "Remove a rule from your configuration, or a permission granted in a conversation.",
             ('moot permissions remove shell "git status *"',),
         ),
     },
@@ -285,28 +291,28 @@ STORE = Group(
 )
 
 APPROVALS = Group(
-    "List and answer open approvals and questions of all conversations.",
+    "List and answer the open approval requests and questions of all conversations.",
     {
-        "list": command("commands.approvals:list_", "List open approvals, oldest first.", ("moot approvals list",)),
+        "list": command("commands.approvals:list_", "List open approval requests and questions, oldest first.", ("moot approvals list",)),
         "show": command(
             "commands.approvals:show",
-            "Show the exact call and what an answer would allow.",
+            "Show a tool call or question in full, and what each answer would allow.",
             ("moot approvals show 1",),
         ),
         "allow": command(
             "commands.approvals:allow",
-            "Allow a call, or answer the questions of an agent.",
+            "Allow a tool call, or answer the questions of an agent.",
             (
                 "moot approvals allow 1",
                 "moot approvals allow 1 --for conversation",
                 'moot approvals allow 1 --for always --pattern "git push *"',
                 "moot approvals allow 2 --answer Python --follow",
             ),
-            details="The first answer counts. The run continues in the process where it waits, or here with --follow.",
+            details="Only the first answer counts. The run then continues in the process that waits for it, or here with --follow.",
         ),
         "deny": command(
             "commands.approvals:deny",
-            "Deny a call, or refuse to answer the questions of an agent.",
+            "Deny a tool call, or refuse to answer the questions of an agent.",
             ('moot approvals deny 1 --reason "wrong folder"',),
         ),
     },
@@ -329,7 +335,9 @@ TREE = Group(
             ),
         ),
         "chat": CHAT,
-        "ps": command("commands.chat.runs:ps", "List live runs of all processes.", ("moot ps", "moot ps --watch", "moot ps --json")),
+        "ps": command(
+            "commands.chat.runs:ps", "List the live runs of all moot processes.", ("moot ps", "moot ps --watch", "moot ps --json")
+        ),
         "stats": command(
             "commands.history.stats:stats",
             "Show token usage and cost.",
@@ -353,19 +361,19 @@ TREE = Group(
             "commands.maintenance.verify:verify",
             "Verify stored conversations against their checksums and raw data.",
             ("moot verify", "moot verify 1", "moot verify --all --json", "moot verify --upgrade --all --dry-run"),
-            details="Exit code 1 means that something differs.",
+            details="The exit code is 1 if anything differs.",
         ),
         "backup": command(
             "commands.maintenance.store:backup",
             "Back up all data to one file.",
             ("moot backup", "moot backup /mnt/disk/moot.backup", "moot backup --check moot.backup"),
-            details="moot may be in use during the backup. The file is verified after it is written.",
+            details="You can use moot during the backup. The backup file is verified after it is written.",
         ),
         "restore": command(
             "commands.maintenance.store:restore",
             "Restore all data from a backup.",
             ("moot restore moot.backup", "moot restore moot.backup --into ~/another", "moot restore moot.backup --replace"),
-            details="Nothing is changed if the restore fails. A directory with data is only replaced with --replace.",
+            details="Nothing is changed if the restore fails. Existing data is replaced only with --replace.",
         ),
         "purge": command(
             "commands.maintenance.purge:purge",
@@ -443,13 +451,13 @@ TREE = Group(
             "commands.maintenance.doctor:doctor",
             "Check the installation and configuration.",
             ("moot doctor", "moot doctor --json"),
-            details="Exit code 1 means that something is broken.",
+            details="The exit code is 1 if a check fails.",
         ),
         "trust": command(
             "commands.maintenance.trust:trust",
-            "Trust a project's configuration file.",
+            "Trust a project's configuration file and agents.",
             ("moot trust", "moot trust ~/work/app", "moot trust --revoke", "moot trust --list"),
-            details="The file .moot/config.yaml of a project is ignored until you trust it, and again after it changes.",
+            details="A project's .moot/config.yaml and its agents are ignored until you trust them, and again after they change.",
         ),
         "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moot.cli.tree.nodes import Group, command
 
-_PROJECT = "Without --project, it is the project of the current directory."
+_PROJECT = "Without --project, this applies to the project of the current directory."
 
 TASKS = Group(
     "List, add and change tasks: work items of projects.",

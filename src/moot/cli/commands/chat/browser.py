@@ -1,4 +1,4 @@
-"""Start of the interactive browser of `moot chat list`: the first frame is drawn before the modules for actions are imported."""
+"""Startup of the interactive `moot chat list`. The list is drawn before the modules for actions are imported, to appear at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = (
 KEYS: Mapping[str, Action] = {
     "s": Action("show", "c-o"),
     "e": Action("edit a message", "c-e"),
-    "w": Action("edit the whole"),
+    "w": Action("edit as text"),
     "m": Action("delete messages"),
     "r": Action("rename", "c-r"),
     "f": Action("fork", "c-f"),
@@ -54,7 +54,7 @@ _NANO = 1_000_000_000
 
 
 Read: TypeAlias = Callable[[ListFilter], Awaitable[Page[Conversation]]]
-"""Function that reads a page."""
+"""Function that reads one page of conversations."""
 
 
 def items_of(page: Page[Conversation], live: Mapping[str, RunStatus], now: float) -> list[Item]:
@@ -110,7 +110,7 @@ _TITLES = ("all directories", "archived", "deleted")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The initial snapshot, read without an engine."""
+    """The conversations that are shown first, read from the database without starting an engine."""
 
     loaded: Loaded
     directory: Path
@@ -126,12 +126,12 @@ class Snapshot:
 
     @property
     def settled(self) -> bool:
-        """True if the snapshot comes from an engine, which alone can tell whether the process of an unfinished run is alive."""
+        """True if no engine is needed. Only an engine can tell whether the process of a running run is still alive."""
         return self.page is not None and "running" not in self.live.values()
 
 
 def read_snapshot(loaded: Loaded, directory: Path, filter: str, start: Start) -> Snapshot:
-    """Read the initial snapshot. Raise StoreError on failure."""
+    """Read the conversations to show first. Raise StoreError on failure."""
     snapshot = Snapshot(loaded, directory, filter, start)
     with open_snapshot(loaded.settings.database) as connection:
         if connection is None:
@@ -148,7 +148,7 @@ def first_scope(start: Start, *, empty: bool) -> int:
 
 
 def lists(directory: Path) -> tuple[ListFilter, ...]:
-    """Return the queries of the lists, in the order of Tab."""
+    """Return the filters of the four lists, in the order in which Tab switches between them."""
     return (ListFilter(directory=str(directory)), ListFilter(), ListFilter(archived=True), ListFilter(deleted=True, archived=None))
 
 

@@ -1,4 +1,4 @@
-"""Actions on the selected conversation. Deleting asks first."""
+"""Actions of the conversation browser. Deleting a conversation asks for confirmation."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def show(engine: Engine, conversation: Conversation, output: Output) -> No
 
 
 async def use_as_previous(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Make it the conversation that `moot run --reply` continues."""
+    """Make this the conversation that `moot run --reply` continues."""
     await engine.store.conversations.update(conversation.id, touch=True)
     output.say(f"moot: 'moot run --reply' will continue {_name(conversation)}")
 
@@ -110,7 +110,7 @@ ACTS: Mapping[str, Act] = {
     "c": copy_id,
     "p": use_as_previous,
 }
-"""Actions by the keys in `rows.KEYS`."""
+"""Functions for the keys in `browser.KEYS`."""
 
 
 def _name(conversation: Conversation) -> str:

@@ -1,4 +1,4 @@
-"""The browser's loop: pick, act and pick again, until the user leaves or continues a conversation. Only actions open an engine."""
+"""Main loop of the conversation browser. It ends when the user leaves or continues a conversation. An engine is opened only if needed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def _first(choice: Choice, output: Output, keyboard: Keyboard | None, fram
 
 
 class _StoreAccess:
-    """Access to the store, through worker threads until an engine is open."""
+    """Access to the store: in worker threads until an engine is open, then through the engine."""
 
     def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
         self._settings = settings

@@ -18,9 +18,12 @@ from moot.types.conversation import SETTINGS, Conversation
 
 Messages = Annotated[
     list[str],
-    Parameter(name="--message", help="Message instead of the conversation: its number in 'moot chat tree' or id. May be repeated."),
+    Parameter(
+        name="--message",
+        help="Message instead of the whole conversation: its number in 'moot chat tree', or its id. May be repeated.",
+    ),
 ]
-Place = Annotated[str, Parameter(help="Message number in 'moot chat tree', or message id.")]
+Place = Annotated[str, Parameter(help="Message: its number in 'moot chat tree', or its id.")]
 
 
 async def delete(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
@@ -46,7 +49,7 @@ async def restore(conversation: Which, /, *, message: Messages | None = None, js
 
 
 async def rename(conversation: Which, /, *title: Annotated[str, Parameter(help="New title.")], json: AsJson = False, output: Out) -> None:
-    """Set the title of a conversation. Models don't replace it."""
+    """Set the title of a conversation. Generated titles never replace it."""
     words = " ".join(" ".join(title).split())
     if not words:
         raise UsageError("The title is empty.", fix=f"moot chat rename {conversation} TITLE")
@@ -97,11 +100,11 @@ async def switch(
     message: Place,
     /,
     *,
-    exactly: Annotated[bool, Parameter(help="End the branch with this message and hide the ones after it.")] = False,
+    exactly: Annotated[bool, Parameter(help="End the branch with this message and hide the messages after it.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Switch to the branch through a message."""
+    """Switch to the branch that contains a message."""
     async with opened_at(conversation, output) as (engine, found):
         nodes = await engine.store.tree.nodes(found.id)
         switched = await engine.store.tree.switch(found.id, find_message(nodes, message).id, exactly=exactly)
@@ -113,7 +116,7 @@ async def settings(
     conversation: Which,
     /,
     *changes: Annotated[
-        str, Parameter(metavar="KEY=VALUE", help="Setting to change, as in mode=edits or tools='[read_file]'. KEY= removes it.")
+        str, Parameter(metavar="KEY=VALUE", help="Setting to change, such as mode=edits or tools='[read_file]'. KEY= removes the setting.")
     ],
     json: AsJson = False,
     output: Out,
@@ -123,7 +126,7 @@ async def settings(
     for change in changes:
         key, sign, value = change.partition("=")
         if not sign:
-            raise UsageError(f"{change!r} is not KEY=VALUE.", fix=f"moot chat settings {conversation} mode=edits")
+            raise UsageError(f"Invalid setting {change!r}: expected KEY=VALUE.", fix=f"moot chat settings {conversation} mode=edits")
         values[key] = parse_value(value, key)
     async with opened_at(conversation, output) as (engine, found):
         if values:

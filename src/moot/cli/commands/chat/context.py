@@ -17,7 +17,7 @@ async def context(
     /,
     *,
     request: Annotated[bool, Parameter(help="Print the exact body of the next request as JSON.")] = False,
-    prompt: Annotated[str, Parameter(help="Prompt to include as if it was sent.")] = "",
+    prompt: Annotated[str, Parameter(help="Prompt to include as if you had sent it.")] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -38,11 +38,11 @@ async def compact(
     /,
     *,
     focus: Annotated[str, Parameter(help="What the summary should pay special attention to.")] = "",
-    undo: Annotated[bool, Parameter(help="Withdraw the last summary of the shown branch.")] = False,
+    undo: Annotated[bool, Parameter(help="Withdraw the last summary of the shown branch, so that the messages are sent again.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Summarize the older messages of a conversation. Models get the summary; the messages stay readable."""
+    """Summarize the older messages of a conversation. Models receive the summary instead; you can still read the messages."""
     async with opened_at(conversation, output) as (engine, found):
         if undo:
             known = {one.through for one in await engine.store.tree.compactions(found.id)}

@@ -37,7 +37,7 @@ def list_(
     json: AsJson = False,
     output: Annotated[Lines, Plain],
 ) -> int:
-    """List conversations by last activity. On a terminal, browse, continue and change them."""
+    """List conversations, most recent activity first. On a terminal, let the user continue and change them."""
     if output.attended and not (plain or json or cursor or limit):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
         status: int = attribute("moot.cli.commands.chat.browser:browse")(output, " ".join(words), scope)

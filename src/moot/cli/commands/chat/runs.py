@@ -56,7 +56,7 @@ Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are 
 
 
 async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = NO_FLAGS, shown: ShowFlags = NO_SHOW, output: Out) -> int:
-    """Start a conversation. In a terminal, stay in it for further prompts."""
+    """Start a conversation. On a terminal, keep it open for further prompts."""
     staying = stays(flags, shown, output)
     parts = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
     return await stay(None, parts, flags, output) if staying else await perform(Request(parts, flags, shown), output)
@@ -134,7 +134,7 @@ _INTERVAL = 0.5
 
 
 LATE = 60.0
-"""Seconds after its time in which a waiting run is continued by a process that lives."""
+"""Seconds within which a live process continues a run whose waiting time is over. Later, the process must have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,10 @@ def _row(line: _Line, now: float) -> list[str]:
     return [run.conversation[:13], run.status, age(line.since, now), place, run.agent, line.model or "-", waits_for, title]
 
 
-Root = Annotated[str, Parameter(kind="conversation", help="Conversation at the top. Defaults to the latest one of this directory.")]
+Root = Annotated[
+    str,
+    Parameter(kind="conversation", help="Conversation whose sub-agents to show. Defaults to the latest conversation of this directory."),
+]
 
 
 async def agent_tree(conversation: Root = LATEST, /, *, json: AsJson = False, output: Out) -> None:
@@ -258,7 +261,7 @@ async def agent_tree(conversation: Root = LATEST, /, *, json: AsJson = False, ou
 
 
 def _print_relative(output: Output, relative: Relative, first: str, rest: str) -> None:
-    """Print a line for the conversation, one for its files, and its children. `first` and `rest` are the lines of the tree before it."""
+    """Print a conversation, the files it changed, and its children. `first` and `rest` are the prefixes of its first and later lines."""
     shown = relative.run.status if relative.run is not None and relative.status == "finished" else relative.status
     cost = "" if not relative.cost else f"  ${relative.cost / 1e9:.4f}"
     conversation = relative.conversation

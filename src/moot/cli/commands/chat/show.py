@@ -90,7 +90,7 @@ async def show_around(engine: Engine, found: Conversation, at: str, limit: int, 
         return
     say_head(found, output)
     if not node.shown:
-        output.say(f"moot: this is on another branch; switch to it with: moot chat switch {found.id} {node.no}", "dim")
+        output.say(f"moot: this message is on another branch; switch to it with: moot chat switch {found.id} {node.no}", "dim")
     stop = min(start + limit, len(branch))
     if start:
         output.say(f"… {start} older", "dim")
@@ -114,7 +114,7 @@ _PAGE = 512
 
 
 async def show_raw(store: Store, conversation: str, messages: Sequence[Message] | None, output: Output, *, json: bool) -> None:
-    """Print the frames of these messages, or of all: with headings on a terminal, only the vendor's bytes in a pipe."""
+    """Print the raw data of these messages, or of all messages: with headings on a terminal, only the received bytes in a pipe."""
     of_runs = None if messages is None else {message.run for message in messages if message.run is not None}
     places = None if messages is None else {message.first_seq for message in messages if message.run is None}
     shown = _Json(output, conversation) if json else _Screen(output, store) if output.stdout_terminal else _Pipe()
@@ -200,14 +200,19 @@ async def show(
     /,
     *,
     limit: Annotated[int | None, Parameter(minimum=1, help="Number of most recent messages to show.")] = None,
-    cursor: Annotated[str | None, Parameter(help="Start of an older page: the previous page's next_cursor.")] = None,
+    cursor: Annotated[str | None, Parameter(help="Position to start at for older messages: the next_cursor of the previous page.")] = None,
     at: Annotated[
-        str | None, Parameter(metavar="MESSAGE", help="Message to show with those around it: its number in 'moot chat tree', or its id.")
+        str | None,
+        Parameter(metavar="MESSAGE", help="Message to show with the messages around it: its number in 'moot chat tree', or its id."),
     ] = None,
-    call: Annotated[int | None, Parameter(minimum=1, help="Number of a tool call to show in full.")] = None,
-    raw: Annotated[bool, Parameter(help="Show the vendor's raw data: frames with timestamps, or only the bytes in a pipe.")] = False,
+    call: Annotated[
+        int | None, Parameter(minimum=1, help="Number of the tool call to show in full, as printed with the conversation.")
+    ] = None,
+    raw: Annotated[
+        bool, Parameter(help="Show the raw data exchanged with the model provider or agent. In a pipe, print only the received bytes.")
+    ] = False,
     first: Annotated[
-        bool, Parameter(help="Show answers as they were first translated, before newer converters translated them again.")
+        bool, Parameter(help="Show answers as first translated from the raw data, not as translated again by a newer version of moot.")
     ] = False,
     json: AsJson = False,
     output: Out,
@@ -243,7 +248,10 @@ async def show(
     say_head(found, output)
     print_messages(messages, output, before=branch[: len(branch) - len(messages)])
     if newer and not first:
-        output.say(f"moot: translated again by {', '.join(sorted(set(newer.values())))}; show the first translation with --first", "dim")
+        output.say(
+            f"moot: answers were translated again by {', '.join(sorted(set(newer.values())))}; show the first translation with --first",
+            "dim",
+        )
     if older is not None:
         output.say(f"moot: older messages: --limit {limit} --cursor {older}", "dim")
 

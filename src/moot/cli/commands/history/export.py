@@ -67,7 +67,7 @@ _PLACES = 12
 
 
 def _print_removals(left_out: Sequence[Removal], output: Output) -> None:
-    """Print one line per kind, with the first places where it occurs."""
+    """Print one line per kind of removed data, with the first places where it was found."""
     for kind in dict.fromkeys(one.kind for one in left_out):
         of_kind = [one for one in left_out if one.kind == kind]
         places = [f"{one.where}{f' ({one.count})' if one.count > 1 else ''}" for one in of_kind if one.where != "all"]
@@ -94,7 +94,9 @@ async def _install(which: str, writer: Format, output: Output, *, json: bool) ->
         output.json({**about, "directory": str(session.directory), "command": list(session.command)})
         return 0
     if done.beside is not None:
-        output.say(f"moot: kept {done.beside}: it has messages that this conversation lacks; 'moot import' adds them", "yellow")
+        output.say(
+            f"moot: kept {done.beside}: it contains messages that are missing in this conversation; 'moot import' adds them", "yellow"
+        )
     output.say(f"moot: {_WORDS[done.outcome]} {session.path} ({len(session.data):,} bytes); continue it with:")
     output.line(f"cd {shlex.quote(str(session.directory))} && {shlex.join(session.command)}")
     return 0
@@ -107,17 +109,21 @@ class Sharing:
     share: Annotated[bool, Parameter(help="Remove secrets, home directories, names and e-mail addresses, and list what was removed.")] = (
         False
     )
-    keep: Annotated[str, Parameter(metavar="KINDS", help="With --share: kinds of data to keep, such as emails,paths.")] = ""
+    keep: Annotated[str, Parameter(metavar="KINDS", help="With --share: kinds of private data to keep, such as emails,paths.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Filters of --all."""
+    """Options that select conversations, for use with --all."""
 
     project: Annotated[str, Parameter(help="With --all: only conversations of this project.")] = ""
     agent: Annotated[str, Parameter(kind="agent", help="With --all: only conversations with this agent.")] = ""
     since: Annotated[
-        str, Parameter(metavar="TIME", help="With --all: only conversations active since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")
+        str,
+        Parameter(
+            metavar="TIME",
+            help="With --all: only conversations active since a date (2026-01-31) or within a period (12h, 30d, 2w, 6m or 1y).",
+        ),
     ] = ""
 
 
@@ -139,7 +145,7 @@ async def export(
     conversation: Which = "",
     /,
     *,
-    all_: Annotated[bool, Parameter(help="Export every conversation to a file of its own in the directory given by -o.")] = False,
+    all_: Annotated[bool, Parameter(help="Export every conversation to its own file in the directory given by -o.")] = False,
     format: Annotated[
         str, Parameter(name=("--format", "-f"), kind="format", help="Output format. docs/export.md compares the formats.")
     ] = "recording",
@@ -148,14 +154,14 @@ async def export(
     ] = None,
     branch: Annotated[
         Literal["all", "shown"],
-        Parameter(metavar="BRANCHES", help="Branches to export: all that the format supports, or the shown one."),
+        Parameter(metavar="BRANCHES", help="Branches to export: all that the format supports, or only the shown branch."),
     ] = "all",
     sharing: Sharing = _NOT_SHARED,
     chosen: Filters = _NO_FILTERS,
     install_: Annotated[
         bool,
         Parameter(
-            help="Write the session where the agent of the format (claude, codex) finds it, and print the command to continue it.",
+            help="With -f claude or -f codex: add the conversation to that agent's sessions, and print the command to continue it.",
         ),
     ] = False,
     force: Annotated[bool, Parameter(help="With -o: replace an existing file without prompting.")] = False,
@@ -167,7 +173,10 @@ async def export(
     exporter = partial(_made, writer=writer, branches=branch == "all", sharing=sharing, output=output)
     if all_:
         if conversation or to is None or install_:
-            raise UsageError("--all needs an output directory and no other target.", fix=f"moot export --all -f {format} -o DIRECTORY")
+            raise UsageError(
+                "--all requires an output directory, and cannot be used with a conversation or --install.",
+                fix=f"moot export --all -f {format} -o DIRECTORY",
+            )
         options = f"{format} {writer.version} {branch} {sharing.share} {sharing.keep}"
         return await _all(Folder(to, writer.suffix), writer, exporter, chosen, options, output, json=json)
     if not conversation:
@@ -245,7 +254,7 @@ async def _register(engine: Engine, files: Sequence[StoredCopy], output: Output)
     try:
         await engine.store.erasure.register_files(files)
     except StoreError as error:
-        output.say(f"moot: a later purge can't name the exported files, because they could not be recorded: {error.message}", "yellow")
+        output.say(f"moot: the exported files could not be recorded, so a later purge can't list them: {error.message}", "yellow")
 
 
 async def _all(folder: Folder, writer: Format, exporter: Exporter, chosen: Filters, options: str, output: Output, *, json: bool) -> int:
@@ -321,7 +330,7 @@ async def share(
     /,
     *,
     expires: Annotated[str, Parameter(metavar="DURATION", help="Lifetime of the link, such as 12h, 7d or 30d.")] = "7d",
-    keep: Annotated[str, Parameter(metavar="KINDS", help="Kinds of data to keep, such as emails,paths. See docs/sharing.md.")] = "",
+    keep: Annotated[str, Parameter(metavar="KINDS", help="Kinds of private data to keep, such as emails,paths. See docs/sharing.md.")] = "",
     preview: Annotated[Path | None, Parameter(kind="file", help="Write the page to this file for review without sharing it.")] = None,
     yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False,
     list_: Annotated[bool, Parameter(help="List shared pages.")] = False,
@@ -364,7 +373,7 @@ async def share(
 
 
 def share_json(share: Share) -> JsonObject:
-    """Return a shared page for scripts."""
+    """Return a shared page as JSON."""
     return {
         "id": share.id,
         "conversation": share.conversation,

@@ -220,7 +220,7 @@ def _say_totals(report: Report, output: Output) -> None:
         if outcomes[outcome]
     ]
     sources = [f"{plural(report.unchanged, 'source')} unchanged"] if report.unchanged else []
-    sources += [f"{report.older:,} older"] if report.older else []
+    sources += [f"{report.older:,} older than --since"] if report.older else []
     if sum(outcomes.values()) + report.unchanged <= 1 and not report.older and not report.failed:
         if not outcomes and not report.unchanged:
             output.say("moot: nothing to import", "yellow")
@@ -256,18 +256,25 @@ _INDEXING = 30.0
 
 
 async def import_(
-    *source: Annotated[Path, Parameter(kind="file", help="Files or directories of other programs.")],
+    *source: Annotated[Path, Parameter(kind="file", help="Files or directories with conversations of other programs.")],
     all: Annotated[bool, Parameter(help="Import from all agents found on this machine.")] = False,
     format: Annotated[str, Parameter(name=("--format", "-f"), kind="format", help="Format of the files. Detected by default.")] = "",
-    agent_type: Annotated[str, Parameter(metavar="TYPE", help="Agent type of a captured stream. Detected by default.")] = "",
-    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
+    agent_type: Annotated[
+        str, Parameter(metavar="TYPE", help="Type of the agent whose output stream was captured in the file. Detected by default.")
+    ] = "",
+    since: Annotated[
+        str,
+        Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or within a period (12h, 30d, 2w, 6m or 1y)."),
+    ] = "",
     watch: Annotated[bool, Parameter(help="Keep importing new messages until Ctrl+C.")] = False,
     dry_run: Annotated[bool, Parameter(help="Show what would be imported without storing anything.")] = False,
     configuration: Annotated[
         Path | None,
-        Parameter(kind="file", help="New file for the programs' agents, MCP servers and permissions. moot does not read it."),
+        Parameter(
+            kind="file", help="New file to which the programs' agents, MCP servers and permissions are written. moot does not read it."
+        ),
     ] = None,
-    verbose: Annotated[bool, Parameter(help="Report every conversation and what was kept, approximated and lost.")] = False,
+    verbose: Annotated[bool, Parameter(help="Report for every conversation what was kept, approximated and lost.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:

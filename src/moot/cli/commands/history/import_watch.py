@@ -1,4 +1,4 @@
-"""`moot import --watch`: import what agents write while they write it, until Ctrl+C or SIGTERM."""
+"""`moot import --watch`: import new messages as soon as agents write them, until Ctrl+C or SIGTERM."""
 
 from __future__ import annotations
 

@@ -21,15 +21,21 @@ from moot.types.ids import new_id
 Name = Annotated[str, Parameter(help="Name or id of the project.")]
 Root = Annotated[
     str | None,
-    Parameter(metavar="PATH", help="Directory of the project. New conversations below it belong to the project. Empty removes it."),
+    Parameter(
+        metavar="PATH",
+        help="Directory of the project. Conversations started in or below it belong to the project. An empty value removes it.",
+    ),
 ]
 Description = Annotated[str | None, Parameter(metavar="TEXT", help="Short description.")]
-Context = Annotated[str | None, Parameter(metavar="TEXT", help="Background given to every agent in the project.")]
+Context = Annotated[str | None, Parameter(metavar="TEXT", help="Background information for every agent in the project.")]
 Rules = Annotated[str | None, Parameter(metavar="TEXT", help="Rules for every agent in the project.")]
 
 OfUser = Annotated[
     str | None,
-    Parameter(metavar="NAME", help="User whose projects to use. Defaults to you. Other users can access only their projects' directories."),
+    Parameter(
+        metavar="NAME",
+        help="User of the server who owns the project. Defaults to you. Other users can only access directories of their projects.",
+    ),
 ]
 
 
@@ -62,7 +68,7 @@ async def list_(
 
 
 async def show(project: Name, /, *, user: OfUser = None, json: AsJson = False, output: Out) -> None:
-    """Print a project."""
+    """Print the settings of a project."""
     async with opened(output) as engine:
         _print_project(await (await _projects(engine, user)).get(project), json, output)
 

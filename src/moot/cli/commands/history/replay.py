@@ -49,7 +49,7 @@ async def compare(conversation: Which, other: Which, /, *, json: AsJson = False,
 
 
 def _print_comparison(comparison: JsonObject, output: Output, *, json: bool) -> None:
-    """Print a word-by-word comparison. Marks show the differences where there is no colour."""
+    """Print a word-by-word comparison. Differences are colored, and also marked with brackets for output without color."""
     if json:
         output.json(comparison)
         return
@@ -123,7 +123,7 @@ _ORIGINAL_SETTINGS = frozenset({"recorded", "unattended"})
 
 
 async def run_again(engine: Engine, conversation: Conversation, output: Output, *, json: bool) -> int:
-    """Run every run of the shown branch again offline. Return 1 if anything differs."""
+    """Repeat every finished run of the shown branch offline. Return 1 if anything differs."""
     found: list[Rerun] = []
     for message in await engine.store.conversations.branch(conversation.id):
         if message.run is None:
@@ -209,12 +209,12 @@ async def replay(
     speed: Annotated[
         float | None, Parameter(above=0, help="Playback speed. Defaults to 1 on a terminal; in a pipe there are no pauses.")
     ] = None,
-    instant: Annotated[bool, Parameter(help="No pauses.")] = False,
+    instant: Annotated[bool, Parameter(help="Play without pauses.")] = False,
     from_: Annotated[int, Parameter(minimum=1, help="First event to play, by its sequence number.")] = 1,
     jsonl: Annotated[bool, Parameter(help="Print each event as a line of JSON.")] = False,
     rerun: Annotated[
         bool,
-        Parameter(help="Run the conversation again offline against its recording and report differences (exit code 1)."),
+        Parameter(help="Repeat the runs offline with the recorded answers and tool outputs, and report differences (exit code 1)."),
     ] = False,
     model: Annotated[
         str | None,

@@ -100,7 +100,7 @@ def _print(page: SearchPage, settings: Settings, output: Lines) -> None:
     if page.ranked is not None:
         output.say(f"moot: ranked the newest {page.ranked:,} matches; use before: for older ones", "dim")
     if page.cut:
-        output.say("moot: too many words contain this fragment; only the most common ones were searched", "dim")
+        output.say("moot: this partial word matches too many words; only the most common ones were searched", "dim")
     if page.next_cursor:
         output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
 

@@ -27,7 +27,7 @@ _WAIT = 30.0
 
 async def stats(
     *,
-    by: Annotated[By | None, Parameter(metavar="GROUP", help="Group to show. All but errors are shown by default.")] = None,
+    by: Annotated[By | None, Parameter(metavar="GROUP", help="Grouping to show. By default, all groupings except error are shown.")] = None,
     days: Annotated[int | None, Parameter(help="Number of days to include, up to today.", minimum=1)] = None,
     conversation: Annotated[
         str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation.")

@@ -56,7 +56,7 @@ complete -c moot -f -a '(__moot_words)'
 
 
 def install(
-    shell: Annotated[Shell | None, Parameter(help="Shell. Defaults to yours.")] = None,
+    shell: Annotated[Shell | None, Parameter(help="Name of the shell. Defaults to your login shell.")] = None,
     /,
     *,
     json: AsJson = False,
@@ -76,7 +76,7 @@ def install(
     output.say(f"moot: {hint}")
 
 
-def show(shell: Annotated[Shell, Parameter(help="Shell.")], /, *, output: Annotated[Lines, Plain]) -> None:
+def show(shell: Annotated[Shell, Parameter(help="Name of the shell.")], /, *, output: Annotated[Lines, Plain]) -> None:
     """Print the completion script, for use in the shell's startup file."""
     output.data(SCRIPTS[shell])
 
@@ -125,6 +125,6 @@ def words(
 
 
 def _cut(part: str, last: str) -> int:
-    """Return the number of leading characters of the word that bash keeps before its own last word."""
+    """Return how many leading characters to cut off candidates. Bash splits words at `=`, `:` and `@`, and replaces only the last part."""
     kept = len(part) if not last or last in _BREAKS else len(part) - len(last) if part.endswith(last) else 0
     return kept - (part[kept - 1 : kept] == "@")  # @ marks host names in bash and is replaced with the word

@@ -16,7 +16,7 @@ from moot.plugins.registry import attribute
 from moot.store.database.snapshot import newest_titles
 
 Value = tuple[str, str]
-"""A candidate and its description."""
+"""A completion candidate and its description."""
 
 CONVERSATIONS = 100
 _PLAIN = re.compile(r"[\w .,:+/@-]+")
@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"[\w .,:+/@-]+")
 
 
 def values(kind: str, part: str) -> Iterable[Value]:
-    """Return the values of a kind that start with the part."""
+    """Return the completion candidates of a kind that start with `part`."""
     find = _KINDS.get(kind)
     if find is None:
         return []

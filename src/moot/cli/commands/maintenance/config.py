@@ -95,7 +95,7 @@ def get(key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
 
 def set_(
     key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
-    value: Annotated[str, Parameter(help="Value in YAML: 20, true, text, '[a, b]'. ${NAME} is an environment variable.")],
+    value: Annotated[str, Parameter(help="Value in YAML, such as 20, true, text or '[a, b]'. ${NAME} inserts an environment variable.")],
     /,
     *,
     json: AsJson = False,

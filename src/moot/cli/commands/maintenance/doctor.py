@@ -61,7 +61,7 @@ class Finding:
 
 
 def processes(settings: Settings) -> Finding:
-    """List the other processes that have run agents in this home, by the locks that they hold."""
+    """List other live processes that have run agents in this home, and count the locks left by processes that have ended."""
     places, dead = live_owners(settings.owners)
     words = ", ".join(f"process {place.pid} on {place.host}" for place in places) or "none"
     stale = f"; {plural(dead, 'stale lock')}, removed by the next run" if dead else ""
@@ -82,7 +82,7 @@ def credentials(settings: Settings, origin: Mapping[str, str], environ: Mapping[
         elif entry.base_url:
             unused += [f"{variable} is not sent to providers.{name}.base_url" for variable in variables]
     if unused:
-        fix = "To send it there, run: moot config set providers.NAME.api_key '${VARIABLE}'"
+        fix = "To send the key to this URL, run: moot config set providers.NAME.api_key '${VARIABLE}'"
         return Finding("keys", "note", "; ".join([*used, *unused]), fix)
     return Finding("keys", "ok", "; ".join(used) or "none")
 
@@ -94,7 +94,7 @@ def terminal(output: Output) -> Finding:
     size = shutil.get_terminal_size()
     encoding = (sys.stdout.encoding or "").lower()
     words = [f"{os.environ.get('TERM') or 'TERM is not set'}", f"{size.columns} x {size.lines}"]
-    words += ["colour" if output.stdout_colour else "no colour", encoding]
+    words += ["color" if output.stdout_colour else "no color", encoding]
     fixes: list[str] = []
     if encoding.replace("-", "") != "utf8":
         fixes.append("Set LANG to a UTF-8 locale, for example LANG=C.UTF-8.")
@@ -109,7 +109,7 @@ def clock(settings: Settings, now: float | None = None) -> Finding:
     """Check that the clock is not behind the installation and the database. `now` is in seconds."""
     now = time.time() if now is None else now
     shown = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now))
-    fix = "Set the clock. moot sorts conversations by it, and certificates are checked against it."
+    fix = "Set the clock. moot sorts conversations by it, and TLS certificates are checked against it."
     for path, what in ((Path(moot.__file__), "moot was installed"), (settings.database, "the database was written")):
         if path.exists() and path.stat().st_mtime > now + _DAY:
             return Finding("clock", "broken", f"the clock shows {shown}, but {what} later than that", fix)
@@ -175,12 +175,14 @@ def _home(settings: Settings) -> Finding:
     home = settings.home
     existing = _existing(home)
     if not existing.is_dir():
-        return Finding("home", "broken", f"{existing} is not a directory", "Set MOOT_HOME to a directory of yours.")
+        return Finding("home", "broken", f"{existing} is not a directory", "Set MOOT_HOME to a directory that you can write to.")
     try:
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        return Finding("home", "broken", f"{existing} is not writable: {error.strerror}", "Set MOOT_HOME to a directory of yours.")
+        return Finding(
+            "home", "broken", f"{existing} is not writable: {error.strerror}", "Set MOOT_HOME to a directory that you can write to."
+        )
     return Finding("home", "ok", str(home) if home == existing else f"{home}, created on first use")
 
 
@@ -215,21 +217,21 @@ async def _database(settings: Settings) -> Finding:
 
 
 async def _sandbox(settings: Settings) -> Finding:
-    """Find the mechanism that confines commands."""
+    """Check which sandbox is available for commands."""
     if not settings.sandbox.enabled:
         return Finding("sandbox", "note", "turned off by sandbox.enabled")
     found = await find_mechanism(MECHANISMS)
     words = "; ".join(found.missing)
     if found.is_complete:
         return Finding("sandbox", "ok", str(found.mechanism))
-    fix = "Install bubblewrap, and allow user namespaces. Until then, mode auto asks for commands."
+    fix = "Install bubblewrap, and allow user namespaces. Until then, permission mode 'auto' asks before running commands."
     if found.mechanism is None:
         return Finding("sandbox", "broken" if settings.sandbox.required else "note", f"none ({words})", fix)
-    return Finding("sandbox", "note", f"{found.mechanism}, which confines less ({words})", fix)
+    return Finding("sandbox", "note", f"{found.mechanism}, which restricts commands less ({words})", fix)
 
 
 def _plugins(settings: Settings) -> Finding:
-    """Instantiate everything that other packages provide."""
+    """Check that everything that other packages provide can be loaded."""
     found: list[str] = []
     faults: list[str] = []
     for registry in extensible():

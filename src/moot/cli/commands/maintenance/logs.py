@@ -1,4 +1,4 @@
-"""The log file of the home, and the command `moot logs`."""
+"""moot's log file, and the command `moot logs`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from moot.types.canonical import JsonObject, dumps, loads_object
 from moot.types.ids import SHORTEST_PREFIX
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes at which the file is rotated. One rotated file is kept."""
+"""Size in bytes at which the log file is rotated. One rotated file is kept."""
 LONGEST = 4000
-"""Maximum characters of a message."""
+"""Maximum length of a log message in characters."""
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -105,7 +105,7 @@ class FileHandler(logging.Handler):
 
 
 READ = 8 * 1024 * 1024
-"""Bytes read from the end of a file."""
+"""Maximum number of bytes that are read from the end of a log file."""
 PAUSE = 0.2
 _AGO = re.compile(r"(\d+)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -120,9 +120,11 @@ def logs(
     number: Annotated[int, Parameter(name=("--number", "-n"), minimum=0, help="Number of most recent entries.")] = 50,
     follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Keep printing new entries until Ctrl+C.")] = False,
     level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(metavar="LEVEL", help="Minimum level.")] = "debug",
-    run: Annotated[str, Parameter(metavar="RUN", help="Only entries of this run.")] = "",
-    since: Annotated[str, Parameter(metavar="TIME", help="Only entries newer than a duration (10m, 2h, 1d) or a time from the log.")] = "",
-    json: Annotated[bool, Parameter(help="Print JSON lines, as in a pipe.")] = False,
+    run: Annotated[str, Parameter(metavar="RUN", help="Only entries of the run with this id or beginning of an id.")] = "",
+    since: Annotated[
+        str, Parameter(metavar="TIME", help="Only entries since a time such as 2026-01-31T18:00, or within a period such as 10m, 2h or 1d.")
+    ] = "",
+    json: Annotated[bool, Parameter(help="Print each entry as a line of JSON. This is the default in a pipe.")] = False,
     output: Annotated[Lines, Plain],
 ) -> None:
     """Print log entries, oldest first: formatted on a terminal, JSON lines in a pipe."""
@@ -151,7 +153,7 @@ def logs(
 
 
 def entries(data: bytes) -> Iterator[Entry]:
-    """Yield the complete lines. Skip invalid ones."""
+    """Yield the log entries in these bytes. Skip invalid lines."""
     for line in data.splitlines():
         try:
             yield loads_object(line), line
@@ -219,5 +221,6 @@ def _begin(since: str) -> str:
         return datetime.fromisoformat(since).astimezone(UTC).isoformat(timespec="milliseconds")
     except ValueError as error:
         raise UsageError(
-            f"Invalid value {since!r} for '--since': expected 10m, 2h, 1d or a time as in the log.", fix="moot logs --since 1h"
+            f"Invalid value {since!r} for '--since': expected a period such as 10m, 2h or 1d, or a time such as 2026-01-31T18:00.",
+            fix="moot logs --since 1h",
         ) from error

@@ -36,7 +36,10 @@ async def purge(
     *conversations: Annotated[str, Parameter(kind="conversation", help="Conversations by id, title or list number.")],
     deleted: Annotated[bool, Parameter(help="Purge all deleted conversations.")] = False,
     before: Annotated[
-        str | None, Parameter(metavar="TIME", help="Purge conversations without activity since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")
+        str | None,
+        Parameter(
+            metavar="TIME", help="Purge conversations without activity since a date (2026-01-31) or for a period (12h, 30d, 2w, 6m or 1y)."
+        ),
     ] = None,
     expired: Annotated[bool, Parameter(help="Apply the retention rules of the configuration.")] = False,
     finish: Annotated[bool, Parameter(help="Only finish a purge or redaction that was interrupted.")] = False,
@@ -72,12 +75,19 @@ async def purge(
 async def redact(
     *strings: Annotated[str, Parameter(help="Strings to remove. Prefer stdin: arguments are saved in your shell's history.")],
     conversation: Annotated[
-        str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation and its sub-conversations.")
+        str | None,
+        Parameter(
+            name=("--conversation", "-c"),
+            kind="conversation",
+            help="Redact only this conversation and the conversations of its sub-agents.",
+        ),
     ] = None,
     source: Annotated[
         Path | None, Parameter(name=("--from", "-f"), kind="file", help="File with one string per line. Defaults to stdin.")
     ] = None,
-    regex: Annotated[bool, Parameter(help="Treat the strings as regular expressions. Repetitions need an upper bound.")] = False,
+    regex: Annotated[
+        bool, Parameter(help="Treat the strings as regular expressions. Repetitions need an upper bound, such as {1,64}.")
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     json: AsJson = False,
@@ -114,7 +124,7 @@ def _check_exclusive(*ways: bool) -> None:
 
 
 async def _inactive(engine: Engine, *, deleted: bool, before: int | None) -> list[Conversation]:
-    """Return all conversations, or all deleted ones, without activity since `before`. For deleted ones the time of deletion counts."""
+    """Return conversations without activity since `before`, optionally only deleted ones. A deletion counts as the last activity."""
     found: list[Conversation] = []
     for shelf in (True,) if deleted else (True, False):
         cursor: str | None = None
@@ -233,5 +243,5 @@ def receipt_lines(receipt: ErasureReceipt, *, dry_run: bool = False) -> list[str
     lines += [f"{'left':<13} {words}" for words in receipt.left]
     lines += [f"{'not checked':<13} {words}" for words in receipt.unseen]
     if receipt.done_at is None and not dry_run:
-        lines.append("not finished: moot continues by itself; 'moot purge --finish' continues now")
+        lines.append("not finished: moot continues automatically; use 'moot purge --finish' to continue now")
     return lines

@@ -52,12 +52,12 @@ async def store_stats(
 
 async def compact(
     *,
-    all: Annotated[bool, Parameter(help="Also rewrite the whole file, which blocks all other processes meanwhile.")] = False,
+    all: Annotated[bool, Parameter(help="Also rewrite the whole database file. Other processes cannot write until that is done.")] = False,
     dry_run: Annotated[bool, Parameter(help="Show what would be done without changing anything.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Seal (compress) the log of every run that has ended, and release free pages of the file."""
+    """Compress ("seal") the log of every run that has ended, and release free pages of the database file."""
     async with await open_store(configured(output).settings) as store:
         before = await store.upkeep.sizes(largest=0)
         sealed = await _sealed(store.upkeep, output, dry=dry_run)
@@ -74,7 +74,7 @@ async def compact(
         return
     if dry_run:
         output.data(
-            f"{sealed.events:,} events of {sealed.conversations:,} conversations can be sealed; "
+            f"{sealed.events:,} events of {sealed.conversations:,} conversations can be compressed; "
             f"{format_bytes(before.rows.bytes)} are in rows\n"
         )
         output.data(f"{format_bytes(before.free)} of {format_bytes(before.database)} are free pages\n")
@@ -119,11 +119,14 @@ def _size_lines(sizes: Sizes) -> list[tuple[str, int, str]]:
 
 async def backup(
     to: Annotated[
-        Path | None, Parameter(kind="file", help="New file, or directory for it. Defaults to the directory backups in moot's home.")
+        Path | None,
+        Parameter(
+            kind="file", help="New backup file, or the directory in which to create it. Defaults to backups in moot's home directory."
+        ),
     ] = None,
     /,
     *,
-    check: Annotated[Path | None, Parameter(kind="file", help="Backup to verify instead of writing one.")] = None,
+    check: Annotated[Path | None, Parameter(kind="file", help="Backup file to verify, instead of writing a backup.")] = None,
     with_secrets: Annotated[bool, Parameter(help="Include the API keys of your configuration, which are masked by default.")] = False,
     json: AsJson = False,
     output: Out,
@@ -148,7 +151,9 @@ async def restore(
     file: Annotated[Path, Parameter(kind="file", help="Backup file.")],
     /,
     *,
-    into: Annotated[Path | None, Parameter(kind="file", help="Home directory to restore to. Defaults to MOOT_HOME.")] = None,
+    into: Annotated[
+        Path | None, Parameter(kind="file", help="Directory to restore to. Defaults to moot's home directory (MOOT_HOME).")
+    ] = None,
     replace: Annotated[bool, Parameter(help="Replace existing data. The old data is kept in a directory next to it.")] = False,
     json: AsJson = False,
     output: Out,

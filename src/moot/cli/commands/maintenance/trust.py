@@ -65,17 +65,20 @@ def trust(
 
 
 def _show_hooks(output: Output, directory: Path, home: Path) -> None:
-    """Print the commands that a trusted project may run without being asked."""
+    """Print the hooks of a trusted project, whose commands run without approval."""
     hooks = load(home=home, environ=os.environ, directory=directory).settings.hooks
     lines = [f"  {event}: {visible(hook.command)}" for event, listed in hooks.items() for hook in listed if hook.folder]
     if lines:
-        output.say("moot: its hooks run outside the sandbox, with your rights:", "yellow")
+        output.say("moot: the project's hooks run outside the sandbox, with your permissions:", "yellow")
     for line in lines:
         output.say(line)
 
 
 def _is_valid(path: Path, text: str, output: Output, *, only: bool) -> bool:
-    """Return whether the file is valid. An invalid agent is reported; it is an error if it is the only file. Raise ConfigError."""
+    """Return whether the file is valid, and report an invalid agent.
+
+    Raise ConfigError if the configuration file is invalid, or an agent that is the only file.
+    """
     if path.suffix != SUFFIX:
         check_text(text, path, os.environ)
         return True

@@ -74,27 +74,27 @@ def _print_upgrade(each: Upgrade, output: Output) -> None:
 
 _TRANSLATION = "The translation doesn't match the raw data: one of them was changed, or the converter was changed without a new version."
 ADVICE: dict[DamageKind, str] = {
-    "missing": "Missing data can only come from a backup. Make a copy of {data} before anything else.",
-    "changed": "Bytes were changed outside of moot. Check the disk, and make a copy of {data} before anything else.",
-    "unreadable": "Bytes cannot be read. Check the disk, and make a copy of {data} before anything else.",
+    "missing": "Missing data can only be restored from a backup. Copy {data} before you change anything.",
+    "changed": "Bytes were changed outside of moot. Copy {data} before you change anything, and check the disk.",
+    "unreadable": "Bytes cannot be read. Copy {data} before you change anything, and check the disk.",
     "chunks": _TRANSLATION,
     "ending": _TRANSLATION,
-    "record": "The log is right, but the row derived from it is wrong. Make a copy of {data}, and report this.",
-    "message": "The log is right, but the message made from it is wrong. 'moot chat show ID --raw' shows the raw data.",
+    "record": "The log is correct, but a database row derived from it is wrong. Copy {data}, and report this as a bug.",
+    "message": "The log is correct, but the message derived from it is wrong. 'moot chat show ID --raw' shows the raw data.",
     "blob": "Restore the file from a backup. Messages that refer to it cannot show it until then.",
-    "file": "The database file is corrupt. Make a copy of {data} before anything else, then restore a backup.",
+    "file": "The database file is corrupt. Copy {data} before you change anything, then restore a backup.",
 }
 
 
 async def verify(
     conversation: Annotated[
-        str | None, Parameter(kind="conversation", help="Conversation by id, title or list number. Defaults to all.")
+        str | None, Parameter(kind="conversation", help="Conversation by id, title or list number. Defaults to all conversations.")
     ] = None,
     /,
     *,
     all: Annotated[bool, Parameter(help="Verify all conversations and files, which is the default.")] = False,
     upgrade: Annotated[
-        bool, Parameter(help="Translate old runs again with newer converters, report differences and store the result.")
+        bool, Parameter(help="Translate the raw data of old runs again with newer converters, report differences and store the result.")
     ] = False,
     dry_run: Annotated[bool, Parameter(help="With --upgrade: report without storing anything.")] = False,
     json: AsJson = False,
@@ -118,7 +118,7 @@ async def verify(
         with Progress(output) as progress:
             async with aclosing(store.verifier.verify(translator_of, conversation=only)) as receipts:
                 async for receipt in receipts:
-                    raw = f"{receipt.raw_bytes / 1e6:,.1f} MB of raw"
+                    raw = f"{receipt.raw_bytes / 1e6:,.1f} MB of raw data"
                     progress.show(f"{receipt.conversations:,} conversations, {raw}, {receipt.blobs:,} blobs")
     if json:
         output.json(receipt.to_json())
