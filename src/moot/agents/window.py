@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from anyio import to_thread
 
 from moot.agents.compaction import is_summary, shorten_outputs
 from moot.convert.fold import in_history
@@ -14,6 +17,16 @@ from moot.types.context import RunContext, StepSetup
 from moot.types.message import Message
 from moot.types.provider import ToolDefinition
 from moot.types.tool import Tool
+
+T = TypeVar("T")
+
+_MANY = 200
+"""Number of messages that take about a millisecond to estimate or filter."""
+
+
+async def off_loop(messages: Sequence[Message], compute: Callable[[Sequence[Message]], T]) -> T:
+    """Return the result of a computation over the messages. If there are many, it runs in a thread, so that the event loop stays free."""
+    return compute(messages) if len(messages) < _MANY else await to_thread.run_sync(compute, messages)
 
 
 def offered(setup: StepSetup, tools: Sequence[Tool]) -> tuple[ToolDefinition, ...]:
@@ -36,13 +49,18 @@ def room_for_history(setup: StepSetup, tools: Sequence[ToolDefinition], budget: 
 
 async def request_messages(context: RunContext, setup: StepSetup, tools: Sequence[ToolDefinition], budget: int) -> tuple[Message, ...]:
     """Return the history and the run's own message, within the budget. Compacts the conversation if it does not fit otherwise."""
-    messages = in_request([*await context.history(budget), context.message()])
     room = room_for_history(setup, tools, budget)
-    if not room or history_tokens(messages) <= room:
-        return fitted(messages, room, budget)
-    if history_tokens(shorten_outputs(messages)) > room:
-        messages = in_request([*await context.history(budget, compact_to=room), context.message()])
-    return fitted(messages, room, budget)
+
+    def fitted_or_none(messages: Sequence[Message]) -> tuple[Message, ...] | None:
+        sent = in_request(messages)
+        is_longer = bool(room) and history_tokens(sent) > room and history_tokens(shorten_outputs(sent)) > room
+        return None if is_longer else fitted(sent, room, budget)
+
+    found = await off_loop([*await context.history(budget), context.message()], fitted_or_none)
+    if found is not None:
+        return found
+    compacted = [*await context.history(budget, compact_to=room), context.message()]
+    return await off_loop(compacted, lambda messages: fitted(in_request(messages), room, budget))
 
 
 def in_request(messages: Sequence[Message]) -> tuple[Message, ...]:

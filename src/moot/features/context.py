@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from moot.agents.compaction import is_summary
 from moot.agents.request import Files, body_of
-from moot.agents.window import fitted, in_request, offered, room_for_history, tool_tokens
+from moot.agents.window import fitted, in_request, off_loop, offered, room_for_history, tool_tokens
 from moot.convert.history import CHARACTERS, estimate, history_tokens
 from moot.engine import Engine
 from moot.errors import UsageError
@@ -91,7 +91,8 @@ async def context_report(
     definitions = offered(setup, setup.tools)
     history = await stored_history(store, found.id, found.head, budget)
     typed = [Message("", "user", (text_part(prompt),))] if prompt else []
-    messages = fitted(in_request([*history.as_sent(), *typed]), room_for_history(setup, definitions, budget), budget)
+    room = room_for_history(setup, definitions, budget)
+    messages = await off_loop([*history.as_sent(), *typed], lambda messages: fitted(in_request(messages), room, budget))
     return ContextReport(
         str(choice.model.id),
         choice.model.context or DEFAULT_CONTEXT,

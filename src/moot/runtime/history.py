@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from moot.agents.compaction import first_kept, latest_plan, pieces, shorten_outputs, summary_message
 from moot.agents.outside.prompts import with_history
+from moot.agents.window import off_loop
 from moot.convert.history import CHARACTERS, estimate, for_model, history_tokens
 from moot.convert.vendor import as_list, as_object
 from moot.errors import Busy, MootError, ProviderError, Refused, StoreError
@@ -88,7 +89,7 @@ async def stored_history(
     `prompt`, about which they decide again.
     """
     found = StoredHistory(is_whole=head is None)
-    while not found.is_whole and history_tokens(found.messages) < tokens:
+    while not found.is_whole and await off_loop(found.messages, history_tokens) < tokens:
         limit = max(_PAGE, 4 * len(found.messages))
         messages = await store.conversations.branch(conversation, head=head, limit=limit)
         summaries = {one.through: one for one in await store.tree.compactions(conversation, among=[message.id for message in messages])}
@@ -102,7 +103,7 @@ async def without_unsent(
     store: OwnerStore, conversation: str, messages: Sequence[Message], prompt: str | None = None
 ) -> tuple[Message, ...]:
     """Return the end of a branch without prompts that no model may get and whose answers are not in it; `prompt` is kept."""
-    open_prompts = [id for id in unanswered(messages) if id != prompt]
+    open_prompts = [id for id in await off_loop(messages, unanswered) if id != prompt]
     held = await store.tree.withheld(conversation, open_prompts) if open_prompts else set[str]()
     return tuple(message for message in messages if message.id not in held) if held else tuple(messages)
 
@@ -184,7 +185,7 @@ async def compact(
     choice = await runtime.providers.choice(models.compaction or models.small or model or "main")
     size = (choice.model.context or DEFAULT_CONTEXT) // 2
     found = await stored_history(store, conversation, head, _PIECES * size, prompt=head)
-    older = found.messages[: await to_thread.run_sync(first_kept, found.messages, keep, room)]
+    older = found.messages[: await off_loop(found.messages, lambda messages: first_kept(messages, keep, room))]
     covered = await to_thread.run_sync(_covered, found.messages, older)
     if not covered:
         return None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
+import pytest
+
 from moot.agents.compaction import RECENT, first_kept, latest_plan, pieces, shorten_outputs, summary_message
-from moot.agents.window import fitted
+from moot.agents.window import fitted, off_loop
 from moot.types.compaction import Compaction
 from moot.types.message import Message, Part, Role, text_of, text_part
 
@@ -83,3 +86,10 @@ def test_trimming_keeps_the_summary() -> None:
     summary = summary_message(Compaction("m", "what was said"))
     kept = fitted((summary, *talk(41, "word " * 100)), 0, 1_000)
     assert kept[0] is summary and 2 <= len(kept) < 12
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("count", "in_thread"), [(20, False), (5_000, True)])
+async def test_a_computation_over_many_messages_leaves_the_event_loop_free(count: int, in_thread: bool) -> None:
+    used, length = await off_loop(talk(count), lambda messages: (threading.get_ident(), len(messages)))
+    assert (used != threading.get_ident(), length) == (in_thread, count)
