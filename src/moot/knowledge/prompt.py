@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from anyio import to_thread
 
 from moot.errors import MootError, NotFound
@@ -37,7 +39,7 @@ async def prompt_part(context: PromptContext) -> str:
 
 async def _index(folder: MemoryFolder) -> str:
     try:
-        now = stamp((folder.path / INDEX).stat())
+        now = stamp(os.stat(f"{folder.path}/{INDEX}"))  # noqa: PTH116  asked at each step, and pathlib is slow
     except OSError:
         now = None
     known = _indexes.get(folder)

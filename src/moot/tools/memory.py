@@ -65,17 +65,32 @@ def all_folders(home: Path, folder: str, name: str = "") -> tuple[MemoryFolder, 
     return (own, *(MemoryFolder(f"{AGENTS}/{name}", base / name) for name in sorted(agents) if _NAME.fullmatch(name)), *project)
 
 
-def _root(folder: Path) -> Path:
+def _upwards(folder: str) -> Iterator[str]:
+    """Return the folder and those around it, without a trailing slash, so that the root is empty."""
+    # with texts, because pathlib takes ten times as long, and each step asks
+    folder = folder.rstrip("/")
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
+    yield ""
+
+
+def _root(folder: str) -> str:
     """Return the root of the user's repository around a folder, or the folder itself."""
-    root = next((path for path in (folder, *folder.parents) if os.path.lexists(path / ".git")), folder)
-    return root if root == folder or os.lstat(root / ".git").st_uid == os.getuid() else folder
+    root = next((path for path in _upwards(folder) if os.path.lexists(f"{path}/.git")), folder)
+    return root if root == folder or os.lstat(f"{root}/.git").st_uid == os.getuid() else folder
 
 
 def _project(folder: Path, boundary: Path | None) -> Path:
     """Return the nearest folder with `.moot`, up to the boundary or the root of the repository; else that root, or the folder itself."""
-    root = _root(folder) if boundary is None else boundary if folder.is_relative_to(boundary) else folder
-    chain = (path for path in (folder, *folder.parents) if path.is_relative_to(root))
-    return next((path for path in chain if (path / ".moot").is_dir()), root)
+    inner = str(folder).rstrip("/")
+    root = _root(inner) if boundary is None else str(boundary).rstrip("/") if folder.is_relative_to(boundary) else inner
+    for path in _upwards(inner):
+        if os.path.isdir(f"{path}/.moot"):  # noqa: PTH112  asked at each step
+            return Path(path or "/")
+        if path == root:
+            break
+    return Path(root or "/")
 
 
 class Memory:
