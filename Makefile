@@ -10,17 +10,19 @@ setup:  ## create .venv with moot, the embedded model's library and the developm
 	python3 -m venv .venv
 	$(BIN)/pip install --quiet --editable '.[local,dev]'
 
-check:  ## check format, lint, types, imports and dependencies without changing anything
+check:  ## check format, lint, types, imports, dependencies and style without changing anything
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/deptry .
+	$(BIN)/pytest -n 2 tests/style
 
-test:  ## run the everyday tests, six to ten minutes on two cores
+test:  ## run the everyday tests, at most six minutes on two cores
 	$(BIN)/pytest -n 4
 
-test-all: test  ## run every test: everyday, slow, browser and agents
+test-all: test  ## run every test: everyday, style, slow, browser and agents
+	$(BIN)/pytest -n 2 tests/style
 	$(BIN)/pytest -n 3 -m slow tests/unit tests/conformance tests/e2e
 	$(BIN)/pytest -n 2 -m '' tests/browser tests/agents
 

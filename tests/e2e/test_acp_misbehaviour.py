@@ -13,7 +13,7 @@ from e2e.acp_stage import acp_stage
 from moot.types.event import SENT
 from moot.types.run import Run
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 def failure(run: Run) -> str:

@@ -20,7 +20,7 @@ from moot.testing.script import Reply, ToolCall
 from moot.types.message import text_of, text_part
 from moot.types.run import Prompt, Run
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 QUESTIONS = [
     {"question": "Which language?", "header": "Language", "options": [{"label": "Python"}, {"label": "Go"}]},

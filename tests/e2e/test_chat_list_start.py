@@ -19,6 +19,8 @@ from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import Submission
 
+pytestmark = pytest.mark.slow
+
 GATE = """
 import os, sys, time
 

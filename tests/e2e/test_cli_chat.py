@@ -18,6 +18,8 @@ from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
+pytestmark = pytest.mark.slow
+
 STYLES = re.compile(rb"\x1b\[[0-9]{1,2}m")
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 

@@ -13,6 +13,8 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
+pytestmark = pytest.mark.slow
+
 AGENT = "\nagents: {default: {tools: [], history: {keep: 2}}, other: {agent_type: claude-code}}\n"
 
 

@@ -26,7 +26,7 @@ from moot.types.ids import exchange_id
 from moot.types.message import Message, is_tool, text_of
 from moot.types.run import Run
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 BEHAVIOURS = sorted(codex_program.BEHAVIOURS)
 ASKING = {"ask", "patch", "withdraw"}

@@ -14,6 +14,8 @@ from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
 from moot import testing
 
+pytestmark = pytest.mark.slow
+
 QUIET = 0.6
 """Longer than the time in which keys are ignored."""
 DOUBLE = [sys.executable, "-S", "-E", str(Path(testing.__file__).with_name("codex_program.py"))]

@@ -16,6 +16,8 @@ from e2e.cli_process import COMMAND, MootProcess
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:

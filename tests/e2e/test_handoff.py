@@ -14,6 +14,8 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
+pytestmark = pytest.mark.slow
+
 TELLER = '''
 from moot.agents.outside.prompts import with_history
 from moot.types.event import Event

@@ -15,7 +15,7 @@ from moot.engine import Engine, open_engine
 from moot.types.message import Message, text_part
 from moot.types.run import Prompt, Run
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 DIALECTS = ["openai-chat", "anthropic"]
 LATER = ["openai-responses", "google"]

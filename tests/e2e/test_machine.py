@@ -30,6 +30,8 @@ from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 from moot.types.message import text_of
 
+pytestmark = pytest.mark.slow
+
 LONG = "word " * 12_000
 
 

@@ -20,7 +20,7 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import text_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 async def peak(work: Callable[[], Awaitable[object]]) -> int:

@@ -12,6 +12,8 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
+pytestmark = pytest.mark.slow
+
 WATCH = """
 import os, sys
 def watch(event, args):

@@ -16,6 +16,8 @@ import pytest
 import plugin_site
 from e2e import cli_process
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """
 providers: {rules: {rules: {"(?i)hello": "Good morning."}}}
 agents:

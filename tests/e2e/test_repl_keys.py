@@ -14,6 +14,8 @@ from e2e.pty_screen import CLEARS, PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 AWAY, BACK = "\x1b[O", "\x1b[I"
 CTRL_O, CTRL_R, ENTER, F2 = "\x0f", "\x12", "\r", "\x1bOQ"
 DONE, WAITING = b"\x1b]9;moot: the answer is ready", b"\x1b]9;moot: approval needed"

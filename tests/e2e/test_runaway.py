@@ -20,7 +20,7 @@ from moot.types.limits import Limits
 from moot.types.message import TOOL_DONE, is_tool, text_of, text_part
 from moot.types.run import TERMINAL, Prompt
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 DIALECTS = ["openai-chat", "anthropic", "google", "ollama", "openai-responses"]
 PRICED = {"scripted": {"context": 100_000, "price": {"input": 1.0, "output": 2.0}}}

@@ -13,6 +13,8 @@ from e2e.pty_screen import CLEARS, PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 WORDS = [f"word{number}" for number in range(160)]
 LONG = "# Head\n\n" + " ".join(WORDS) + "\n\n```py\nx = 1\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end."
 OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|[KJ]|[1-9]A)")

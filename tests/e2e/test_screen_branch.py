@@ -20,6 +20,8 @@ from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.testing.scripted import ScriptedServer
 
+pytestmark = pytest.mark.slow
+
 ESCAPE, ENTER, CTRL_C, CTRL_X = "\x1b", "\r", "\x03", "\x18"
 TOKEN = re.compile(r"\b[prs]\d+\b")
 """Prompts, replies and steering messages, each with a number of its own."""

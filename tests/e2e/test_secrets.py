@@ -17,7 +17,7 @@ from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.testing.scripted import ScriptedServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 SHAPES = [

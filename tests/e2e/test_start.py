@@ -11,6 +11,8 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 TOLD = "import atexit, sys\natexit.register(lambda: sys.stderr.write('\\nIMPORTED ' + ' '.join(sorted(sys.modules)) + '\\n'))\n"
 SHIPPED = frozenset(sys.stdlib_module_names) | {"sitecustomize", "moot"}
 VENV = {"_virtualenv", "_distutils_hack"}

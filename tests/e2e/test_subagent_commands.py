@@ -13,6 +13,8 @@ from e2e.cli_process import MootProcess, Process
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 AGENTS = "agents: {default: {agents: [explorer]}, explorer: {description: Looks around}}\npermissions: {mode: auto}\n"
 
 

@@ -14,6 +14,8 @@ from e2e.test_cron_commands import Served, until
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:

@@ -12,6 +12,8 @@ from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-proj-0123456789abcdefghijklmnop"
 SILENT = "http://127.0.0.1:9"
 NOBODY = f"""\

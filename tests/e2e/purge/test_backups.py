@@ -31,7 +31,7 @@ from moot.types.maintenance import Secret
 from verification import verify
 
 SCHEMAS = Path(__file__).parents[2] / "recorded" / "schemas"
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CONFIG = "providers: {mine: {dialect: openai-chat, base_url: 'http://127.0.0.1:9/v1', api_key: sk-very-secret-key}} # mine\n"
 

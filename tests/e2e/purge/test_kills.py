@@ -23,7 +23,7 @@ from moot.testing.scripted import ScriptedServer
 from moot.types.conversation import Conversation
 from verification import verify
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src" / "moot" / "store" / "maintenance" / "purge"

@@ -14,7 +14,7 @@ from moot.types.agent import Agent
 if TYPE_CHECKING:
     import anthropic
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -21,7 +21,7 @@ from moot.testing.script import Reply
 from moot.types.message import text_part
 from moot.types.token import StoredResponse
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 KEY = {"idempotency-key": "k-1"}
 

@@ -18,7 +18,7 @@ from moot.types.agent import Agent
 if TYPE_CHECKING:
     import openai
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", autouse=True)

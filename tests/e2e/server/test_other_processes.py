@@ -16,6 +16,8 @@ from e2e.server.conftest import FIXED, ServedHome
 from e2e.server.test_serve import ask, eventually
 from moot.testing.script import Reply
 
+pytestmark = pytest.mark.slow
+
 WORDS = "word " * 40
 SLOWLY = Reply(when="slowly", text=WORDS, chunk_size=5, delay=0.03, times=0)
 HELLO = Reply(text="Hello there.", times=0)

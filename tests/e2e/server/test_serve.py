@@ -19,6 +19,8 @@ import pytest
 from e2e.cli_process import MootProcess, make
 from e2e.server.conftest import FIXED, ServedHome
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def moot(tmp_path: Path) -> Iterator[MootProcess]:

@@ -16,7 +16,7 @@ from moot.store.database.transaction import SEQ_BITS
 from moot.types.verify import SHOWN
 from verification import verify
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 fixing = pytest.mark.parametrize("fixed", [False, True], ids=["check-left", "check-fixed"])
 damaged = pytest.mark.damaged

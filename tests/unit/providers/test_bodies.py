@@ -20,6 +20,7 @@ RECORDED = (
 )
 
 
+@pytest.mark.slow
 async def test_a_stream_cut_at_any_byte_yields_all_bytes_and_a_typed_error() -> None:
     replies = [Reply(raw=RECORDED, cut_at_byte=end, write_size=11) for end in range(len(RECORDED))]
     async with ScriptedServer(replies) as server:

@@ -26,7 +26,7 @@ from moot.types.message import Message, text_part
 from moot.types.model import ModelSettings
 from moot.types.provider import ModelPrompt, ModelRequest, ToolDefinition
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 NAME = "smollm2-135m"
 # read before the tests' own home is set; `.ci/run` fills it with `moot models pull smollm2-135m`

@@ -23,6 +23,8 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import SystemClock
 
+pytestmark = pytest.mark.slow
+
 SOURCE = Path(__file__).parents[3] / "src" / "moot"
 LIBRARIES = {"sqlite3", "pysqlite3", "apsw", "aiosqlite"}
 TOUCHING = {"open", "read_bytes", "read_text", "write_bytes", "write_text", "copy", "copy2", "copyfile", "copyfileobj", "move", "copytree"}

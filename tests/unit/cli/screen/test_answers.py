@@ -124,6 +124,7 @@ def test_a_streamed_answer_has_the_blocks_of_the_whole_text(path: Path) -> None:
         assert of_blocks(streamed(text, seed), inline=inline) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
 def test_finished_lines_do_not_depend_on_the_chunks_and_match_what_was_live(path: Path) -> None:
     text, look = path.read_text(), Look(60, colour=False)
@@ -144,6 +145,7 @@ def test_finished_lines_do_not_depend_on_the_chunks_and_match_what_was_live(path
         assert live is None or live == rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
 def test_no_line_is_wider_than_the_terminal(path: Path) -> None:
     text = path.read_text()
@@ -177,6 +179,7 @@ def calls_made(work: Callable[[], object]) -> int:
     return calls
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_line_does_not_grow_with_its_code_block() -> None:
     text = (ANSWERS[0].parent / "code-500-lines.md").read_text()
     look = Look(100, colour=True)

@@ -222,6 +222,7 @@ def test_the_address_of_a_link_is_always_visible(text: str, line: str) -> None:
     assert "\x1b]8" not in "".join(shown(Look(200, colour=True), text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["*a ", "`a", "[a](", "**a*", "word ", "x", "|", "> ", "- ", "<", "\u200d", "``` ", "*a `", "[", "a\n", "| a |\n", "\\", "_a_b*c"],

@@ -206,6 +206,7 @@ def test_text_like_base64_takes_linear_time(piece: str) -> None:
     assert took(80_000) < 40 * max(took(8_000), 0.001)
 
 
+@pytest.mark.slow
 def test_the_worst_accepted_pattern_takes_linear_time() -> None:
     needles = Redactor(Secret(patterns=("a{0,99}a{0,99}b",)))
 
