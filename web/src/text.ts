@@ -718,6 +718,32 @@ export const text = {
     arguments: 'Arguments',
   },
 
+  mcp: {
+    title: 'MCP servers',
+    about:
+      'Programs and remote servers that provide tools. Agents get the tools that you have accepted. Tools that a server adds or changes later wait here.',
+    empty: 'No servers. Add one in a terminal:',
+    command: 'moot mcp add NAME -- COMMAND',
+    states: {
+      connected: 'connected',
+      starting: 'starting',
+      failed: 'failed',
+      disabled: 'disabled',
+      'not started': 'not started',
+    },
+    count: (tools: number) => (tools === 1 ? '1 tool' : `${tools} tools`),
+    connect: 'Connect',
+    connecting: 'Connecting…',
+    connectTo: (name: string) => `Connect to ${name}`,
+    enable: 'Enable',
+    enableServer: (name: string) => `Enable ${name}`,
+    disable: 'Disable',
+    disableServer: (name: string) => `Disable ${name}`,
+    changed: 'These tools are new or have changed since you accepted them. Agents do not get them yet.',
+    accept: (tools: number) => (tools === 1 ? 'Accept 1 tool' : `Accept ${tools} tools`),
+    tools: 'Tools',
+  },
+
   permissions: {
     about:
       'Deny rules take precedence over ask rules, and ask rules over allow rules. If no rule matches, the mode applies. Permissions granted for one conversation are stored in that conversation.',

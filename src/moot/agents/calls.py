@@ -13,7 +13,7 @@ from moot.agents.journal import kill_noted
 from moot.agents.position import Call
 from moot.convert.vendor import as_object
 from moot.errors import MootError, StoreError
-from moot.tools.schema import subject_of, validated
+from moot.tools.schema import rule_name_of, subject_of, validated
 from moot.types import chunk
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.chunk import Chunk
@@ -104,7 +104,7 @@ async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, T
         await _refuse(context, key, call, arguments)
         return
     hooks = context.ports.hooks if context.standing(key) != "ended" else None
-    answer = await hooks.before(tool.name, key, call.id, as_object(call.input)) if hooks is not None else None
+    answer = await hooks.before(rule_name_of(tool), key, call.id, as_object(call.input)) if hooks is not None else None
     if answer is not None and (reason := await _objection(tool, answer)):
         await _settle_denied(context, key, call, reason)
         return
@@ -139,7 +139,7 @@ async def _objection(tool: Tool, answer: HookAnswer) -> str:
 
 async def _objection_to_edit(hooks: ToolHooks, tool: Tool, key: str, call: Call) -> str:
     """Return why hooks refuse arguments that a person edited, because they decided about others before; empty if they don't."""
-    answer = await hooks.before(tool.name, f"{key}:edited", call.id, as_object(call.input))
+    answer = await hooks.before(rule_name_of(tool), f"{key}:edited", call.id, as_object(call.input))
     if answer is None:
         return ""
     changed = answer.input is not None and answer.input != call.input
@@ -161,7 +161,7 @@ async def _work(
     async def work() -> Result:
         output = await _output(tool, arguments, context.tool_context(tool, key, call.id))
         if (hooks := context.ports.hooks) is not None:
-            output = await hooks.after(tool.name, key, call.id, as_object(call.input), output)
+            output = await hooks.after(rule_name_of(tool), key, call.id, as_object(call.input), output)
         return await to_result(context, call, replace(output, text="".join((*changes, *notes, output.text))))
 
     outcome = await context.once(key, idempotent=tool.idempotent, work=work, body=body, verdict=verdict)

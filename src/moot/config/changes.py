@@ -16,7 +16,7 @@ from moot.config.document import parse
 from moot.config.home import lock_file, read_text, write_atomically
 from moot.config.tree import Node, Place, interpolate
 from moot.config.validation import refuse_agents, validate
-from moot.errors import ConfigError
+from moot.errors import ConfigError, NotFound
 from moot.types.canonical import Json
 
 
@@ -34,6 +34,20 @@ def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str
         yaml, root, comments = _load(path)
         for key, value in values.items():
             _put(root, key, value)
+        write_atomically(path, _checked(yaml, root, comments, path, environ))
+
+
+def remove_value(path: Path, key: str, environ: Mapping[str, str]) -> None:
+    """Remove the value at a dotted key, with everything below it. Raise NotFound if the file does not set it, and ConfigError."""
+    with lock_file(path):
+        yaml, root, comments = _load(path)
+        level: Any = root
+        *above, last = key.split(".")
+        for step in above:
+            level = cast("Any", level.get(step)) if isinstance(level, dict) else None
+        if not isinstance(level, dict) or last not in level:
+            raise NotFound(f"{key} is not set in {path}.")
+        del level[last]
         write_atomically(path, _checked(yaml, root, comments, path, environ))
 
 

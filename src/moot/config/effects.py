@@ -17,7 +17,7 @@ _OWN_LOOP_ONLY = (
 )
 """Keys of an agent that only moot's own loop reads."""
 
-_OUTSIDE_ONLY = ("mcp", "options")
+_OUTSIDE_ONLY = ("options",)
 """Keys of an agent that moot's own loop does not read."""
 
 

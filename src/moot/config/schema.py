@@ -193,6 +193,7 @@ class McpPart(_Part):
     protocol: Literal["http", "sse"] = "http"
     headers: dict[str, str] = {}
     enabled: bool = True
+    trust_hints: bool = False
 
 
 class RulePart(_Part):

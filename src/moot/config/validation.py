@@ -217,8 +217,8 @@ def tool_names(configuration: Configuration) -> list[str]:
 def _mcp_servers(problems: _Problems, configuration: Configuration) -> None:
     for name, part in configuration.mcp.items():
         path = ("mcp", name)
-        if not _SERVER.fullmatch(name):
-            problems.add(path, f"Invalid server name {name!r}. Use only letters, digits, _ and -.", key=True, shown=("mcp",))
+        if not _SERVER.fullmatch(name) or "__" in name:
+            problems.add(path, f"Invalid server name {name!r}. Use only letters, digits, - and single _.", key=True, shown=("mcp",))
         if bool(part.command) == bool(part.url):
             problems.add(path, "Expected a command, as in {command: npx, args: [..]}, or a url.", key=True)
         for key in ("headers",) if part.command else ("args", "env"):

@@ -86,7 +86,9 @@ async def context_report(
     chosen = own_agent(engine, found, agent)
     project = await store.projects.get(found.project)
     run = Run("", found.id, "", agent=chosen.name, model=model or ("" if agent else found.next_model), settings=options)
-    setup = await step_setup(settings, engine.providers, chosen, run, found, project, role="main", now=engine.runtime.clock.now())
+    setup = await step_setup(
+        settings, engine.providers, chosen, run, found, project, role="main", now=engine.runtime.clock.now(), mcp=engine.runtime.mcp
+    )
     choice, budget = setup.choices[0], setup.history_tokens
     definitions = offered(setup, setup.tools)
     history = await stored_history(store, found.id, found.head, budget)

@@ -26,7 +26,17 @@ from moot.runtime.journal import Journal
 from moot.runtime.outside import OutsideLeg
 from moot.runtime.runtime import Runtime
 from moot.runtime.services import RunAdministration, RunTasks
-from moot.runtime.setup import confined, find_agent, has_folder, limits_of, load_project_agents, options_of, step_setup, successor_of
+from moot.runtime.setup import (
+    confined,
+    find_agent,
+    has_folder,
+    limits_of,
+    load_project_agents,
+    mcp_servers_for,
+    options_of,
+    step_setup,
+    successor_of,
+)
 from moot.tools.memory import memory_folders
 from moot.types import chunk
 from moot.types.agent import Agent
@@ -125,6 +135,8 @@ class Leg(OutsideLeg):
         self._may_compact = True
         """False after a compaction failed or found nothing to summarize."""
         self._chosen_model = ""
+        self._reported: dict[str, str] = {}
+        """Problems of MCP servers that were noted in the answer, by server."""
         self.folder = folded(events)
         self.step_open = step_open(events)
         """True if the last step event in the log is a start."""
@@ -227,11 +239,24 @@ class Leg(OutsideLeg):
             self.project,
             role=role,
             now=runtime.clock.now(),
+            mcp=runtime.mcp,
         )
+        await self._report_missing_servers(agent)
         self._chosen_model = str(setup.choices[0].model.id)
         if setup.limits.wait_for_reset and await successor(self) is not None:
             setup = replace(setup, limits=replace(setup.limits, wait_for_reset=0))
         return await self._with_children(setup) if agent.agents or setup.limits.cost else setup
+
+    async def _report_missing_servers(self, agent: Agent) -> None:
+        """Note in the answer, once per leg, which MCP servers can't be reached or wait for a person."""
+        mcp = self.runtime.mcp
+        servers = mcp_servers_for(self.runtime.settings, agent, self.request.conversation) if mcp is not None else ()
+        problems = mcp.problems(servers) if mcp is not None and servers else {}
+        new = {name: text for name, text in problems.items() if self._reported.get(name) != text}
+        if new:
+            self._reported |= new
+            notes = tuple(chunk.data("note", {"text": text}, id=f"mcp-{name}") for name, text in new.items())
+            await self.append(Event("chunks", notes), fold=True)
 
     async def _with_children(self, setup: StepSetup) -> StepSetup:
         """Charge the run's sub-agents to its budget, and name those in the background that have ended."""

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import anyio
 
 from moot.config.settings import Settings
+from moot.mcp.servers import McpServers
 from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
 from moot.runtime.hub import Hub
-from moot.tools.catalogue import tools_for
+from moot.tools.catalogue import find_tool, tools_for
 from moot.types.agent import Agent
 from moot.types.ids import Clock, SystemClock
+from moot.types.mcp import RULE_PREFIX
 from moot.types.run import Run, Runs
 from moot.types.sandbox import MECHANISMS
 from moot.types.search import Embedders
 from moot.types.store import Store
+from moot.types.tool import Tool
 
 if TYPE_CHECKING:  # most runs read and search no documents
     from moot.knowledge.documents import DocumentReader
@@ -94,6 +97,8 @@ class Runtime:
         """The embedding model; None = documents are searched by words only."""
         self.drawers = Drawers(settings.limits.cached_conversations)
         self.random = random.Random(seed)
+        self.mcp: McpServers | None = None
+        """Connections to MCP servers; set by the engine."""
         self.runs: Runs | None = None
         """Starts and stops runs of this process; set by the engine."""
         self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
@@ -127,6 +132,13 @@ class Runtime:
         """The reader of documents, loaded when the first one is read."""
         reader: DocumentReader = attribute("moot.knowledge.documents:DocumentReader")(lambda: self.settings, lambda: self.mechanisms)
         return reader
+
+    def find_tool(self, name: str) -> Tool:
+        """Return a tool by the name that approvals have, including tools of MCP servers. Raise UsageError."""
+        if self.mcp is not None and name.startswith(RULE_PREFIX):
+            found: Tool = attribute("moot.mcp.tools:tool_named")(self.mcp, self.settings.mcp, name)
+            return found
+        return find_tool(name, self.settings)
 
     def check_tools(self, agent: Agent) -> None:
         """Raise UsageError if the agent names a tool that does not exist."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from anyio import to_thread
@@ -16,7 +16,9 @@ from moot.config.agents.project import is_current, project_agents
 from moot.config.settings import Settings
 from moot.errors import MootError, UsageError
 from moot.guard.roots import folders, is_below
+from moot.mcp.servers import McpServers
 from moot.plugins import AGENTS
+from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
 from moot.tools.catalogue import provided_tool, tools_for
 from moot.tools.schema import client_tools
@@ -185,15 +187,33 @@ class Offer:
     prompt: PromptContext
 
 
+def mcp_servers_for(settings: Settings, agent: Agent, conversation: Conversation) -> tuple[McpServer, ...]:
+    """Return the MCP servers whose tools an agent of moot gets. They run with the rights of the local user, so only that user gets them."""
+    if conversation.owner != LOCAL_USER or not settings.mcp or (agent.tools is not None and agent.mcp is None):
+        return ()  # a list of tools is complete, unless the agent names its servers too
+    return servers_of(settings, agent)
+
+
 def offer_of(
-    settings: Settings, agent: Agent, run: Run, conversation: Conversation, project: Project | None, model: Model | None, *, now: int
+    settings: Settings,
+    agent: Agent,
+    run: Run,
+    conversation: Conversation,
+    project: Project | None,
+    model: Model | None,
+    *,
+    now: int,
+    mcp: Sequence[Tool] = (),
 ) -> Offer:
-    """Return what a step with the model offers. A model of None is an ordinary one. Raise UsageError for an unknown tool."""
+    """Return what a step with the model offers: its own tools and those of MCP servers in `mcp`.
+
+    A model of None is an ordinary one. Raise UsageError for an unknown tool.
+    """
     options = options_of(run.settings, conversation)
     if model is not None and model.small:
         agent = for_small_model(agent, model)
     own = (*tools_for(settings, agent, folder=has_folder(conversation)), *_own_tools(agent, run, options.get("tools")))
-    tools = () if model is not None and model.tools == "none" else (*dict.fromkeys(own), *client_tools(options))
+    tools = () if model is not None and model.tools == "none" else (*dict.fromkeys(own), *mcp, *client_tools(options))
     directory, is_local = conversation.directory, conversation.owner == LOCAL_USER
     callable_ = agent.agents if any(tool.name == DELEGATING[0] for tool in tools) else ()
     found = {name: agent_named(settings, name, directory) for name in callable_}
@@ -222,6 +242,7 @@ async def step_setup(
     *,
     role: ModelRole,
     now: int,
+    mcp: McpServers | None = None,
 ) -> StepSetup:
     """Return what a step needs. Raise UsageError if no model is available or a tool is unknown."""
     options = options_of(run.settings, conversation)
@@ -236,7 +257,8 @@ async def step_setup(
     if not choices:
         raise UsageError("No model is available.", fix="moot providers list")
     model = choices[0].model
-    offer = offer_of(settings, agent, run, conversation, project, model, now=now)
+    served_tools = await _mcp_tools(mcp, settings, agent, conversation, model)
+    offer = offer_of(settings, agent, run, conversation, project, model, now=now, mcp=served_tools)
     agent = offer.agent
     context = model.context or DEFAULT_CONTEXT
     answer = min(model.max_output or context // 4, context // 4)
@@ -254,6 +276,18 @@ async def step_setup(
         served=served,
         compact_at=int(agent.history.compact_at * context),
     )
+
+
+async def _mcp_tools(mcp: McpServers | None, settings: Settings, agent: Agent, conversation: Conversation, model: Model) -> Sequence[Tool]:
+    """Return the tools of MCP servers for a step. Small models get those of servers that their agent names."""
+    if mcp is None or (model.small and agent.mcp is None):
+        return ()
+    servers = mcp_servers_for(settings, agent, conversation)
+    if not servers:
+        return ()
+    found = await mcp.offered(servers, conversation.directory)
+    tools: Sequence[Tool] = attribute("moot.mcp.tools:server_tools")(mcp, found, agent)
+    return tools
 
 
 def _own_tools(agent: Agent, run: Run, chosen: Json) -> tuple[Tool, ...]:

@@ -16,7 +16,7 @@ from moot.types.approval import Effect
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.provider import ToolDefinition
 from moot.types.sandbox import Access
-from moot.types.tool import Tool, ToolContext, ToolOutput, View
+from moot.types.tool import HasSchema, Tool, ToolContext, ToolOutput, View
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -92,6 +92,8 @@ def definition_digest(tool: Tool) -> bytes:
     definition_: JsonObject = {"name": tool.name, "description": tool.description, "schema": _schema(tool)}
     if isinstance(tool, CustomTool):
         definition_["command"] = tool.template.identity()
+    elif (identity := getattr(tool, "identity", None)) is not None:  # `HasIdentity`
+        definition_["identity"] = identity()
     return blake2b(dumps(definition_), digest_size=32).digest()
 
 
@@ -102,25 +104,33 @@ def parse(tool: Tool, input: Json) -> BaseModel | str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A tool in a call that only reads, as policy sees it."""
+class Called:
+    """A tool in one call, as policy sees it."""
 
     name: str
-    effects: frozenset[Effect] = frozenset({"read"})
+    effects: frozenset[Effect]
 
 
-def as_called(tool: Tool, input: Json) -> Tool | Reading:
-    """Return the tool as policy sees it in this call: only reading, if the tool's `reads` contains its `action`."""
+def as_called(tool: Tool, input: Json) -> Tool | Called:
+    """Return the tool as policy sees it in this call: by its name in rules, and only reading if the tool's `reads` contains its `action`."""
     reads: frozenset[str] = getattr(tool, "reads", frozenset())
     action = input.get("action") if isinstance(input, dict) else None
-    return Reading(tool.name) if isinstance(action, str) and action in reads else tool
+    if isinstance(action, str) and action in reads:
+        return Called(rule_name_of(tool), frozenset({"read"}))
+    return tool if rule_name_of(tool) == tool.name else Called(rule_name_of(tool), tool.effects)
+
+
+def rule_name_of(tool: Tool) -> str:
+    """Return the name by which permission rules, approvals and hooks know a tool."""
+    return getattr(tool, "rule_name", tool.name)
 
 
 async def validated(tool: Tool, input: Json) -> BaseModel | str:
-    """Return the validated arguments as `parse` does. Also checks the arguments of custom tools against their schema."""
+    """Return the validated arguments as `parse` does. Also checks the arguments of tools with a schema of their own against it."""
     arguments = parse(tool, input)
-    if isinstance(tool, CustomTool) and isinstance(input, dict) and not isinstance(arguments, str):
-        return await tool.find_problem(input) or arguments
+    find = getattr(tool, "find_problem", None)  # `HasSchema`
+    if find is not None and isinstance(input, dict) and not isinstance(arguments, str):
+        return await find(input) or arguments
     return arguments
 
 
@@ -156,6 +166,6 @@ def access_of(input: Json) -> Access:
 
 
 def _schema(tool: Tool) -> JsonObject:
-    if isinstance(tool, Placeholder | ClientTool | CustomTool):
-        return tool.schema
+    if isinstance(tool, Placeholder | ClientTool) or getattr(tool, "find_problem", None) is not None:
+        return cast("HasSchema", tool).schema
     return cast("JsonObject", attribute("moot.tools.arguments:schema_of")(tool.arguments))

@@ -26,6 +26,8 @@ class McpServer:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Resolved values; never shown, logged or stored."""
     enabled: bool = True
+    trust_hints: bool = False
+    """True if the server's claims about its tools are believed: that one only reads, or can be repeated. A false claim then does harm."""
 
     def __repr__(self) -> str:
         return f"McpServer(name={self.name!r}, command={self.command!r}, url={self.url!r})"

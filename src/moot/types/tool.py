@@ -232,6 +232,25 @@ class HasSettings(Protocol):
     """Model of `tools.<name>`, the section in `ToolContext.settings`."""
 
 
+class HasSchema(Protocol):
+    """Optional capability: define the arguments by a JSON Schema instead of a model."""
+
+    schema: JsonObject
+
+    async def find_problem(self, input: JsonObject) -> str:
+        """Return why the arguments don't match the schema; empty if they do."""
+        ...
+
+
+class HasIdentity(Protocol):
+    """Optional capability: bind approvals to more than the tool's definition, such as the server that provides it."""
+
+    rule_name: str
+    """The name by which permission rules, approvals and hooks know the tool. Without it, they use `name`."""
+
+    def identity(self) -> JsonObject: ...
+
+
 @runtime_checkable
 class Available(Protocol):
     """Optional capability: report whether the required configuration is present; otherwise the tool is not offered."""

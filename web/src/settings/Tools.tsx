@@ -2,6 +2,7 @@ import { ChevronRight, Wrench } from 'lucide-react'
 import { useState } from 'react'
 import { type Tool, useToolSchema, useTools } from '@/data/settings'
 import { Area } from '@/settings/Area'
+import { McpServers } from '@/settings/McpServers'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Empty, Failed, Loading } from '@/ui/States'
@@ -18,6 +19,7 @@ export default function Tools() {
       ) : (
         <Loading rows={6} />
       )}
+      <McpServers />
     </Area>
   )
 }

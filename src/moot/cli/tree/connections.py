@@ -1,4 +1,4 @@
-"""The commands that connect moot to other programs: `moot channels`, `moot tokens` and `moot webhooks`."""
+"""The commands that connect moot to other programs: `moot channels`, `moot mcp`, `moot tokens` and `moot webhooks`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,32 @@ CHANNELS = Group(
         "test": command("commands.channels:test", "Test whether a channel can connect.", ("moot channels test discord",)),
     },
     ("moot channels list", "moot channels test discord"),
+)
+
+MCP = Group(
+    "Connect MCP servers, which provide tools for agents.",
+    {
+        "list": command("commands.mcp:list_servers", "List the configured servers.", ("moot mcp list", "moot mcp list --connect")),
+        "add": command(
+            "commands.mcp:add_server",
+            "Add a server and show its tools.",
+            (
+                "moot mcp add git -- uvx mcp-server-git",
+                "moot mcp add docs --url https://example.org/mcp --header 'Authorization=Bearer ${DOCS_KEY}'",
+            ),
+            details="Agents get all tools that the server has now. Tools that it adds or changes later must be accepted first.",
+        ),
+        "show": command("commands.mcp:show_server", "Show a server and its accepted tools.", ("moot mcp show git",)),
+        "test": command("commands.mcp:test_server", "Connect to a server and show its tools.", ("moot mcp test git",)),
+        "accept": command(
+            "commands.mcp:accept_changes", "Accept the tools that a server has added or changed.", ("moot mcp accept git",)
+        ),
+        "call": command("commands.mcp:call_tool", "Call a tool of a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)),
+        "enable": command("commands.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
+        "disable": command("commands.mcp:disable_server", "Keep a server without using it.", ("moot mcp disable git",)),
+        "remove": command("commands.mcp:remove_server", "Remove a server from the configuration.", ("moot mcp remove git",)),
+    },
+    ("moot mcp list", "moot mcp add git -- uvx mcp-server-git"),
 )
 
 TOKENS = Group(

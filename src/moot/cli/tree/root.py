@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.cli.tree.connections import CHANNELS, TOKENS, WEBHOOKS
+from moot.cli.tree.connections import CHANNELS, MCP, TOKENS, WEBHOOKS
 from moot.cli.tree.cron import CRON
 from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
 from moot.cli.tree.nodes import Group, command
@@ -422,6 +422,7 @@ TREE = Group(
         "providers": PROVIDERS,
         "tools": TOOLS,
         "channels": CHANNELS,
+        "mcp": MCP,
         "webhooks": WEBHOOKS,
         "approvals": APPROVALS,
         "agents": AGENTS,
@@ -466,7 +467,7 @@ TREE = Group(
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
         "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks"),
-        "Agents and models": ("agents", "models", "providers", "tools", "permissions", "memory", "knowledge", "channels"),
+        "Agents and models": ("agents", "models", "providers", "tools", "mcp", "permissions", "memory", "knowledge", "channels"),
         "Server": ("serve", "web", "tokens", "cron", "webhooks"),
         "Maintenance": (
             *("config", "doctor", "logs", "verify", "backup", "restore", "purge", "redact", "store"),

@@ -18,7 +18,6 @@ from moot.runtime.approvals.policy import Ruling
 from moot.runtime.approvals.sandbox import rule_on_call, rule_on_outside
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import confined_conversation, mode_of
-from moot.tools.catalogue import find_tool
 from moot.tools.schema import access_of, as_called, definition_digest, subject_of, validated
 from moot.types.agent import Mode
 from moot.types.approval import Answer, Approval, Grant, bind
@@ -118,7 +117,7 @@ async def _ruling(
     if asked.outside is not None:
         return await rule_on_outside(runtime, conversation, asked.outside, mode=mode, grants=grants)
     given = loads_exact(asked.arguments)
-    tool = find_tool(asked.tool, runtime.settings)
+    tool = runtime.find_tool(asked.tool)
     called, subject, access = as_called(tool, given), subject_of(tool, given), access_of(given)
     return await rule_on_call(runtime, conversation, called, subject, access, mode=mode, grants=grants)
 
@@ -133,7 +132,7 @@ async def _edited(runtime: Runtime, asked: Approval, conversation: Conversation,
         if not asked.outside.editable:
             raise UsageError(f"The agent does not accept edited arguments for {asked.tool}.", fix="Answer yes or no.")
         return bind(asked.run, conversation.directory, asked.tool, b"outside", arguments)
-    tool = find_tool(asked.tool, runtime.settings)
+    tool = runtime.find_tool(asked.tool)
     if isinstance(problem := await validated(tool, value), str):
         raise UsageError(problem, fix="Correct the arguments.")
     return bind(asked.run, conversation.directory, asked.tool, definition_digest(tool), arguments)

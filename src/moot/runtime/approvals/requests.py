@@ -14,7 +14,7 @@ from moot.runtime.approvals.sandbox import rule_on_call
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
-from moot.tools.schema import access_of, as_called, definition_digest, subject_of
+from moot.tools.schema import access_of, as_called, definition_digest, rule_name_of, subject_of
 from moot.types import chunk
 from moot.types.agent import Mode
 from moot.types.approval import BY_CLIENT, Answer, Approval, ApprovalPart, bind
@@ -125,12 +125,12 @@ async def _edited(leg: Asker, tool: Tool, approval: str, arguments: bytes) -> Ve
 
 
 def _digest(request: RunRequest, tool: Tool, arguments: bytes) -> bytes:
-    return bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
+    return bind(request.run.id, request.conversation.directory, rule_name_of(tool), definition_digest(tool), arguments)
 
 
 def _request(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes) -> Approval:
     run, now = leg.request.run.id, leg.runtime.clock.now() // 1000
-    return Approval(f"{run}/{key}", run, tool_call, tool.name, arguments, _digest(leg.request, tool, arguments), now)
+    return Approval(f"{run}/{key}", run, tool_call, rule_name_of(tool), arguments, _digest(leg.request, tool, arguments), now)
 
 
 def _is_spent(approval: Approval, now: int) -> bool:

@@ -1,13 +1,10 @@
 """Routers of the API, one module per resource."""
 
 from moot.server.dialects import ROUTERS as DIALECTS
-from moot.server.routes.agents import router as agents
 from moot.server.routes.approvals import router as approvals
 from moot.server.routes.blobs import router as blobs
 from moot.server.routes.catalogues import commands_router as commands
 from moot.server.routes.catalogues import router as deciding
-from moot.server.routes.config import permissions_router as permissions
-from moot.server.routes.config import router as config
 from moot.server.routes.conversations.chat import router as chat
 from moot.server.routes.conversations.context import router as context
 from moot.server.routes.conversations.messages import queue_router as queue
@@ -29,8 +26,12 @@ from moot.server.routes.runs import events_router as events
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
 from moot.server.routes.search import stats_router as stats
-from moot.server.routes.tokens import login_router as login
-from moot.server.routes.tokens import router as tokens
+from moot.server.routes.settings.agents import router as agents
+from moot.server.routes.settings.config import permissions_router as permissions
+from moot.server.routes.settings.config import router as config
+from moot.server.routes.settings.mcp import router as mcp
+from moot.server.routes.settings.tokens import login_router as login
+from moot.server.routes.settings.tokens import router as tokens
 from moot.server.routes.webhooks import outgoing_router as outgoing_webhooks
 from moot.server.routes.webhooks import router as webhooks
 
@@ -61,6 +62,7 @@ ROUTERS = (
     projects,
     tasks,
     agents,
+    mcp,
     memory,
     knowledge,
     deciding,

@@ -25,7 +25,7 @@ from moot.server.credentials import Caller
 from moot.server.idempotency import CurrentAttempt
 from moot.server.models import In, ListOut, Out
 from moot.server.resources import Cursor, IfMatch, Limit, check_directory, check_match, cut, etag_of, page_out
-from moot.server.routes.config import changed
+from moot.server.routes.settings.config import changed
 from moot.server.state import CurrentServer, Server
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject

@@ -33,6 +33,7 @@ from moot.types.agent import Mode
 from moot.types.approval import Action, ApprovalPart, Grant
 from moot.types.canonical import Json
 from moot.types.conversation import Conversation
+from moot.types.mcp import RULE_PREFIX
 from moot.types.sandbox import Access
 
 
@@ -204,7 +205,8 @@ async def set_mode(server: CurrentServer, _: Operator, body: ModeIn) -> Permissi
 @permissions_router.post("/rules", status_code=201)
 async def add_rule(server: CurrentServer, _: Operator, rule: RuleIn) -> PermissionsOut:
     """Append a rule to the configuration."""
-    find_tool(rule.tool, server.engine.settings)
+    if not rule.tool.startswith(RULE_PREFIX):  # the tools of MCP servers are not known before the servers run
+        find_tool(rule.tool, server.engine.settings)
     values = {name: value for name, value in rule.model_dump().items() if (name, value) != ("always", "offer")}
     await to_thread.run_sync(partial(add_rules, _file(server), [values], os.environ))
     await changed(server)

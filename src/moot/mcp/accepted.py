@@ -1,0 +1,117 @@
+"""The tools of each MCP server that the person has accepted, as files in moot's home.
+
+A server can change the description of a tool after a person has agreed to use it. So agents get only definitions that were accepted: all of
+the first connection, and later changes after `moot mcp accept`. A changed command, argument or URL makes it a new server.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from moot.config.home import write_atomically
+from moot.guard.paths import Stamp, stamp
+from moot.types.agent import McpServer
+from moot.types.canonical import Json, JsonObject, dumps, loads
+from moot.types.mcp import McpTool
+
+FOLDER = "mcp"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The accepted tools of a server, and those that it had at the last connection."""
+
+    tools: tuple[McpTool, ...]
+    seen: tuple[McpTool, ...]
+
+    @cached_property
+    def changes(self) -> tuple[McpTool, ...]:
+        """The seen tools that are new or differ from the accepted ones."""
+        known = {tool.name: tool.digest for tool in self.tools}
+        return tuple(tool for tool in self.seen if known.get(tool.name) != tool.digest)
+
+    @cached_property
+    def usable(self) -> tuple[McpTool, ...]:
+        """The accepted tools that the server still defines in the same way."""
+        seen = {tool.name: tool.digest for tool in self.seen}
+        return tuple(tool for tool in self.tools if seen.get(tool.name) == tool.digest)
+
+
+def identity_of(server: McpServer) -> str:
+    """Return a hash of what a server is: its command with all arguments, or its URL. Values of `env` and `headers` are not part of it."""
+    names: list[Json] = [*sorted(server.env), *sorted(server.headers)]
+    return sha256(dumps([server.command, list(server.args), server.url, server.protocol, names])).hexdigest()
+
+
+class AcceptedTools:
+    """The files below `MOOT_HOME/mcp`. Methods do short file operations."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / FOLDER
+        self._read: dict[str, tuple[Stamp | None, str, Accepted | None]] = {}
+
+    def of(self, server: McpServer) -> Accepted | None:
+        """Return what was accepted from a server; None if it was never connected, or is another server by now.
+
+        An unchanged file is not read again.
+        """
+        path, identity = self._path(server), identity_of(server)
+        try:
+            now = stamp(os.stat(path))  # noqa: PTH116  asked at each step, and pathlib is slow
+        except OSError:
+            now = None
+        cached = self._read.get(server.name)
+        if cached is None or cached[:2] != (now, identity):
+            self._read[server.name] = cached = now, identity, None if now is None else _parsed(path, identity)
+        return cached[2]
+
+    def record(self, server: McpServer, tools: Sequence[McpTool]) -> Accepted:
+        """Store the tools of a new connection, and return what is accepted now. Those of the first connection are accepted."""
+        known, seen = self.of(server), tuple(tools)
+        found = Accepted(seen, seen) if known is None else replace(known, seen=seen)
+        if found != known:
+            self._write(server, found)
+        return found
+
+    def accept(self, server: McpServer, tools: Sequence[McpTool]) -> None:
+        """Accept these tools in place of all earlier ones."""
+        self._write(server, Accepted(tuple(tools), tuple(tools)))
+
+    def forget(self, name: str) -> None:
+        """Delete the file of a server that was removed from the configuration."""
+        (self._folder / f"{name}.json").unlink(missing_ok=True)
+        self._read.pop(name, None)
+
+    def _path(self, server: McpServer) -> str:
+        return f"{self._folder}/{server.name}.json"
+
+    def _write(self, server: McpServer, found: Accepted) -> None:
+        content: JsonObject = {
+            "version": _VERSION,
+            "server": identity_of(server),
+            "accepted": [tool.to_json() for tool in found.tools],
+            "seen": [tool.to_json() for tool in found.seen],
+        }
+        write_atomically(Path(self._path(server)), dumps(content))
+        self._read.pop(server.name, None)
+
+
+def _parsed(path: str, identity: str) -> Accepted | None:
+    """Return the content of a file, or None if it is damaged or belongs to another server: the next connection writes it again."""
+    try:
+        value = loads(Path(path).read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(value, dict) or value.get("server") != identity or value.get("version") != _VERSION:
+        return None
+    return Accepted(_tools(value.get("accepted")), _tools(value.get("seen")))
+
+
+def _tools(value: Json) -> tuple[McpTool, ...]:
+    return tuple(McpTool.from_json(item) for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

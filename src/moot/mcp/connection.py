@@ -1,0 +1,303 @@
+"""One connection to an MCP server, with the official SDK. Imported when the first server is used, because the SDK takes long to import."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import httpx2
+import mcp_types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.client import Client
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from moot import __version__
+from moot.agents.outside.process import Program
+from moot.errors import MootError, ProviderError
+from moot.guard.terminal import clean
+from moot.types.agent import McpServer
+from moot.types.canonical import Json, JsonObject
+from moot.types.mcp import McpTool
+
+log = logging.getLogger("moot.mcp")
+
+HANDSHAKE_SECONDS = 30.0
+"""Time limit for each request of the handshake, and for lists."""
+CALL_SECONDS = 300.0
+"""Time limit for a call without progress reports."""
+LINE_BYTES = 32 * 1024 * 1024
+"""Maximum length of one message over stdio. A longer one ends the connection."""
+PAGES = 50
+"""Maximum number of pages of a list of tools."""
+TOOLS = 500
+"""Maximum number of tools of one server."""
+_TEXT = 2_000
+"""Maximum length of a tool's description that models get."""
+_ERROR = 400
+
+Report = Callable[[str], Awaitable[None]]
+"""Receives the progress of a call as one line of text."""
+
+_Streams = tuple[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class McpFile:
+    """A picture, a recording or another file in the result of a call."""
+
+    data: bytes
+    media_type: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class McpResult:
+    """The result of a call, without types of the SDK."""
+
+    text: str
+    value: Json = None
+    """Structured content; None = there is none."""
+    files: tuple[McpFile, ...] = ()
+    error: bool = False
+
+
+class Connection:
+    """A live connection. Any task may call its methods."""
+
+    def __init__(self, server: McpServer, client: Client, lost: anyio.Event, complaint: Sequence[str]) -> None:
+        self.server = server
+        self.lost = lost
+        """Set when the server has closed the connection or its process has ended."""
+        self._client = client
+        self._complaint = complaint
+        self._changed = anyio.Event()
+
+    @property
+    def changed(self) -> anyio.Event:
+        """Set when the server reports that its list of tools has changed since the last `tools`."""
+        return self._changed
+
+    async def tools(self) -> tuple[McpTool, ...]:
+        """Fetch the server's tools, sorted by name. Raise ProviderError."""
+        found: dict[str, McpTool] = {}
+        cursor: str | None = None
+        self._changed = anyio.Event()
+        with _translated(self.server, self._complaint):
+            for _ in range(PAGES):
+                page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
+                for tool in page.tools:
+                    found.setdefault(tool.name, _tool(tool))
+                cursor = page.next_cursor
+                if not cursor or len(found) >= TOOLS:
+                    break
+        return tuple(found[name] for name in sorted(found)[:TOOLS])
+
+    def announce_change(self) -> None:
+        """Note that the server's list of tools has changed."""
+        self._changed.set()
+
+    def lost_error(self) -> MootError:
+        """Return the error for a server that has closed the connection, with the end of its stderr."""
+        return _problem(self.server, ConnectionError(), self._complaint)
+
+    async def call(self, tool: str, arguments: JsonObject, report: Report) -> McpResult:
+        """Call a tool. A failure that the tool reports is a result with `error`. Raise ProviderError if the server does not answer."""
+
+        async def show(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+            await report(f"{share} {clean(message)}" if message else share)
+
+        with _translated(self.server, self._complaint):
+            result = await self._client.call_tool(
+                tool, cast("dict[str, Any]", arguments), read_timeout_seconds=CALL_SECONDS, progress_callback=show
+            )
+        return _result(result)
+
+
+@asynccontextmanager
+async def connect(server: McpServer, directory: Path) -> AsyncGenerator[Connection]:
+    """Open a connection for the duration of the block. A program is started in the directory, and ended after the block.
+
+    Raise ConfigError if the program is not installed, ProviderError if the server can't be reached or does not speak MCP.
+    """
+    lost, connection = anyio.Event(), cast("Connection | None", None)
+
+    async def roots(_: object) -> mcp_types.ListRootsResult:
+        return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=cast("Any", directory.as_uri()), name=directory.name)])
+
+    async def received(message: object) -> None:
+        if isinstance(message, mcp_types.ToolListChangedNotification) and connection is not None:
+            connection.announce_change()
+
+    async with AsyncExitStack() as stack:
+        complaint: list[str] = []
+        client = Client(
+            cast("Any", _transport(server, directory, lost, complaint)),
+            read_timeout_seconds=HANDSHAKE_SECONDS,
+            list_roots_callback=cast("Any", roots),
+            message_handler=cast("Any", received),
+            client_info=mcp_types.Implementation(name="moot", version=__version__),
+            cache=None,
+        )
+        with _translated(server, complaint):
+            await stack.enter_async_context(client)
+        connection = Connection(server, client, lost, complaint)
+        yield connection
+
+
+def _transport(server: McpServer, directory: Path, lost: anyio.Event, complaint: list[str]) -> AbstractAsyncContextManager[_Streams]:
+    if server.command:
+        return _stdio(server, directory, lost, complaint)
+    if server.protocol == "sse":
+        return cast("AbstractAsyncContextManager[_Streams]", sse_client(server.url, headers=dict(server.headers)))
+    return _http(server, complaint)
+
+
+@asynccontextmanager
+async def _http(server: McpServer, complaint: list[str]) -> AsyncGenerator[_Streams]:
+    async def note(response: httpx2.Response) -> None:
+        if response.status_code >= 400:  # the SDK does not pass it on
+            complaint.append(f"HTTP {response.status_code}")
+
+    timeout, hooks = httpx2.Timeout(HANDSHAKE_SECONDS, read=CALL_SECONDS), {"response": [note]}
+    async with (
+        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks) as http,
+        streamable_http_client(server.url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _stdio(server: McpServer, directory: Path, lost: anyio.Event, complaint: list[str]) -> AsyncGenerator[_Streams]:
+    """Run the program and exchange messages with it, one per line.
+
+    Unlike the SDK's own transport, it limits the length of a message, skips other output of the program, and kills everything it started.
+    """
+
+    async def read(program: Program, to_client: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        async with to_client:
+            try:
+                async for lines in program.reads():
+                    for line in lines:
+                        if (message := _message(line)) is not None:
+                            await to_client.send(message)
+            except ProviderError as error:
+                complaint.append(error.message)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass  # the client has closed its end
+            finally:
+                complaint.append(program.complaint())
+                lost.set()
+
+    async def write(program: Program, to_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        async for message in to_server:
+            line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                await program.write(line.encode() + b"\n")
+            except ProviderError:  # it has exited, which `read` notices
+                return
+
+    argv, hint = [server.command, *server.args], f"Install it, or correct mcp.{server.name}.command."
+    async with Program(argv, cwd=directory, env=server.env, hint=hint, longest=LINE_BYTES) as program:
+        to_client, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, to_server = anyio.create_memory_object_stream[SessionMessage](0)
+        async with to_client, incoming, outgoing, to_server, anyio.create_task_group() as group:
+            group.start_soon(read, program, to_client)
+            group.start_soon(write, program, to_server)
+            try:
+                yield incoming, outgoing
+            finally:
+                group.cancel_scope.cancel()
+
+
+def _message(line: bytes) -> SessionMessage | None:
+    """Parse a line of a server. Return None for other output, such as log lines, which the protocol forbids but servers print."""
+    if not line.strip():
+        return None
+    try:
+        return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        log.debug("skipped a line of an MCP server that is not a message: %r", line[:200])
+        return None
+
+
+def _tool(tool: mcp_types.Tool) -> McpTool:
+    hints = tool.annotations or mcp_types.ToolAnnotations()
+    return McpTool(
+        tool.name,
+        (tool.description or "")[:_TEXT],
+        cast("JsonObject", tool.input_schema),
+        tool.title or hints.title or "",
+        read_only=hints.read_only_hint is True,
+        idempotent=hints.read_only_hint is True or hints.idempotent_hint is True,
+    )
+
+
+def _result(result: mcp_types.CallToolResult) -> McpResult:
+    """Return a result in terms of moot. Content that moot can't pass on is named in the text."""
+    texts: list[str] = []
+    files: list[McpFile] = []
+    for number, block in enumerate(result.content, 1):
+        match block:
+            case mcp_types.TextContent():
+                texts.append(block.text)
+            case mcp_types.ImageContent() | mcp_types.AudioContent():
+                _add_file(files, texts, block.data, block.mime_type, f"{block.type} {number}")
+            case mcp_types.EmbeddedResource():
+                found = block.resource
+                if isinstance(found, mcp_types.TextResourceContents):
+                    texts.append(f"{found.uri}:\n{found.text}")
+                else:
+                    _add_file(files, texts, found.blob, found.mime_type or "application/octet-stream", str(found.uri))
+            case mcp_types.ResourceLink():
+                texts.append(f"[resource: {block.title or block.name}, {block.uri}]")
+    return McpResult("\n".join(texts), cast("Json", result.structured_content), tuple(files), bool(result.is_error))
+
+
+def _add_file(files: list[McpFile], texts: list[str], data: str, media_type: str, name: str) -> None:
+    try:
+        files.append(McpFile(base64.b64decode(data, validate=True), media_type, name))
+    except (binascii.Error, ValueError):
+        texts.append(f"[{name} is not valid base64 and was left out]")
+
+
+@contextmanager
+def _translated(server: McpServer, complaint: Sequence[str] = ()) -> Generator[None]:
+    """Turn errors of the SDK and of its HTTP client into errors of moot."""
+    try:
+        yield
+    except MootError:
+        raise
+    except Exception as error:
+        raise _problem(server, error, complaint) from error
+
+
+def _problem(server: McpServer, error: BaseException, complaint: Sequence[str]) -> MootError:
+    while isinstance(error, BaseExceptionGroup):  # from the task groups of the SDK
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    if isinstance(error, MootError):
+        return error
+    where = f"The MCP server {server.name!r}"
+    if isinstance(error, httpx2.HTTPStatusError):
+        complaint = (f"HTTP {error.response.status_code}",)
+    if (status := next((one for one in complaint if one in ("HTTP 401", "HTTP 403")), "")) and not server.command:
+        return ProviderError(f"{where} refused access ({status}).", kind="auth", fix=f"Check mcp.{server.name}.headers.")
+    if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == mcp_types.REQUEST_TIMEOUT):
+        return ProviderError(f"{where} did not answer in time.", kind="timeout")
+    if isinstance(error, MCPError) and error.code != mcp_types.CONNECTION_CLOSED:
+        return ProviderError(f"{where} reports an error: {clean(error.message)[:_ERROR]}", kind="protocol")
+    if isinstance(error, ValidationError):
+        return ProviderError(f"{where} sent a message that does not follow the protocol.", kind="protocol")
+    said = " ".join(filter(None, complaint)) or (clean(str(error)) if not isinstance(error, MCPError) else "")
+    return ProviderError(f"{where} closed the connection{f': {said[:_ERROR]}' if said else '.'}", kind="transport")

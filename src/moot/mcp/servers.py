@@ -1,0 +1,245 @@
+"""The MCP servers of a process: started when they are needed, closed when they are idle, and started again after a failure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from moot.errors import MootError, ProviderError, Refused
+from moot.mcp.accepted import Accepted, AcceptedTools
+from moot.types.agent import McpServer
+from moot.types.canonical import JsonObject
+from moot.types.mcp import McpState, McpStatus, McpTool
+
+if TYPE_CHECKING:  # the SDK takes long to import
+    from moot.mcp.connection import Connection, McpResult
+
+_SDK = "moot.mcp.connection"
+
+FIRST_WAIT = 10.0
+"""Seconds that a step waits for servers whose tools are not known yet. Their start continues afterwards, for the next steps."""
+START_SECONDS = 120.0
+"""Maximum duration of a start. The first start of a server may have to download it."""
+IDLE_SECONDS = 900.0
+"""Seconds without a call after which a connection is closed."""
+STABLE_SECONDS = 60.0
+"""Seconds after which a connection that ends does not count as a failure in a row."""
+PAUSES = (5.0, 15.0, 60.0, 300.0)
+"""Seconds between a failed start and the next one, by the number of failures in a row."""
+
+log = logging.getLogger("moot.mcp")
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The connection to one server for one folder, and what is known of its failures."""
+
+    server: McpServer
+    connection: Connection | None = None
+    starting: anyio.Event | None = None
+    """Set when the start that is under way has succeeded or failed."""
+    closing: anyio.Event = field(default_factory=anyio.Event)
+    error: MootError | None = None
+    failures: int = 0
+    retry_at: float = 0.0
+    """Time of the event loop before which the server is not started again."""
+    used_at: float = 0.0
+    calls: int = 0
+    awaited: bool = False
+    """True if a step has already waited for the first start."""
+
+
+class McpServers:
+    """All connections of a process. Their tasks run in the given group."""
+
+    def __init__(self, home: Path, group: TaskGroup) -> None:
+        self.accepted = AcceptedTools(home)
+        self.made: dict[tuple[str, str], object] = {}
+        """Tools for the loop by server and name, see `server_tools`."""
+        self._group = group
+        self._slots: dict[tuple[str, str], _Slot] = {}
+
+    def known(self, servers: Iterable[McpServer]) -> list[tuple[McpServer, McpTool]]:
+        """Return the accepted tools of the servers that were connected before. Nothing is started."""
+        found = ((server, self.accepted.of(server)) for server in servers)
+        return [(server, tool) for server, accepted in found if accepted is not None for tool in accepted.usable]
+
+    async def offered(self, servers: Sequence[McpServer], directory: str) -> list[tuple[McpServer, McpTool]]:
+        """Return the accepted tools of the servers. Those that were never connected are started, and awaited for `FIRST_WAIT` once."""
+        new = [self._slot(server, directory) for server in servers if self.accepted.of(server) is None]
+        starts = [start for slot in new if (start := self._start(slot, directory)) is not None and not slot.awaited]
+        if starts:
+            with anyio.move_on_after(FIRST_WAIT):
+                for start in starts:
+                    await start.wait()
+        for slot in new:
+            slot.awaited = True
+        return self.known(servers)
+
+    async def fetch(self, server: McpServer, directory: str) -> Accepted:
+        """Connect, and return the tools that the server has now next to the accepted ones. Raise MootError."""
+        _, connection = await self._connected(server, directory)
+        return self.accepted.record(server, await connection.tools())
+
+    async def call(
+        self, server: McpServer, tool: McpTool, arguments: JsonObject, directory: str, report: Callable[[str], Awaitable[None]]
+    ) -> McpResult:
+        """Call a tool. Raise ProviderError if the server fails, Refused if it has changed the tool since it was accepted."""
+        slot, connection = await self._connected(server, directory)
+        accepted = self.accepted.of(server)
+        if accepted is None or tool.digest not in {one.digest for one in accepted.usable}:
+            raise Refused(
+                f"The MCP server {server.name!r} has changed the tool {tool.name!r} since it was accepted, so it was not called.",
+                fix=f"Ask the user to review it with: moot mcp accept {server.name}",
+            )
+        slot.calls += 1
+        try:
+            return await connection.call(tool.name, arguments, report)
+        except ProviderError as error:
+            if error.kind == "transport" and server.url:  # nothing else reports that it is gone; the next call connects again
+                slot.closing.set()
+            raise
+        finally:
+            slot.calls -= 1
+            slot.used_at = anyio.current_time()
+
+    def status(self, servers: Iterable[McpServer]) -> list[McpStatus]:
+        """Return the state of each server in this process."""
+        return [self._status(server) for server in servers]
+
+    def problems(self, servers: Iterable[McpServer]) -> dict[str, str]:
+        """Return, by server, what a person should know: it can't be reached, or has tools that wait to be accepted."""
+        found: dict[str, str] = {}
+        for status in self.status(servers):
+            name = status.server.name
+            if status.state == "starting" and not status.tools:
+                found[name] = f"The MCP server {name!r} is still starting. Agents get its tools once it has started."
+            elif status.state == "failed":
+                found[name] = f"The tools of the MCP server {name!r} are missing: {status.error}"
+            elif status.changes:
+                names = ", ".join(repr(tool.name) for tool in status.changes[:5])
+                found[name] = f"The MCP server {name!r} has new or changed tools ({names}). Review them with: moot mcp accept {name}"
+        return found
+
+    def close(self, name: str) -> None:
+        """Close the connections to a server, for example because its configuration has changed."""
+        for key, slot in list(self._slots.items()):
+            if key[0] == name:
+                slot.closing.set()
+                self._slots.pop(key, None)
+
+    def _status(self, server: McpServer) -> McpStatus:
+        slots = [slot for (name, _), slot in self._slots.items() if name == server.name and slot.server == server]
+        error = next((slot.error for slot in slots if slot.error is not None), None)
+        is_live = any(slot.connection is not None for slot in slots)
+        state: McpState = "connected" if is_live else "failed" if error else "not started"
+        if not server.enabled:
+            state = "disabled"
+        elif not is_live and any(slot.starting is not None for slot in slots):
+            state = "starting"
+        accepted = self.accepted.of(server) or Accepted((), ())
+        return McpStatus(server, state, error.advice() if error and not is_live else "", accepted.usable, accepted.changes)
+
+    async def _connected(self, server: McpServer, directory: str) -> tuple[_Slot, Connection]:
+        """Return the connection for a folder, opening it if necessary. Raise MootError, also while the pause after a failure lasts."""
+        slot = self._slot(server, directory)
+        if slot.connection is None and self._start(slot, directory) is None and slot.error is not None:
+            raise slot.error
+        if slot.starting is not None:
+            await slot.starting.wait()
+        if slot.connection is None:
+            raise slot.error or ProviderError(f"The MCP server {server.name!r} closed the connection.", kind="transport")
+        slot.used_at = anyio.current_time()
+        return slot, slot.connection
+
+    def _slot(self, server: McpServer, directory: str) -> _Slot:
+        """Return the slot for a folder. If the server's configuration has changed or its connection is being closed, it is a new one."""
+        slot = self._slots.get((server.name, directory))
+        if slot is not None and (slot.server != server or (slot.closing.is_set() and slot.starting is None)):
+            slot.closing.set()
+            slot = None
+        if slot is None:
+            slot = self._slots[server.name, directory] = _Slot(server)
+        return slot
+
+    def _start(self, slot: _Slot, directory: str) -> anyio.Event | None:
+        """Start the server unless it is connected, is already being started, or paused after a failure. Return the end of the start."""
+        if slot.connection is None and slot.starting is None and (slot.error is None or anyio.current_time() >= slot.retry_at):
+            slot.starting = anyio.Event()
+            self._group.start_soon(self._keep, slot.server, directory, slot, slot.starting)
+        return slot.starting
+
+    async def _keep(self, server: McpServer, directory: str, slot: _Slot, starting: anyio.Event) -> None:
+        """Hold one connection until it is idle, lost, or no longer wanted."""
+        started_at = anyio.current_time()
+        try:
+            with anyio.CancelScope(deadline=started_at + START_SECONDS) as scope:
+                module = await to_thread.run_sync(import_module, _SDK)
+                async with module.connect(server, Path(directory or "/")) as connection:
+                    self.accepted.record(server, await connection.tools())
+                    scope.deadline = float("inf")
+                    slot.connection, slot.error, slot.starting = connection, None, None
+                    slot.used_at = anyio.current_time()
+                    starting.set()
+                    await self._hold(server, slot, connection)
+                    if connection.lost.is_set() and not slot.closing.is_set():
+                        self._failed(slot, connection.lost_error(), started_at)
+            if scope.cancelled_caught:
+                late = f"The MCP server {server.name!r} did not start within {START_SECONDS:g} s."
+                self._failed(slot, ProviderError(late, kind="timeout"), started_at)
+        except Exception as error:  # noqa: BLE001  a server may do anything, and must not end other connections or runs
+            found = first_error(error)
+            log.info("the MCP server %s failed: %r", server.name, found)
+            known = (
+                found if isinstance(found, MootError) else ProviderError(f"The MCP server {server.name!r} failed: {found!r}", kind="failed")
+            )
+            self._failed(slot, known, started_at)
+        finally:
+            slot.connection = slot.starting = None
+            starting.set()
+
+    async def _hold(self, server: McpServer, slot: _Slot, connection: Connection) -> None:
+        """Wait for the end of a connection. While it lasts, fetch the tools again whenever the server reports that they have changed."""
+        while not slot.closing.is_set() and not connection.lost.is_set():
+            left = IDLE_SECONDS if slot.calls else slot.used_at + IDLE_SECONDS - anyio.current_time()
+            if left <= 0:
+                return
+            with anyio.move_on_after(left):
+                await _first_of(slot.closing, connection.lost, connection.changed)
+            if connection.changed.is_set():
+                self.accepted.record(server, await connection.tools())
+
+    def _failed(self, slot: _Slot, error: MootError, started_at: float) -> None:
+        now = anyio.current_time()
+        if slot.connection is not None and now - started_at > STABLE_SECONDS:
+            slot.failures = 0
+        slot.error = error
+        slot.retry_at = now + PAUSES[min(slot.failures, len(PAUSES) - 1)]
+        slot.failures += 1
+
+
+async def _first_of(*events: anyio.Event) -> None:
+    """Wait until one of the events is set."""
+    async with anyio.create_task_group() as group:
+
+        async def wait(event: anyio.Event) -> None:
+            await event.wait()
+            group.cancel_scope.cancel()
+
+        for event in events:
+            group.start_soon(wait, event)
+
+
+def first_error(error: BaseException) -> BaseException:
+    """Return the first exception of a group that is not a group itself, or the error."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error

@@ -1,0 +1,1 @@
+"""Resources of the configuration: values, agents, MCP servers and access tokens."""

@@ -1,0 +1,87 @@
+"""MCP servers: the tools that they define, and their state as every face shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal, TypeAlias
+
+from moot.types.agent import McpServer
+from moot.types.canonical import JsonObject, dumps
+
+RULE_PREFIX = "mcp__"
+"""The start of the name by which permission rules and hooks know the tool of an MCP server: `mcp__SERVER__TOOL`."""
+
+McpState: TypeAlias = Literal["disabled", "not started", "starting", "connected", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """A tool as its server defines it. Every text comes from the server, so none of it can be trusted."""
+
+    name: str
+    """The server's own name of the tool."""
+    description: str
+    schema: JsonObject
+    """JSON Schema of the arguments."""
+    title: str = ""
+    read_only: bool = False
+    """True if the server claims that the tool changes nothing."""
+    idempotent: bool = False
+    """True if the server claims that a repeated call has no further effect."""
+
+    @property
+    def digest(self) -> str:
+        """A hash of the whole definition, which changes with any part of it."""
+        return blake2b(dumps(self.to_json()), digest_size=16).hexdigest()
+
+    def to_json(self) -> JsonObject:
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "schema": self.schema,
+            "readOnly": self.read_only,
+            "idempotent": self.idempotent,
+        }
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> McpTool:
+        schema = value.get("schema")
+        return cls(
+            str(value.get("name", "")),
+            str(value.get("description", "")),
+            schema if isinstance(schema, dict) else {"type": "object"},
+            str(value.get("title", "")),
+            value.get("readOnly") is True,
+            value.get("idempotent") is True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class McpStatus:
+    """The state of a configured server."""
+
+    server: McpServer
+    state: McpState
+    error: str = ""
+    """Why it could not be reached; empty otherwise."""
+    tools: tuple[McpTool, ...] = ()
+    """The tools that agents get, as they were when the person accepted them."""
+    changes: tuple[McpTool, ...] = ()
+    """Tools that are new or differ from the accepted ones. Agents don't get them before the person accepts them."""
+
+    def to_json(self) -> JsonObject:
+        """Return the status as scripts receive it. Values of `env` and `headers` are left out."""
+        server = self.server
+        return {
+            "name": server.name,
+            "status": self.state,
+            "error": self.error,
+            "enabled": server.enabled,
+            "command": [server.command, *server.args] if server.command else [],
+            "url": server.url,
+            "protocol": server.protocol if server.url else "stdio",
+            "tools": [tool.to_json() for tool in self.tools],
+            "changes": [tool.to_json() for tool in self.changes],
+        }

@@ -1,0 +1,115 @@
+"""An MCP server for tests: the official SDK's server with a few tools, or a program that breaks the protocol.
+
+`python mcp_server.py stdio|streamable-http|sse FOLDER [PORT]` serves tools. Each call of `add` appends a line to the file `calls` there.
+The file `description` in the folder is the description of `add`. `python mcp_server.py WAY` misbehaves.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+PICTURE = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+
+
+def serve(transport: str, folder: Path, port: int) -> None:
+    from mcp.server import MCPServer
+    from mcp.types import ToolAnnotations
+    from mcp_types import ImageContent
+
+    app = MCPServer("demo")
+    text = (folder / "description").read_text() if (folder / "description").exists() else "Add two numbers."
+
+    @app.tool(description=text)
+    def add(a: int, b: int) -> str:
+        with (folder / "calls").open("a") as file:
+            file.write(f"{a} {b}\n")
+        return f"{a} + {b} = {a + b}"
+
+    @app.tool(annotations=ToolAnnotations(read_only_hint=True))
+    def look() -> str:
+        """Look around."""
+        return "nothing to see"
+
+    @app.tool()
+    def draw():  # type: ignore[no-untyped-def]  # the SDK can't evaluate annotations of a local import
+        """Draw a dot."""
+        return ImageContent(type="image", data=base64.b64encode(PICTURE).decode(), mime_type="image/png")
+
+    @app.tool()
+    def fail() -> str:
+        """Fail."""
+        raise ValueError("the disk is on fire")
+
+    @app.tool()
+    def where() -> str:
+        """Tell the working directory."""
+        return str(Path.cwd())
+
+    @app.tool(name="a" * 70)
+    def long() -> str:
+        """Do something with a long name."""
+        return "long"
+
+    @app.tool()
+    def crash() -> str:
+        """End the process."""
+        sys.stderr.write("goodbye\n")
+        sys.stderr.flush()
+        os._exit(7)
+
+    sys.stdout.write("a log line\n")
+    sys.stdout.flush()
+    if transport == "stdio":
+        app.run("stdio")
+    else:
+        app.run(transport, host="127.0.0.1", port=port)  # type: ignore[call-overload]
+
+
+def misbehave(way: str) -> None:
+    def send(message: object) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+    if way == "hang":
+        time.sleep(600)
+    if way == "exit":
+        sys.stderr.write("no licence found\n")
+        sys.exit(3)
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = {"jsonrpc": "2.0", "id": request.get("id")}
+        method = request.get("method")
+        if method == "initialize":
+            version, info = request["params"]["protocolVersion"], {"name": "bad", "version": "1"}
+            send({**answer, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})
+        elif method == "tools/list":
+            tools = [{"name": "go", "description": "Go.", "inputSchema": {"type": "object"}}]
+            send({**answer, "result": {"tools": tools}})
+        elif method == "tools/call" and way == "huge":
+            sys.stdout.write("x" * (40 << 20) + "\n")
+            sys.stdout.flush()
+        elif method == "tools/call" and way == "asks":
+            sampling = {"messages": [], "maxTokens": 10}
+            send({"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage", "params": sampling})
+            reply = json.loads(sys.stdin.readline())
+            text = "refused" if "error" in reply else "granted"
+            send({**answer, "result": {"content": [{"type": "text", "text": f"sampling was {text}"}]}})
+        elif method == "tools/call" and way == "wrong-id":
+            send({"jsonrpc": "2.0", "id": 999_999, "result": {"content": []}})
+            send({**answer, "result": {"content": [{"type": "text", "text": "right"}]}})
+        elif method == "tools/call":
+            send({**answer, "result": {"content": "not a list"}})
+        elif "id" in request:
+            send({**answer, "error": {"code": -32601, "message": "Method not found"}})
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        serve(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0)
+    else:
+        misbehave(sys.argv[1])
