@@ -18,7 +18,7 @@ check:  ## check format, lint, types, imports, dependencies and style without ch
 	$(BIN)/deptry .
 	$(BIN)/pytest -n 2 tests/style
 
-test:  ## run the everyday tests, at most six minutes on two cores
+test:  ## run the everyday tests, about six minutes on two cores
 	$(BIN)/pytest -n 4
 
 test-all: test  ## run every test: everyday, style, slow, browser and agents
