@@ -112,7 +112,7 @@ class Called:
 
 
 def as_called(tool: Tool, input: Json) -> Tool | Called:
-    """Return the tool as policy sees it in this call: by its name in rules, and only reading if the tool's `reads` contains its `action`."""
+    """Return the tool as policy sees it in a call: by its name in rules, and only reading if the tool's `reads` contains its `action`."""
     reads: frozenset[str] = getattr(tool, "reads", frozenset())
     action = input.get("action") if isinstance(input, dict) else None
     if isinstance(action, str) and action in reads:

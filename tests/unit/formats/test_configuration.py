@@ -217,7 +217,7 @@ MUTSUMI = """{
   "mutsumi.defaultModel": {"model": "big", "provider": "mine"},
   "mutsumi.titleGeneratorModel": {"model": "small", "provider": "mine"},
   "mutsumi.agentConfig": {"toolSets": {"quick": ["read", "shell", "diagnostics"]}, "agentTypes": {
-    "helper": {"toolSets": ["quick"], "defaultModel": {"model": "small", "provider": "mine"}, "defaultMcpServers": ["docs"]},
+    "helper": {"toolSets": ["quick"], "defaultModel": {"model": "small", "provider": "mine"}, "defaultMcpServers": ["docs", "gone"]},
     "reviewer": {"defaultRules": ["default/reviewer.md"]}, /* its tools are the built-in ones */
   }},
   "mutsumi.mcpServers": {"docs": {"type": "http", "url": "https://example.org/mcp//x", "headers": {"x-api-key": "topsecret1"}}},
@@ -242,8 +242,8 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
         "mine": {"base_url": "http://127.0.0.1:9/v1", "api_key": "${MINE_API_KEY}", "models": {"big": {}, "small": {}}}
     }
     assert value["models"] == {"main": "own@mine", "small": "small@mine"}
-    assert value["agents"]["helper"] == {"model": "small@mine", "tools": ["read_file", "shell"]}
-    assert "mtm: agents.helper.defaultMcpServers: moot's own agents can't use MCP servers yet" in configuration.lost
+    assert value["agents"]["helper"] == {"model": "small@mine", "tools": ["read_file", "shell"], "mcp": ["docs"]}
+    assert "mtm: agents.helper.defaultMcpServers: the settings don't define the MCP servers gone" in configuration.lost
     assert value["agents"]["reviewer"] == {"tools": ["read_file", "find_files", "search_files"]}
     headers = {"x-api-key": "${DOCS_X_API_KEY}"}
     assert value["mcp"] == {"docs": {"url": "https://example.org/mcp//x", "headers": headers, "enabled": False}}

@@ -34,9 +34,7 @@ MCP = Group(
         ),
         "show": command("commands.mcp:show_server", "Show a server and its accepted tools.", ("moot mcp show git",)),
         "test": command("commands.mcp:test_server", "Connect to a server and show its tools.", ("moot mcp test git",)),
-        "accept": command(
-            "commands.mcp:accept_changes", "Accept the tools that a server has added or changed.", ("moot mcp accept git",)
-        ),
+        "accept": command("commands.mcp:accept_changes", "Accept the tools that a server has added or changed.", ("moot mcp accept git",)),
         "call": command("commands.mcp:call_tool", "Call a tool of a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)),
         "enable": command("commands.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
         "disable": command("commands.mcp:disable_server", "Keep a server without using it.", ("moot mcp disable git",)),

@@ -56,7 +56,7 @@ class ConfigurationBuilder:
 
     def server(self, name: str, facts: JsonObject) -> None:
         """Add an MCP server, disabled because it can run programs or send data. Values of `args`, `env` and `headers` may have any type."""
-        name = self._free("mcp", name)
+        name = self._free("mcp", server_name(name))
         if "args" in facts:
             facts = {**facts, "args": [str(one) for one in items(facts, "args")]}
         for holder in facts.keys() & {"env", "headers"}:
@@ -217,6 +217,11 @@ def add_custom_tool(draft: ConfigurationBuilder, name: str, facts: JsonObject) -
 def entry_name(name: str) -> str:
     """Convert a name to one that is valid in moot's configuration, with only letters, digits, `-` and `_`."""
     return _NAME.sub("-", name).strip("-") or "unnamed"
+
+
+def server_name(name: str) -> str:
+    """Convert a name to one that is valid for an MCP server: two underscores separate a server from its tool."""
+    return re.sub("__+", "_", entry_name(name))
 
 
 def _without_markers(value: Json) -> Json:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder, entry_name
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder, entry_name, server_name
 from moot.formats.kit.fields import items, obj, objects, text
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.json import json_value
@@ -68,10 +68,10 @@ def configuration(source: Path) -> ForeignConfiguration:
     for place, file in _files(source):
         settings |= _read(draft, place, file)
     _models(draft, settings)
-    _agents(draft, settings.pop("agentConfig", None), _project_of(source))
-    for name, server in obj(settings.pop("mcpServers", None)).items():
-        if isinstance(server, dict):
-            _server(draft, name, server)
+    servers = {name: server for name, server in obj(settings.pop("mcpServers", None)).items() if isinstance(server, dict)}
+    _agents(draft, settings.pop("agentConfig", None), _project_of(source), servers)
+    for name, server in servers.items():
+        _server(draft, name, server)
     if settings.pop("autoApproveEnabled", False) is True:
         draft.note("all tool calls were approved automatically; in moot, calls without a matching rule need approval")
     for name, value in settings.items():
@@ -129,7 +129,7 @@ def _model(value: Json) -> str:
     return f"{model}@{provider}" if model and provider else model
 
 
-def _agents(draft: ConfigurationBuilder, value: Json, project: Path) -> None:
+def _agents(draft: ConfigurationBuilder, value: Json, project: Path, servers: Collection[str]) -> None:
     sets: JsonObject = {**_SETS, **obj(value, "toolSets")}
     types = {name: agent for name, agent in obj(value, "agentTypes").items() if isinstance(agent, dict)}
     for name, agent in types.items():
@@ -140,9 +140,12 @@ def _agents(draft: ConfigurationBuilder, value: Json, project: Path) -> None:
             facts["hidden"] = True
         if _DISPATCH in tools:
             facts["agents"] = _children(draft, name, agent, [*types])
-        for key, words in (("defaultSkills", "skills"), ("defaultMcpServers", "MCP servers")):
-            if agent.get(key):
-                draft.lose(f"agents.{name}.{key}", f"moot's own agents can't use {words} yet", agent[key])
+        if agent.get("defaultSkills"):
+            draft.lose(f"agents.{name}.defaultSkills", "moot's own agents can't use skills yet", agent["defaultSkills"])
+        if wanted := [one for one in items(agent.get("defaultMcpServers")) if isinstance(one, str)]:
+            facts["mcp"] = list[Json](server_name(one) for one in wanted if one in servers)
+            if unknown := [one for one in wanted if one not in servers]:
+                draft.lose(f"agents.{name}.defaultMcpServers", f"the settings don't define the MCP servers {', '.join(unknown)}")
         offered: Json = [tool for tool in tools if tool not in (_DISPATCH, "get_agent_types")] if isinstance(named, list) else None
         draft.agent(name, facts, tools=offered, known=_TOOLS)
 
