@@ -141,7 +141,7 @@ def _unpacked(packed: Any, lines: list[str], top: Place) -> Node:
 
 
 def _emptied(result: Json, values: Json) -> Json:
-    """Return the result without texts that are in the values too. Every other value is wrapped in a list."""
+    """Return the validated result without texts that its input contains too. Every other value is wrapped in a list."""
     if isinstance(result, dict):
         known = values if isinstance(values, dict) else {}
         return {key: _emptied(item, known.get(key)) for key, item in result.items()}

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from moot.config.schema import AgentHooksPart, Configuration, RunHookPart
 
 BEFORE = ("last_run", "last_response", "next_task", "prompt", "agent", "conversation", "run", "date")
-"""The variables of templates."""
+"""The variables that templates in `before_run` may contain."""
 
 AFTER = (*BEFORE, "response")
-"""The variables of templates in `after_run`."""
+"""The variables that templates in `after_run` may contain."""
 
 MCP = "mcp__"
-"""The beginning of the names of MCP servers' tools, which are not known before the servers run."""
+"""The start of the name of every MCP server's tool. These tools are not known before their server runs."""
 
 _TESTS: tuple[SkipTest, ...] = ("empty", "equals", "contains", "matches")
 

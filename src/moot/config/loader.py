@@ -30,7 +30,7 @@ SECTIONS = (
 FILE = "config.yaml"
 
 PATIENCE = 0.5
-"""Maximum number of seconds to wait for a file that was there before and is missing or empty now."""
+"""Maximum number of seconds to wait for a configuration file that existed before and is missing or empty now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from moot.types.tree import Tree
 
 
 async def with_summaries(tree: Tree, messages: Sequence[Message]) -> list[Message]:
-    """Return the messages of a branch with a `data-compaction` part at the end of each one that a summary ends with."""
+    """Return the messages of a branch. The last message that a summary covers gets a `data-compaction` part at its end."""
     if not messages:
         return []
     summaries = {one.through: one for one in await tree.compactions(messages[0].conversation, among=[message.id for message in messages])}

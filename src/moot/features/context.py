@@ -21,7 +21,7 @@ from moot.types.message import Message, is_tool, text_part
 from moot.types.run import Run
 
 BAR = 20
-"""Characters of the bar."""
+"""Length in characters of the bar that shows how full the context is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ MIN_SIZE = 1 << 18
 """Minimum size of an order in bytes for which a process is started."""
 PROGRAM = ("-P", "-m", "moot.features.renderer")  # -P: don't import from the current directory
 READY = b"ready"
-"""First bytes of the output."""
+"""Bytes that the process writes first, to show that it has started."""
 
 _AT_ONCE = 2
 _FIX = "Export it in the terminal with `moot export`, which has no limit."
@@ -64,7 +64,7 @@ class Renderer:
         return result
 
     async def _answer(self, child: Child, order: bytes) -> bytes | None:
-        """Return the answer. Return None if the process can't import moot."""
+        """Return the result that the process wrote; None if the process can't import moot."""
         assert child.stdin is not None
         assert child.stdout is not None
         try:

@@ -189,7 +189,7 @@ class RecordedPool:
 
 
 def where(difference: Difference) -> str:
-    """Return a description of a difference."""
+    """Return a text that says where two requests differ."""
     return f"{difference.where or 'the whole'}: was {difference.expected}, now {difference.found}"
 
 
@@ -385,7 +385,7 @@ class _Ports:
     at: int
     documents: Documents
     hooks: ToolHooks | None = None
-    """Their decisions are in the recorded calls."""
+    """None: the decisions of hooks are part of the recorded calls."""
 
     def now(self) -> int:
         return self.at
@@ -402,7 +402,7 @@ class _Ports:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Read-only blobs. New ones are only named."""
+    """The blobs of the recorded run. New blobs get a name but are not stored."""
 
     inner: Blobs
 

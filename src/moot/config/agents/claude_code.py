@@ -61,7 +61,7 @@ def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: boo
 
 
 def _as_list(node: Node) -> Node:
-    """Return the node with `a, b` as a list."""
+    """Return the node; a text such as `a, b` becomes a list."""
     if not isinstance(node.value, str):
         return node
     words = [word.strip() for word in node.value.split(",")]
@@ -74,7 +74,7 @@ def _names(node: Node | None) -> list[str]:
 
 
 def _offered() -> list[str]:
-    """Return the tools of an agent that names none."""
+    """Return the tools that an agent gets if its file does not list any."""
     return [name for name in TOOLS.names() if TOOLS.package(name) == "" and not getattr(TOOLS.load(name), "hidden", False)]
 
 

@@ -49,7 +49,7 @@ def markdown_files(folder: Path | str) -> list[str]:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return the YAML between the first lines `---`, and the rest. Without them, everything is the rest.
+    """Return the YAML between the first two lines `---`, and the text after it. Without such lines, all of the text is after it.
 
     An empty line in place of the first `---` keeps the line numbers.
     """

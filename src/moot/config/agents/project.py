@@ -28,12 +28,12 @@ class ProjectAgents:
 
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     refused: Mapping[str, ConfigError] = field(default_factory=dict[str, ConfigError])
-    """Agents that can't be used, by name: their file is not trusted or not valid."""
+    """Name of an agent that can't be used → the reason: its file is not trusted or not valid."""
     notes: tuple[str, ...] = ()
 
 
 def repository_root(folder: str) -> str:
-    """Return the closest folder, upwards, that contains `.git`; empty if there is none."""
+    """Return the folder itself or the closest one above it that contains `.git`; empty if there is none."""
     # with texts, because pathlib takes ten times as long, and each step asks
     while not os.access(f"{folder}/.git", os.F_OK):
         if not folder:
@@ -59,7 +59,7 @@ class _Read:
 
     stamps: object
     programs: tuple[Path, ...]
-    """Files and folders that trust covers in addition to the agents' own files."""
+    """Programs that trusted agents may run. If one of them changes, the agents are not trusted any more."""
     agents: ProjectAgents
 
 
@@ -67,7 +67,7 @@ _cache: OrderedDict[tuple[Path, Path], _Read] = OrderedDict()
 
 
 def is_current(home: Path, directory: Path) -> bool:
-    """Return whether the folder's agents are in memory and their files unchanged, which takes only their `stat`."""
+    """Return whether the folder's agents are in memory and their files are unchanged. Does not read the files."""
     cached = _cache.get((home, directory))
     return cached is not None and cached.stamps == _stamps(home, _paths(str(directory), str(home)), cached.programs)
 
@@ -102,7 +102,7 @@ def _stamp(path: Path | str) -> object:
 
 
 def _programs(home: Path, paths: list[Path]) -> tuple[Path, ...]:
-    """Return the files and folders that trust in agents covers in addition to their own files. Some may not exist."""
+    """Return the files and folders that trusted agents depend on in addition to their own files. Some may not exist."""
     trusted = trusted_files(home) if paths else {}
     found: dict[Path, None] = {}
     for path in paths:

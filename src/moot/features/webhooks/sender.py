@@ -26,7 +26,7 @@ from moot.types.store import Store
 from moot.types.webhook import Outgoing, Subscription
 
 PAUSES = (10_000, 60_000)
-"""ms after the first and the second failed attempt. There is no fourth one."""
+"""Milliseconds to wait after the first and after the second failed attempt. The third attempt is the last one."""
 
 AT_ONCE = 4
 """Maximum number of deliveries to one webhook at the same time."""
