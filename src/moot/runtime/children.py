@@ -17,6 +17,7 @@ from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
 from moot.types.children import BACKGROUND, DELEGATING, FINISH, Child, ChildTask
 from moot.types.context import Parked
+from moot.types.conversation import Conversation
 from moot.types.crash import point
 from moot.types.message import Part, text_of, text_part
 from moot.types.run import TERMINAL, Prompt, Run, RunRequest
@@ -100,11 +101,11 @@ class LegChildren:
             if (known := await store.conversations.by_key(name)) is not None:
                 own = await self._runtime.store.records.children(request.run.id)
                 (run,) = (run for run in own if run.conversation == known.id)
-                return await self._child(await runs.revive(run.id))
+                return await self._child(run if run.status in TERMINAL else await runs.revive(run.id), known)
             prompt = await self._prompt(name, task, background)
             submitted = await runs.submit(prompt)
         point("child.started")
-        return await self._child(submitted.run)
+        return await self._child(submitted.run, submitted.conversation)
 
     async def status(self) -> list[Child]:
         runs = self._runtime.runs
@@ -113,6 +114,8 @@ class LegChildren:
         ]
 
     async def result(self, child: Child) -> Child:
+        if child.run.status in TERMINAL:
+            return child
         run = await self._runtime.store.records.run(child.run.id)
         if run.status not in TERMINAL:
             self._leg.parking = Park("run")
@@ -130,11 +133,11 @@ class LegChildren:
         found = await self._runtime.store.records.children(conversation=request.conversation.id)
         return [run for run in found if run.parent_run == request.run.id or run.settings.get(BACKGROUND) is True]
 
-    async def _child(self, run: Run) -> Child:
+    async def _child(self, run: Run, conversation: Conversation | None = None) -> Child:
         conversations = self._runtime.store.conversations
-        title = (await conversations.get(run.conversation)).title
+        known = conversation or await conversations.get(run.conversation)
         summary = summary_of((await conversations.message(run.message)).parts) if run.status in TERMINAL else ""
-        return Child(run, title, summary)
+        return Child(run, known.title, summary)
 
     async def ended(self) -> list[Run]:
         """Return the background sub-agents whose end the model may not know.
