@@ -175,7 +175,7 @@ async def test_questions_are_answered_with_text_or_the_number_of_a_choice(moot: 
         short = await cli(moot, "allow", run.id, "--answer", "2")
         assert (short.returncode, "asks 2 questions" in short.stderr.decode()) == (2, True)
         wide = await cli(moot, "allow", run.id, "--answer", "2", "--answer", "it is fast", "--for", "always")
-        assert (wide.returncode, "only apply to calls" in wide.stderr.decode()) == (2, True)
+        assert (wide.returncode, "apply only to tool calls" in wide.stderr.decode()) == (2, True)
         await cli(moot, "allow", run.id, "--answer", "2", "--answer", "it is fast")
         final = await engine.runs.wait(run.id)
         message = await engine.store.conversations.message(final.message)

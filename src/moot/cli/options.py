@@ -104,7 +104,7 @@ class ShowFlags:
 
     json: Annotated[bool, Parameter(help="Print the result as one JSON document at the end.")] = False
     jsonl: Annotated[bool, Parameter(help="Print each event as a line of JSON, and the result as the last line.")] = False
-    ui: Annotated[bool, Parameter(help="Print each chunk of the answer in the format of Vercel's AI SDK, as a line of JSON.")] = False
+    ui: Annotated[bool, Parameter(help="Print each chunk of the answer in the format of the AI SDK, as a line of JSON.")] = False
 
     def form(self) -> Form:
         """Return the chosen format. Raise UsageError if several are given."""

@@ -25,7 +25,6 @@ from moot.engine.maintenance import (
 from moot.engine.runs import LocalRuns
 from moot.engine.tasks import TaskWatchers
 from moot.errors import MootError, StoreError
-from moot.mcp.servers import McpServers
 from moot.plugins import AGENTS
 from moot.providers.pool import Providers
 from moot.runtime.configuration import Configuration
@@ -126,7 +125,7 @@ async def _assembled(
                 group.start_soon(apply_retention, store, lambda: runtime.settings.retention)
                 group.start_soon(index_periodically, store)
                 group.start_soon(embed_periodically, store, meanings)
-            runtime.mcp = McpServers(settings.home, group)
+            runtime.tasks = group
             runs = LocalRuns(runtime, owner, group)
             cron, watchers = CronJobs(runtime, runs), TaskWatchers(runtime, runs)
             try:

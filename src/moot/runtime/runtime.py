@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import anyio
+from anyio.abc import TaskGroup
 
 from moot.config.settings import Settings
-from moot.mcp.servers import McpServers
 from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
 from moot.runtime.hub import Hub
@@ -26,9 +26,10 @@ from moot.types.search import Embedders
 from moot.types.store import Store
 from moot.types.tool import Tool
 
-if TYPE_CHECKING:  # most runs read and search no documents
+if TYPE_CHECKING:  # most runs read no documents and use no MCP servers
     from moot.knowledge.documents import DocumentReader
     from moot.knowledge.library import Library
+    from moot.mcp.servers import McpServers
 
 T = TypeVar("T")
 
@@ -97,8 +98,9 @@ class Runtime:
         """The embedding model; None = documents are searched by words only."""
         self.drawers = Drawers(settings.limits.cached_conversations)
         self.random = random.Random(seed)
-        self.mcp: McpServers | None = None
-        """Connections to MCP servers; set by the engine."""
+        self.tasks: TaskGroup | None = None
+        """Tasks of this process that outlive a run, such as connections; set by the engine."""
+        self._mcp: McpServers | None = None
         self.runs: Runs | None = None
         """Starts and stops runs of this process; set by the engine."""
         self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
@@ -132,6 +134,13 @@ class Runtime:
         """The reader of documents, loaded when the first one is read."""
         reader: DocumentReader = attribute("moot.knowledge.documents:DocumentReader")(lambda: self.settings, lambda: self.mechanisms)
         return reader
+
+    @property
+    def mcp(self) -> McpServers | None:
+        """The connections to MCP servers, loaded when a server is configured; None before, and without an engine."""
+        if self._mcp is None and self.tasks is not None and self.settings.mcp:
+            self._mcp = attribute("moot.mcp.servers:McpServers")(self.settings.home, self.tasks)
+        return self._mcp
 
     def find_tool(self, name: str) -> Tool:
         """Return a tool by the name that approvals have, including tools of MCP servers. Raise UsageError."""

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
@@ -16,7 +17,6 @@ from moot.config.agents.project import is_current, project_agents
 from moot.config.settings import Settings
 from moot.errors import MootError, UsageError
 from moot.guard.roots import folders, is_below
-from moot.mcp.servers import McpServers
 from moot.plugins import AGENTS
 from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
@@ -36,6 +36,9 @@ from moot.types.served import Served
 from moot.types.store import Store
 from moot.types.token import LOCAL_USER
 from moot.types.tool import Tool
+
+if TYPE_CHECKING:  # most runs use no MCP servers
+    from moot.mcp.servers import McpServers
 
 UNTRIMMED = 1 << 53
 """Token limit of the history for callers that trim it themselves."""

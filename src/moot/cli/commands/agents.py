@@ -108,7 +108,7 @@ async def add_agent(
     name: Annotated[str, Parameter(help="Name of the agent: letters, digits, - and _.")],
     /,
     *command: Annotated[str, Parameter(help="Command that starts an outside agent, placed after --.")],
-    type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent, such as codex.")] = "",
+    type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
     model: Annotated[
         str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. By default, outside agents choose their own model.")
     ] = "",
