@@ -18,6 +18,8 @@ from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 READY = "expires"
 QUIET = 0.45
 """Longer than the time in which keys are ignored."""

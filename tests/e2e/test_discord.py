@@ -26,7 +26,7 @@ from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.message import text_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 class Fast(Discord):
@@ -281,7 +281,7 @@ async def _deliver(at: Any, discord: DiscordServer, text: str) -> None:
     await at.history(1, "report")
     await discord.until(lambda: len(discord.shown(ROOM)) == 2)
     assert " ".join(discord.shown(ROOM)).split() == text.split() and not discord.sessions
-    for name, reason in (("stray", "may not write in '77/78'"), ("silent", "'off' is turned off")):
+    for name, reason in (("stray", "is not allowed to write to '77/78'"), ("silent", "'off' is turned off")):
         with anyio.fail_after(60):
             while reason not in (await at.history(1, name))[0].reason:
                 await anyio.sleep(0.01)

@@ -17,6 +17,8 @@ from e2e.pty_screen import CLEARS, PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
+pytestmark = pytest.mark.slow
+
 ESCAPE, UP, DELETE, ENTER, TAB, SHIFT_TAB, CTRL_X = "\x1b", "\x1b[A", "\x1b[3~", "\r", "\t", "\x1b[Z", "\x18"
 READY = "scripted@mine · ask"
 START = 30
