@@ -77,7 +77,7 @@ def test_an_imported_conversation_continues_in_a_copy_that_replaces_it(visit: Vi
     log = page.get_by_role("log", name="Messages")
     expect(log.get_by_text("And further", exact=True)).to_be_visible()
     expect(log.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
-    expect(page.get_by_text("Continued in a copy. The original keeps following md.")).to_be_visible()
+    expect(page.get_by_text("Continued in a copy. The original stays in sync with md.")).to_be_visible()
     copy = page.url
     assert copy != whole
     assert inaccessible(page, axe) == []

@@ -215,7 +215,7 @@ export const text = {
     interrupted: 'The run was interrupted.',
     resume: 'Resume',
     otherBranch: 'Switched to the branch that contains this message.',
-    continued: (source: string) => `Continued in a copy. The original keeps following ${source}.`,
+    continued: (source: string) => `Continued in a copy. The original stays in sync with ${source}.`,
     itsSource: 'its source',
     queue: 'Queued messages',
     queued: 'Queued message',
@@ -231,7 +231,7 @@ export const text = {
     open: 'Settings…',
     title: 'Settings of this conversation',
     about:
-      'They apply to every prompt in this conversation. Settings that are not set here come from the agent or the configuration.',
+      'These settings apply to every prompt in this conversation. Settings that are not set here come from the agent or the configuration.',
     fields: {
       mode: 'Permission mode',
       effort: 'Reasoning effort',
@@ -421,7 +421,7 @@ export const text = {
 
   approval: {
     aCommand: ' a command',
-    answeredElsewhere: 'This request was already answered.',
+    answeredElsewhere: 'This request has already been answered.',
     parts: 'Parts of the command',
     verdicts: { allow: 'allowed', ask: 'needs approval', deny: 'denied' },
     once: 'Allow once',
@@ -607,7 +607,7 @@ export const text = {
 
   agents: {
     about:
-      'An agent combines a prompt, a model, tools and rules, or runs an external agent program. Your own agents are files in moot’s home.',
+      'An agent combines a prompt, a model, tools and rules, or runs an external agent program. Your own agents are files in moot’s home folder.',
     empty: 'No agents',
     new: 'New agent',
     create: 'Create agent',
@@ -681,11 +681,11 @@ export const text = {
 
   memory: {
     about:
-      'What agents keep between conversations, and documents that they can search. Agents use them if they name the tools memory and knowledge_search.',
+      'Notes that agents keep between conversations, and documents that they can search. An agent needs the tools memory and knowledge_search to use them.',
     files: 'Files',
     newFile: 'New file',
     emptyFiles: 'No files',
-    emptyFilesAbout: 'The first 200 lines of home/MEMORY.md are in the prompt of every agent.',
+    emptyFilesAbout: 'The first 200 lines of home/MEMORY.md are included in the prompt of every agent.',
     name: 'Name',
     nameHelp: 'home/NAME.md for all agents, or agents/AGENT/NAME.md for one agent.',
     content: 'Content',
@@ -721,7 +721,7 @@ export const text = {
   mcp: {
     title: 'MCP servers',
     about:
-      'Programs and remote servers that provide tools. Agents get the tools that you have accepted. Tools that a server adds or changes later wait here.',
+      'Programs and remote servers that provide tools. Agents get the tools that you have accepted. Tools that a server adds or changes later wait here until you accept them.',
     empty: 'No servers. Add one in a terminal:',
     command: 'moot mcp add NAME -- COMMAND',
     states: {
@@ -750,10 +750,10 @@ export const text = {
     newRule: 'New rule',
     mode: 'Mode',
     modes: {
-      ask: 'Read freely, ask before anything else',
-      edits: 'Edit files freely, ask before anything else',
+      ask: 'Read without asking, ask before anything else',
+      edits: 'Read and edit files without asking, ask before anything else',
       plan: 'Read and plan without making changes',
-      auto: 'Allow everything except protected files and what a rule denies',
+      auto: 'Allow everything except protected files and calls that a rule denies',
     },
     rules: 'Rules',
     empty: 'No rules',
@@ -802,7 +802,7 @@ export const text = {
   },
 
   tasks: {
-    about: 'Work items of a project. Watchers can start an agent when one changes.',
+    about: 'Work items of a project. Watchers in the configuration can start an agent when a task changes.',
     project: 'Project',
     of: (project: string) => `Tasks of ${project}`,
     new: 'New task',
@@ -846,7 +846,7 @@ export const text = {
   },
 
   cron: {
-    about: 'Prompts that run at set times while the server is running. Each one has a conversation of its own.',
+    about: 'Prompts that run on a schedule while the server is running. Each job has its own conversation.',
     new: 'New job',
     empty: 'No cron jobs',
     schedule: 'Schedule',
@@ -878,7 +878,7 @@ export const text = {
     timeZone: 'Time zone',
     deliver: 'Deliver answers to',
     deliverHelp:
-      'log, webhook:NAME for an outgoing webhook, or channel:NAME:PLACE, such as channel:discord:GUILD/CHANNEL.',
+      'log for moot’s log, webhook:NAME for an outgoing webhook, or channel:NAME:PLACE, such as channel:discord:GUILD/CHANNEL.',
     deliveredTo: (target: string) => `delivered to ${target}`,
     create: 'Add job',
   },
@@ -931,7 +931,8 @@ export const text = {
   },
 
   usage: {
-    about: 'Token usage and cost of all responses, including imported ones. Unknown prices are not counted as zero.',
+    about:
+      'Token usage and cost of all responses, including imported ones. Responses with an unknown price are counted separately.',
     range: 'Time range',
     ranges: { week: '7 days', month: '30 days', quarter: '90 days', all: 'All time' },
     empty: 'No usage in this period',

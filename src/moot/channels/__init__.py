@@ -1,1 +1,1 @@
-"""Channels: chat services in which people talk to moot. Each adapter is one file, the only one that knows its service."""
+"""Channels: chat services, such as Discord, in which people talk to moot."""

@@ -1,7 +1,8 @@
-"""A connection to Discord through discord.py: direct messages and mentions, the answers to them, and their questions.
+"""A connection to Discord through discord.py. It submits direct messages and mentions as prompts, and shows answers and questions.
 
-The user, room and message ids of Discord are 64-bit numbers. moot's keys name them in decimal: `dm/CHANNEL`, `GUILD/CHANNEL` or
-`GUILD/CHANNEL/THREAD`. The id of a submitted message is `MESSAGE.USER`, so that it is handled once and only that user may decide.
+Discord's ids of users, rooms and messages are 64-bit numbers. In moot, a room is identified by `dm/CHANNEL`, `GUILD/CHANNEL` or
+`GUILD/CHANNEL/THREAD`, with decimal ids. A prompt has the id `MESSAGE.USER`: the message id prevents handling a message twice, and only
+that user may approve the run's tool calls.
 """
 
 from __future__ import annotations
@@ -32,48 +33,48 @@ from moot.types.message import Part, text_of, text_part
 from moot.types.run import TERMINAL, Run
 
 LONGEST = 2_000
-"""Maximum number of characters of a message."""
+"""Maximum number of characters in a Discord message."""
 
 WRITING = "▌"
-"""The end of an answer that is still being written."""
+"""Character shown at the end of an answer that is still being written."""
 
 MOST_FILES, LARGEST_FILE = 10, 10 * 1024 * 1024
-"""Per message, in both directions; bytes."""
+"""Maximum number of files per message, and maximum size of a file in bytes. Both apply to sent and received messages."""
 
 _RETRY, _LONGEST_RETRY = 2.0, 60.0
-"""Seconds until an answer that Discord did not accept is sent again."""
+"""Initial and maximum number of seconds until an answer that Discord did not accept is sent again."""
 
 _WAITING_MESSAGES = 100
-"""Number of received messages that may wait. Further ones are refused with a message."""
+"""Maximum number of queued messages. If the queue is full, the sender is asked to try again later."""
 
 _MISSED = 50
-"""Maximum number of messages to read per room after a time without connection."""
+"""Maximum number of missed messages to read per room after a reconnect."""
 
 _Interaction: TypeAlias = "discord.Interaction[discord.Client]"
 FAILURES = (discord.HTTPException, aiohttp.ClientError, OSError, TimeoutError)
 
-discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # moot does not speak
+discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # moot does not use voice chat
 
 log = logging.getLogger("moot.channels")
 
 
 @dataclass(slots=True)
 class _Shown:
-    """An answer and the messages that show it."""
+    """An answer and the Discord messages that show it."""
 
     answer: ChannelAnswer
     room: discord.PartialMessageable
     user: int
-    """The person who may decide about its questions."""
+    """Id of the person who wrote the prompt, the only one who may answer the run's questions."""
     pace: Pace
     posts: list[int]
     questions: dict[str, int]
-    """Digest of an approval → the message with its buttons. 0 = answered."""
+    """Id of the message with the buttons of each approval, by the approval's digest. 0 = answered."""
     has_files: bool = False
     last: int = 0
-    """The last message that answered a question."""
+    """Id of the last message that answered a question."""
     texts: dict[int, str] = field(default_factory=dict[int, str])
-    """Message → its text, as far as this process has sent it."""
+    """Text of each message that this process has sent, by message id."""
     dirty: anyio.Event = field(default_factory=anyio.Event)
     decided: anyio.Event = field(default_factory=anyio.Event)
     writing: anyio.Lock = field(default_factory=anyio.Lock)
@@ -82,14 +83,14 @@ class _Shown:
     is_over: bool = False
 
     def facts(self) -> ChannelAnswer:
-        """Return what to store."""
+        """Return the state to store, so that the answer can be shown after a restart."""
         questions: JsonObject = {**self.questions}
         return replace(self.answer, shown={"posts": [*self.posts], "questions": questions, "has_files": self.has_files, "last": self.last})
 
 
 @asynccontextmanager
 async def errors(options: Options) -> AsyncGenerator[None]:
-    """Use the configured server, and translate errors of a connection."""
+    """Set the configured API URL, and translate Discord's connection errors to moot's errors for the duration of the block."""
     if options.api:
         Route.BASE = options.api
     try:
@@ -102,10 +103,10 @@ async def errors(options: Options) -> AsyncGenerator[None]:
 
 
 class Bot(discord.Client):
-    """One connection. Discord's library reconnects and resumes by itself."""
+    """A connection to Discord. discord.py reconnects and resumes it by itself."""
 
     def __init__(self, runtime: ChannelRuntime, options: Options, group: TaskGroup, interval: float) -> None:
-        # messages to the bot and mentions contain their text without the privileged intent for all messages
+        # the privileged intent is not needed: direct messages and mentions contain their text without it
         intents = discord.Intents(guilds=True, guild_messages=True, dm_messages=True)
         super().__init__(intents=intents, allowed_mentions=discord.AllowedMentions.none(), max_messages=None)
         self._runtime = runtime
@@ -113,11 +114,11 @@ class Bot(discord.Client):
         self._group = group
         self._interval = interval
         self._asked: dict[str, tuple[_Shown, Approval]] = {}
-        """Open questions, by digest."""
+        """Open approvals and questions, by the digest of their id."""
         self._showing: dict[str, _Shown] = {}
-        """Answers that are not complete, by run."""
+        """Answers that are not complete, by run id."""
         self._handled: dict[str, int] = {}
-        """Room → the last message in it that was handled. Ids of messages grow with time."""
+        """Id of the last handled message, by room. Newer messages have larger ids."""
         self._send, self._received = anyio.create_memory_object_stream[tuple[str, discord.Message]](_WAITING_MESSAGES)
 
     async def run(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -136,7 +137,7 @@ class Bot(discord.Client):
         raise MootError("Discord closed the connection.")
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
-        """Drop events after the end. The library dispatches `ready` up to 2 seconds later, and fails."""
+        """Ignore events after the connection was closed. discord.py dispatches `ready` up to 2 seconds later, which would fail."""
         if not self.is_closed():
             super().dispatch(event, *args, **kwargs)
 
@@ -153,11 +154,11 @@ class Bot(discord.Client):
     # ── messages to moot ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def on_message(self, message: discord.Message) -> None:
-        """Queue a message for moot. Called by Discord's library."""
+        """Queue a received message. Called by discord.py."""
         await self._receive(_who(message), message)
 
     async def on_ready(self) -> None:
-        """Queue what was written while moot was not connected. Called by Discord's library, but not if it could resume."""
+        """Queue messages that were written while moot was not connected. Called by discord.py unless it could resume the connection."""
         for who, last in list(self._handled.items()):
             id = int(who.rpartition("/")[2])
             room = self.get_channel(id)
@@ -166,14 +167,14 @@ class Bot(discord.Client):
                 async for message in messageable.history(limit=_MISSED, after=discord.Object(last), oldest_first=True):
                     await self._receive(who, message)
             except FAILURES as error:
-                log.warning("could not read what was written on Discord meanwhile: %s", error)
+                log.warning("could not read the Discord messages that were written during the disconnection: %s", error)
 
     async def _receive(self, who: str, message: discord.Message) -> None:
         if self._is_for_us(who, message):
             try:
                 self._send.send_nowait((who, message))
             except anyio.WouldBlock:
-                await self._notify(message, "moot: too many messages are waiting. Send it again later.")
+                await self._notify(message, "moot: too many messages are queued. Send this message again later.")
 
     def _is_for_us(self, who: str, message: discord.Message) -> bool:
         if self.user is None or message.author.bot or message.author.id not in self._options.users:
@@ -192,7 +193,7 @@ class Bot(discord.Client):
             except MootError as error:
                 await self._notify(message, f"moot: {error.advice()}")
             except Exception as error:
-                log.error("could not handle a message of Discord", exc_info=error)
+                log.error("could not handle a message from Discord", exc_info=error)
             self._note(who, message.id)
 
     def _note(self, who: str, message: int) -> None:
@@ -231,7 +232,7 @@ class Bot(discord.Client):
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _show(self, answer: ChannelAnswer) -> None:
-        """Show an answer until it is complete, whatever happens to the connection meanwhile."""
+        """Show an answer until it is complete. If Discord does not accept it, try again."""
         shown, pause = self._shown(answer), _RETRY
         self._showing[answer.run] = shown
         self._group.start_soon(self._stream, shown)
@@ -254,16 +255,16 @@ class Bot(discord.Client):
         return _Shown(answer, room, user, Pace(self._interval), posts, questions, bool(stored.get("has_files")), int(stored.get("last", 0)))
 
     async def _finish(self, shown: _Shown, pause: float) -> bool:
-        """Ask what the run asks, and show its whole answer when it has ended. Return False if Discord did not accept that."""
+        """Show the run's questions until it has ended, and then the complete answer. Return False if Discord did not accept a message."""
         try:
             while (found := await self._runtime.wait(shown.answer.run)).status not in TERMINAL:
                 if found.status == "waiting":
                     await self._ask(shown)
-                with anyio.move_on_after(0.5):  # the question may be answered elsewhere
+                with anyio.move_on_after(0.5):  # the question may be answered in another program
                     await shown.decided.wait()
                 shown.decided = anyio.Event()
             shown.is_over = True
-            await self._ask(shown)  # nothing is open any more: remove the buttons
+            await self._ask(shown)  # the run has no open questions any more: remove the buttons
             async with shown.writing:
                 await shown.pace.turn()
                 await self._render(shown, found)
@@ -276,7 +277,7 @@ class Bot(discord.Client):
         return True
 
     async def _stream(self, shown: _Shown) -> None:
-        """Show what is there so far, at most one time per interval."""
+        """Show the answer so far, at most once per interval."""
         with shown.live, suppress(MootError):
             self._group.start_soon(self._watch, shown)
             with suppress(*FAILURES):
@@ -288,7 +289,7 @@ class Bot(discord.Client):
                     await shown.pace.turn()
                     if shown.is_over:
                         return
-                    with suppress(*FAILURES):  # the next change, or the end of the answer, tries again
+                    with suppress(*FAILURES):  # repeated with the next change or at the end of the answer
                         await self._render(shown, None)
 
     async def _watch(self, shown: _Shown) -> None:
@@ -324,7 +325,8 @@ class Bot(discord.Client):
         shown.posts.append(sent.id)
         shown.texts[sent.id] = text if sent.content.strip() == text.strip() else sent.content
         await self._runtime.record(shown.facts())
-        await self._edit(shown, sent.id, text)  # if a process that was killed before it could store the message has sent it already
+        # Discord returns an older message if a process sent it and was killed before it could store the id
+        await self._edit(shown, sent.id, text)
 
     async def _edit(self, shown: _Shown, post: int, text: str) -> None:
         if shown.texts.get(post) != text:
@@ -346,7 +348,7 @@ class Bot(discord.Client):
     # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _ask(self, shown: _Shown) -> None:
-        """Show open questions, and remove the buttons of those that were answered anywhere."""
+        """Show open questions. Remove the buttons of questions that have been answered, in Discord or in another program."""
         approvals = {digest_of(approval.id): approval for approval in await self._runtime.approvals(shown.answer.run)}
         for digest, approval in approvals.items():
             self._asked[digest] = shown, approval
@@ -369,7 +371,7 @@ class Bot(discord.Client):
         return sent.id
 
     async def on_interaction(self, interaction: _Interaction) -> None:
-        """Handle a button or a slash command. Called by Discord's library."""
+        """Handle a click on a button, or a slash command. Called by discord.py."""
         data = cast("dict[str, Any]", interaction.data or {})
         try:
             if interaction.user.id not in self._options.users:
@@ -386,7 +388,7 @@ class Bot(discord.Client):
         message = interaction.message
         shown, approval = (None, None) if message is None else await self._question(digest, message.id)
         if shown is None or approval is None or message is None:
-            await interaction.response.send_message("This question was answered already.", ephemeral=True)
+            await interaction.response.send_message("This question has already been answered.", ephemeral=True)
         elif interaction.user.id != shown.user or message.id != shown.questions.get(digest):
             await interaction.response.send_message("Only the person who wrote the message can decide this.", ephemeral=True)
         else:
@@ -396,7 +398,7 @@ class Bot(discord.Client):
             await interaction.response.edit_message(content=text, view=None)
 
     async def _question(self, digest: str, post: int) -> tuple[_Shown | None, Approval | None]:
-        """Return an open question, also one from before a restart that `_ask` has not reached yet."""
+        """Return an open question. It may have been asked before a restart and not be known to `_ask` yet."""
         for shown in list(self._showing.values()):
             for approval in await self._runtime.approvals(shown.answer.run) if digest not in self._asked else ():
                 if digest_of(approval.id) == digest and shown.questions.setdefault(digest, post):
@@ -404,7 +406,7 @@ class Bot(discord.Client):
         return self._asked.get(digest, (None, None))
 
     async def _answer(self, shown: _Shown, approval: Approval, answer: Answer) -> str:
-        """Store an answer. Return why it does not count; empty if it does."""
+        """Store an answer. Return the reason if it is rejected, otherwise an empty string."""
         self._asked.pop(digest := digest_of(approval.id), None)
         try:
             await self._runtime.answer(approval.id, answer)
@@ -416,7 +418,7 @@ class Bot(discord.Client):
         return ""
 
     async def _reply_to_question(self, who: str, message: discord.Message) -> bool:
-        """Answer the questions of an agent with a message. Return False if there are none for this person."""
+        """Use a message as the answer to an agent's open questions. Return False if the person has no open questions, or is too late."""
         for shown, approval in list(self._asked.values()):
             if shown.answer.who == who and shown.user == message.author.id and isinstance(approval.questions, list):
                 text = text_of(await self._parts(message))

@@ -17,11 +17,11 @@ EDIT_INTERVAL = 1.5
 """Seconds between two edits of an answer."""
 
 _CLOSING = 2.0
-"""Seconds to close the connection when the channel stops."""
+"""Maximum number of seconds to close the connection when the channel stops."""
 
 
 class Discord:
-    """The channel. `edit_interval` can be changed by tests."""
+    """The channel `discord`. Tests can change `edit_interval`."""
 
     name = "discord"
     edit_interval = EDIT_INTERVAL
@@ -33,7 +33,7 @@ class Discord:
             bot = Bot(runtime, options, group, self.edit_interval)
             try:
                 await bot.run()
-            except MootError as error:  # raised below, because the group would wrap it
+            except MootError as error:  # raised below, because the task group would wrap it in an ExceptionGroup
                 failure = error
             finally:
                 with anyio.move_on_after(_CLOSING, shield=True):
@@ -43,7 +43,7 @@ class Discord:
             raise failure
 
     async def check(self, settings: JsonObject) -> str:
-        """Sign in, and return the name of the bot."""
+        """Sign in to Discord, and return a message with the bot's name."""
         options = await to_thread.run_sync(read_options, settings)
         client = discord.Client(intents=discord.Intents.none())
         try:
@@ -54,12 +54,12 @@ class Discord:
             await client.close()
 
     async def post(self, settings: JsonObject, place: str, text: str, *, id: str) -> None:
-        """Send a message without a connection for events."""
+        """Send a message without receiving events. Raise UsageError if the settings don't allow the place."""
         options = await to_thread.run_sync(read_options, settings)
         room = place.rpartition("/")[2]
         if not room.isdecimal() or not options.allows(place):
             raise UsageError(
-                f"The channel discord may not write in {place!r}.", fix="Use dm/CHANNEL, or GUILD/CHANNEL of a configured guild."
+                f"The channel discord is not allowed to write to {place!r}.", fix="Use dm/CHANNEL, or GUILD/CHANNEL of a configured guild."
             )
         client = discord.Client(intents=discord.Intents.none(), allowed_mentions=discord.AllowedMentions.none())
         try:

@@ -1,4 +1,4 @@
-"""The settings and the slash commands of the channel on Discord."""
+"""Settings and slash commands of the Discord channel."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
 
 
 DIRECT = "dm/"
-"""The start of the names of direct chats."""
+"""Prefix of rooms that are direct messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The settings of the channel."""
+    """The settings of the section `channels.discord`."""
 
     token: str = field(repr=False)
     users: frozenset[int]
-    """The people who may talk to moot."""
+    """Discord ids of the people who may talk to moot."""
     rooms: frozenset[int]
-    """Guilds and channels in which they may."""
+    """Discord ids of the guilds and channels in which people may talk to moot."""
     api: str = ""
-    """URL of another server with Discord's API; empty = Discord."""
+    """URL of a server that implements Discord's API; empty = Discord itself."""
 
     def allows(self, who: str) -> bool:
-        """Return whether moot may be used in direct messages or a room `GUILD/CHANNEL[/THREAD]`."""
+        """Return True if moot may be used in the room `who`, such as `dm/CHANNEL` or `GUILD/CHANNEL/THREAD`."""
         return who.startswith(DIRECT) or not self.rooms.isdisjoint(int(id) for id in who.split("/") if id.isdecimal())
 
 
 def slash_commands() -> list[dict[str, Any]]:
-    """Return the slash commands in Discord's form."""
+    """Return the slash commands in the format of Discord's API."""
     option = {"type": 3, "description": "Shows the current value if empty", "required": False}
     return [
         {"name": name, "description": about, "options": [option | {"name": argument}] if argument else []}
@@ -54,7 +54,7 @@ def slash_commands() -> list[dict[str, Any]]:
 
 
 def read_options(settings: JsonObject) -> Options:
-    """Return the checked settings. Raise ConfigError. Blocking: the token may be in a file."""
+    """Return the validated settings. Raise ConfigError if one is invalid. Blocks, because the token may be read from a file."""
     for key in settings:
         if key not in ("token", "token_file", "users", "guilds", "channels", "api"):
             raise ConfigError(f"Unknown key channels.discord.{key}. Known: token, token_file, users, guilds, channels, api.")
@@ -80,4 +80,4 @@ def _ids(settings: JsonObject, key: str) -> frozenset[int]:
     values = settings.get(key, [])
     if isinstance(values, list) and all(isinstance(value, int | str) and str(value).isdecimal() for value in values):
         return frozenset(int(str(value)) for value in values)
-    raise ConfigError(f"channels.discord.{key} must be a list of ids of Discord, such as [123456789012345678].")
+    raise ConfigError(f"channels.discord.{key} must be a list of Discord ids, such as [123456789012345678].")

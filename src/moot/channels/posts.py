@@ -1,4 +1,4 @@
-"""Answers and questions as messages of limited length, which are edited at a limited rate."""
+"""Texts of chat messages for answers and questions, within the limits of a chat service on length and edit rate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LONGEST_OPENING = 40
 
 
 def split(text: str, limit: int) -> list[str]:
-    """Split Markdown into pieces of at most `limit` characters, at lines or words if possible. None for an empty text.
+    """Split Markdown into messages of at most `limit` characters, between lines or words if possible. Return [] for an empty text.
 
-    A code block that is cut is closed, and opened again in the next piece. All pieces but the last stay the same if the text grows.
+    A code block that is split is closed, and opened again in the next message. If text is appended, only the last message can change.
     """
     pieces: list[str] = []
     opening, rest = "", text
@@ -37,7 +37,7 @@ def split(text: str, limit: int) -> list[str]:
 
 
 def _cut(text: str) -> int:
-    """Return where to cut: after the last line or word of the second half, else at the end."""
+    """Return the index at which to split: after the last line or word if that is in the second half, otherwise the end."""
     for separator in ("\n", " "):
         if (at := text.rfind(separator)) > len(text) // 2:
             return at
@@ -45,7 +45,7 @@ def _cut(text: str) -> int:
 
 
 def _open_fence(text: str) -> str:
-    """Return the first line of the code block in which the text ends, or an empty string."""
+    """Return the opening line of the code block that is not closed at the end of the text, or an empty string."""
     opening = ""
     for line in text.split("\n"):
         if (match := _FENCE.match(line)) is None:
@@ -58,7 +58,7 @@ def _open_fence(text: str) -> str:
 
 
 class Pace:
-    """A limit on the rate of edits: at least `interval` seconds pass between two turns."""
+    """Rate limiter for edits: at least `interval` seconds pass between two calls of `turn`."""
 
     def __init__(
         self, interval: float, *, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = anyio.sleep
@@ -76,7 +76,7 @@ class Pace:
 
 
 def with_ending(text: str, run: Run) -> str:
-    """Return the answer of an ended run, and why it is not complete."""
+    """Return the answer of an ended run. If it is not complete, add the reason."""
     if run.status == "finished":
         return text or "(no text)"
     why = run.error.advice() if run.error is not None else "The answer was stopped."
@@ -84,7 +84,7 @@ def with_ending(text: str, run: Run) -> str:
 
 
 def question_text(approval: Approval) -> str:
-    """Return the whole question: the exact call, or the agent's questions and their options."""
+    """Return the text of a question: the exact tool call to approve, or the agent's questions and their options."""
     if not isinstance(approval.questions, list):
         # a fence in the call must not end the code block early
         call = approval.arguments.decode("utf-8", "replace").replace("```", "`\u200b``")
@@ -103,12 +103,12 @@ def question_text(approval: Approval) -> str:
 
 
 def digest_of(id: str) -> str:
-    """Return a short name for an id, for buttons."""
+    """Return a short hash of an id, for the ids of buttons."""
     return blake2b(id.encode(), digest_size=12).hexdigest()
 
 
 def nonce_of(subject: str, at: object) -> str:
-    """Return a name for a message. Discord returns the first message for a repeated one, so that none appears twice."""
+    """Return a nonce for a message. If a message is sent again with the same nonce, Discord returns the first one instead."""
     return digest_of(f"{subject}:{at}")
 
 

@@ -45,7 +45,7 @@ def find(name: str) -> Command:
 
 
 async def run_in_channel(engine: Engine, conversation: Conversation, name: str, argument: str) -> str:
-    """Run a command for a conversation of a channel and return its reply as text. What it chooses is stored in the conversation."""
+    """Run a command for a conversation of a channel, such as Discord, and return its reply as text. Choices are stored."""
     context = CommandContext(engine, conversation.directory, conversation.id)
     texts = [_text(reply) for reply in await find(name).run(context, argument)]
     if (chosen := context.overrides.agent) is not None:

@@ -21,16 +21,16 @@ class Choice:
     value: str
     """The text to type."""
     label: str = ""
-    """The text to show in a list; the value if empty."""
+    """The text to show in a list; empty = show `value`."""
     about: str = ""
 
 
-# ── replies: what the face does after a command ─────────────────────────────────────────────────────────────────────────────────────
+# ── replies: instructions to the user interface ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Show a text. It is untrusted; the face cleans it."""
+    """Show a text. The text is untrusted, so control characters must be removed before it is shown."""
 
     text: str
     style: Literal["", "dim", "yellow", "red"] = ""
@@ -69,7 +69,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Regenerate:
-    """Generate an answer to the last prompt, or resume an interrupted run."""
+    """Generate an answer to the last prompt, or resume the run with the id `resume`."""
 
     resume: str | None = None
 
@@ -97,7 +97,7 @@ class RunOverrides:
     """Names of the offered tools; () offers none."""
 
     def drop(self, names: Iterable[str]) -> None:
-        """Remove the overrides of the mode, the effort and the tools that are named."""
+        """Remove the overrides with these names. Only `mode`, `effort` and `tools` can be removed."""
         for name in {"mode", "effort", "tools"}.intersection(names):
             setattr(self, name, None)
 
@@ -118,19 +118,19 @@ class CommandContext:
     engine: Engine
     directory: str
     conversation: str | None = None
-    """None if nothing was sent yet."""
+    """Id of the conversation; None if no message was sent yet."""
     overrides: RunOverrides = field(default_factory=RunOverrides)
     keys: str = ""
-    """Description of the face's keyboard shortcuts, for /help."""
+    """Description of the user interface's keyboard shortcuts, for /help."""
     unstored: JsonObject = field(default_factory=empty)
-    """Settings chosen before the conversation exists; stored with the first prompt."""
+    """Settings chosen before the conversation exists. They are stored with its first prompt."""
     further_folders: list[str] | None = None
-    """Folders allowed before the conversation exists, for its first prompt; None if the face doesn't keep them."""
+    """Folders allowed before the conversation exists, for its first prompt. None if the user interface doesn't support this."""
     stored: Callable[[Conversation], None] = lambda _: None
     """Called with the conversation after its settings have changed."""
 
     async def folder(self) -> str:
-        """Return the folder of the conversation, or else of the face."""
+        """Return the working directory of the conversation, or `directory` if it has none."""
         current = await self.current()
         return current.directory or self.directory if current is not None else self.directory
 
@@ -151,7 +151,7 @@ class CommandContext:
         return taken
 
     async def store_settings(self, settings: JsonObject) -> None:
-        """Store settings in the conversation, now or with its first prompt. None removes one. Stored settings need no override."""
+        """Store settings in the conversation, now or with its first prompt. None removes a setting. Their overrides are dropped."""
         if (conversation := await self.current()) is None:
             self.unstored |= settings
         elif changes := {**self.unstored, **settings}:
@@ -182,7 +182,7 @@ class Command(Protocol):
         ...
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        """Return possible arguments for completion; none for free text."""
+        """Return possible arguments for completion, or nothing if the argument is free text."""
         ...
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
@@ -191,7 +191,7 @@ class Command(Protocol):
 
 
 class WithoutChoices:
-    """Base of commands whose argument cannot be completed."""
+    """Base class of commands whose argument can't be completed."""
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         return ()

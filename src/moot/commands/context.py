@@ -1,4 +1,4 @@
-"""Slash commands about the context of the next request."""
+"""Slash commands that show or shorten the context of the next model request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CompactCommand(WithoutChoices):
         after = await context_report(context.engine, conversation, **chosen)
         words = f"Compacted: about {after.tokens:,} tokens instead of {before.tokens:,}."
         if after.tokens >= before.tokens:
-            words = f"{words} That saved nothing; undo it with: moot chat compact {conversation.id[:13]} --undo"
+            words = f"{words} This saved nothing. Undo it with: moot chat compact {conversation.id[:13]} --undo"
         return [Notice(words, "dim")]
 
 

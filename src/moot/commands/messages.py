@@ -1,4 +1,4 @@
-"""Slash commands that work on messages: edit, copy and the tree of branches."""
+"""Slash commands for messages: edit one, show the tree of branches, and copy an answer."""
 
 from __future__ import annotations
 

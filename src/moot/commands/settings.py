@@ -121,7 +121,7 @@ class EffortCommand:
     argument = "[EFFORT]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        return [*(Choice(name) for name in _EFFORTS), Choice("default", about="the model's own")]
+        return [*(Choice(name) for name in _EFFORTS), Choice("default", about="the model's default")]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         if not argument:
@@ -153,7 +153,7 @@ class ModeCommand:
 
 
 def next_mode(mode: Mode) -> Mode:
-    """Return the mode after this one, in a cycle."""
+    """Return the mode after this one; after the last mode, the first."""
     names = list(MODES)
     return names[(names.index(mode) + 1) % len(names)]
 
@@ -182,12 +182,12 @@ class AllowCommand:
 
 
 def _is_own(conversation: Conversation | None) -> bool:
-    # whether a folder exists is visible only to the person whose machine this is
+    # only the person who runs moot may find out whether a folder exists on this machine
     return conversation is None or conversation.owner == LOCAL_USER
 
 
 class ToolsCommand:
-    help = "Show the tools, or offer only some of them: names, all or none"
+    help = "Show the tools offered to the agent, or choose them: names, all or none"
     argument = "[NAME …|all|none]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:

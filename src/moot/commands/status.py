@@ -13,7 +13,7 @@ _NANO = 1e9
 
 
 def current_model(context: CommandContext, conversation: Conversation | None) -> str:
-    """Return the model of the next prompt; for an agent that chooses its own, the one that it used last. Empty if it is unknown."""
+    """Return the model for the next prompt. If the agent chooses its model itself, return the one it used last; empty if unknown."""
     overrides, settings, known = context.overrides, context.engine.runtime.settings, conversation or Conversation("")
     agent = agent_named(settings, overrides.agent or known.agent)
     model = overrides.model or ("" if overrides.agent else known.next_model) or (agent.model if agent is not None else "")

@@ -1,3 +1,3 @@
-"""The Python library behind `import moot`, on the same runtime and store as the command line."""
+"""The Python library behind `import moot`. It uses the same configuration and stored conversations as the command line."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Reading and managing conversations."""
+"""Access to stored conversations from Python: list, read, change and delete them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from moot.types.tree import Tree
 
 
 class Conversations:
-    """Conversations of a store. A reference is an id, a prefix of one (4 characters or more), or an exact title; NotFound is raised if none
-    matches.
+    """The stored conversations. A `reference` is an id, a prefix of an id with at least 4 characters, or an exact title. All methods raise
+    NotFound if no conversation matches.
     """
 
     def __init__(self, engine: Engine) -> None:
         store: Store = engine.store
         self._engine, self._store = engine, store
         self.tree: Tree = store.tree
-        """The message tree of a conversation: all branches and the operations on them, by id."""
+        """Operations on the message trees of conversations and their branches. They take ids, not references."""
 
     async def list(
         self,
@@ -38,8 +38,8 @@ class Conversations:
         archived: bool | None = False,
         query: str = "",
     ) -> Page[Conversation]:
-        """Return one page, most recent activity first; `next_cursor` leads to the next one. `archived=None` includes archived
-        conversations.
+        """Return one page of conversations, most recent activity first. Pass its `next_cursor` as `cursor` to get the next page.
+        `archived=None` includes archived conversations.
 
         Each word of `query` must occur in the title, model, agent, origin or directory; use `m.search` to search messages.
         """
@@ -61,7 +61,7 @@ class Conversations:
         return await self._store.records.runs(conversation=(await self.get(reference)).id)
 
     async def events(self, reference: str, *, after: int = 0) -> AsyncGenerator[Event, None]:
-        """Yield all stored events after `after`, with the vendor's bytes in `raw`."""
+        """Yield all stored events with a `seq` greater than `after`. Their field `raw` has the bytes received from the vendor."""
         id = (await self.get(reference)).id
         while page := await self._store.log.read(id, after=after):
             for event in page:
@@ -69,11 +69,11 @@ class Conversations:
             after = page[-1].seq
 
     async def rename(self, reference: str, title: str) -> Conversation:
-        """Set a title that only another rename changes."""
+        """Set the title. A title set by this method is not replaced by a generated one."""
         return await self._store.conversations.rename((await self.get(reference)).id, title, "user")
 
     async def change_settings(self, reference: str, changes: JsonObject) -> Conversation:
-        """Change settings that apply to every prompt of the conversation, as in `{"mode": "plan", "effort": None}`. None removes one.
+        """Change settings that apply to every prompt of the conversation, as in `{"mode": "plan", "effort": None}`. None removes a setting.
 
         Raise UsageError for an unknown setting or an invalid value. Read them with `conversation.own_settings`.
         """

@@ -1,4 +1,4 @@
-"""A run in a program: iterate for its events, await for its result."""
+"""A run as an object: iterate over it to get its events, await it to get its result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BY_CODE: dict[str, type[MootError]] = {
 
 
 def failure_of(run: Run) -> MootError | None:
-    """Return the exception for a run that has ended or stopped, or None for a finished one."""
+    """Return the exception for a run that did not finish successfully, or None if it did."""
     if run.status == "finished":
         return None
     if run.status == "cancelled":
@@ -55,12 +55,12 @@ def failure_of(run: Run) -> MootError | None:
 T = TypeVar("T", covariant=True)
 
 _INTERVAL = 0.25
-"""Seconds between checks of a run that waits for an answer from elsewhere."""
+"""Seconds between checks of a run that waits for an answer from another program."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """The way to start or find a run, and the functions that answer its approvals and questions."""
+    """Functions that start or find a run, and that answer its approvals and questions."""
 
     start_run: Callable[[], Awaitable[Submitted]]
     schema: Schema | None = None
@@ -73,7 +73,7 @@ class LiveRun(Generic[T]):
 
     `async for event in run` yields its events after they are stored. `await run` waits until the end and returns the run itself, whose
     `text`, `message`, `usage` and so on can then be read. Both raise the run's MootError if it failed, Cancelled if it was cancelled.
-    The run does not depend on the loop: leaving the loop leaves it running, and a later iteration continues after the last event.
+    Leaving the loop does not stop the run. A later iteration continues after the last event.
     """
 
     def __init__(self, engine: Engine, group: TaskGroup, source: RunSource) -> None:
@@ -88,7 +88,7 @@ class LiveRun(Generic[T]):
         self._interrupt = anyio.CancelScope()
         self._seq = 0
         self._through = -1
-        """The seq after which the run currently produces nothing; -1 = not known yet."""
+        """Sequence number of the last event before the run ends or waits; -1 = not known yet."""
         self._failure: MootError | None = None
         self._run: Run | None = None
         self._message: Message | None = None
@@ -101,7 +101,7 @@ class LiveRun(Generic[T]):
     # ── while running ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> LiveRun[T]:
-        """Start the run without following it, and return it. Raise UsageError, Busy or StoreError if it can't start."""
+        """Start the run without waiting for events, and return this object. Raise UsageError, Busy or StoreError if it can't start."""
         await self._ensure_started()
         return self
 
@@ -145,7 +145,7 @@ class LiveRun(Generic[T]):
 
     @property
     def message(self) -> Message:
-        """The whole message with all parts: reasoning, tool calls and text."""
+        """The complete message that the run wrote: reasoning, tool calls and text."""
         if self._message is None:
             raise UsageError("The run has not ended yet.", fix="Await it, or iterate to its end.")
         return self._message
@@ -159,7 +159,7 @@ class LiveRun(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The answer as described by the schema: an instance of the model, or JSON; None without a schema."""
+        """The structured answer: an instance of the schema's pydantic model, or JSON for a JSON Schema. None without a schema."""
         assert self.message is not None
         return self._value
 
@@ -200,7 +200,7 @@ class LiveRun(Generic[T]):
         return self._submitted
 
     async def _watch_end(self, submitted: Submitted) -> None:
-        """Wait until the run ends or needs an answer."""
+        """Wait until the run ends or waits for an answer, then interrupt the reader if it has read everything."""
         try:
             await self._engine.runs.wait(submitted.run.id)
             self._through = await self._engine.store.log.last_seq(submitted.conversation.id)
@@ -219,7 +219,7 @@ class LiveRun(Generic[T]):
             try:
                 events = await anext(self._watch)
             except BaseException:
-                self._watch = None  # an interrupted generator yields nothing more; the next one continues from its position
+                self._watch = None  # an interrupted generator yields nothing more; a new one continues after the last event
                 raise
             self._seq = events[-1].seq
             self._ready.extend(event for event in events if event.run == submitted.run.id)
@@ -239,14 +239,14 @@ class LiveRun(Generic[T]):
         source = self._source
         approvals = [one for one in await self._engine.store.records.approvals(run=run.id, tree=True) if not one.by_client]
         if source.on_approval is None and source.on_question is None:
-            await anyio.sleep(_INTERVAL)  # answered elsewhere
+            await anyio.sleep(_INTERVAL)  # another program has to answer
             return
         for approval in approvals:
             answer = await answer_to(self._engine.settings, approval, directory, source.on_approval, source.on_question)
-            with suppress(Busy, NotFound):  # answered elsewhere, or expired
+            with suppress(Busy, NotFound):  # another program has answered, or it has expired
                 await self._engine.runs.answer(approval.id, answer)
         if (await self._engine.store.records.run(run.id)).status == "waiting":
-            with suppress(Busy, UsageError):  # resumed elsewhere, waiting for more answers, or ended since it was read
+            with suppress(Busy, UsageError):  # another process resumed it, it waits for more answers, or it has ended
                 await self._engine.runs.resume(run.id)
 
     async def _end(self, run: Run) -> None:
@@ -261,7 +261,7 @@ class LiveRun(Generic[T]):
                 self._failure = error
 
     async def aclose(self) -> None:
-        """Stop following the run, which continues."""
+        """Stop receiving events of the run. The run itself continues."""
         watch, self._watch = self._watch, None
         if watch is not None:
             await watch.aclose()

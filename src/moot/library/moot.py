@@ -1,4 +1,4 @@
-"""The main object of the library."""
+"""The class `Moot`, the main object of the Python library."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Moot:
-    """An open moot: runs, conversations and search on a store that other processes may use too. Created by `moot.open()`."""
+    """Access to moot from Python: run prompts, and read and search conversations. Created by `moot.open()`. Other processes can use
+    the same store at the same time.
+    """
 
     def __init__(self, engine: Engine, group: TaskGroup) -> None:
         self.engine = engine
@@ -66,7 +68,7 @@ class Moot:
         return self._follow(RunSource(start_run, schema, options.get("on_approval"), options.get("on_question")))
 
     def attach(self, run: str, *, on_approval: OnApproval | None = None, on_question: OnQuestion | None = None) -> LiveRun[None]:
-        """Follow a run of any process, live or ended, from its first event. `run` is its id or a prefix of it."""
+        """Return a run of any process, live or ended, to read its events from the first one. `run` is the id or a prefix of it."""
 
         async def start_run() -> Submitted:
             return await self._found(await self.engine.store.records.run(run))
@@ -74,7 +76,7 @@ class Moot:
         return self._follow(RunSource(start_run, None, on_approval, on_question))
 
     def resume(self, run: str, *, on_approval: OnApproval | None = None, on_question: OnQuestion | None = None) -> LiveRun[None]:
-        """Resume an interrupted or waiting run and follow it from its first event. Raise UsageError if it has ended."""
+        """Resume an interrupted or waiting run. Its events are read from the first one. Raise UsageError if the run has ended."""
 
         async def start_run() -> Submitted:
             found = await self.engine.store.records.run(run)
@@ -97,8 +99,10 @@ class Moot:
         best: bool = False,
         meaning: bool = False,
     ) -> SearchPage:
-        """Search messages (docs/search.md), newest or best first; with `meaning`, return similar answers, most similar first and on one
-        page. Raise UsageError for an invalid query, or if the embedding model is missing.
+        """Search messages, newest first, or best first with `best`. For the query syntax, see docs/search.md.
+
+        With `meaning`, return the answers most similar to the query, on one page. Raise UsageError for an invalid query, or if the
+        embedding model is not installed.
         """
         store = self.engine.store
         if meaning:
@@ -106,16 +110,16 @@ class Moot:
         return await store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best)
 
     async def models(self, provider: str = "") -> Listing:
-        """Return the models of one provider or of all available ones, and the problems of providers that could not be listed."""
+        """Return the models of one provider, or of all available providers, and errors of providers that could not be listed."""
         return await self.engine.providers.models(provider)
 
     def tools(self, agent: str = "default", *, directory: Path | str = "") -> tuple[Tool, ...]:
-        """Return the tools offered to an agent, which the project of the folder may define. Raise UsageError if the agent is unknown."""
+        """Return the tools offered to an agent. `directory` adds agents defined by its project. Raise UsageError for an unknown agent."""
         return tools_for(self.settings, find_agent(self.settings, agent, {}, str(directory)))
 
     async def serve(self, channel: str) -> None:
-        """Serve a channel, configured as `channels.<name>`, until cancelled. Raise UsageError if it is unknown, ConfigError if it is
-        misconfigured.
+        """Serve a channel such as Discord until cancelled. It is configured as `channels.<name>`. Raise UsageError if it is unknown,
+        ConfigError if it is misconfigured.
         """
         await serve(self.engine, channel)
 
@@ -159,6 +163,6 @@ class Moot:
         return Submitted(conversation, run, max(message.first_seq - 1, 0))
 
     async def aclose(self) -> None:
-        """Stop following all runs; called by `open`."""
+        """Stop receiving events of all runs. Called when the block of `moot.open()` ends."""
         for live in list(self._live):
             await live.aclose()

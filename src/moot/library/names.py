@@ -1,4 +1,4 @@
-"""Public names of `moot`. `moot/__init__.pyi` lists them for type checkers, and a test compares the two."""
+"""Public names of the package `moot`. `moot/__init__.pyi` repeats them for type checkers, and a test compares both lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a run, and the functions that answer its approvals and questions."""
+"""Options of a run, including the functions that answer its approvals and questions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call that waits for approval."""
+    """A tool call that waits for approval, as passed to `on_approval`."""
 
     approval: Approval
-    """The stored approval; its `arguments` are the exact bytes to be approved."""
+    """The stored approval. Its `arguments` are the exact bytes that would be executed."""
     tool: str
     input: JsonObject
     """The parsed arguments; untrusted, because the model wrote them."""
@@ -51,13 +51,13 @@ block.
 
 Reply: TypeAlias = "str | Sequence[str] | None"
 OnQuestion: TypeAlias = Callable[[Question], "Reply | Awaitable[Reply]"]
-"""Function that answers one question of the agent: a string, several if `multiple` is set, None for no answer."""
+"""Function that answers one question of the agent. It returns a string, several if `multiple` is set, or None for no answer."""
 
 
 async def answer_to(
     settings: Settings, approval: Approval, directory: str, on_approval: OnApproval | None, on_question: OnQuestion | None
 ) -> Answer:
-    """Return the program's answer. Exceptions of its functions are propagated, and the run keeps waiting."""
+    """Return the answer of `on_approval` or `on_question`. If they raise an exception, it is propagated and the run keeps waiting."""
     if approval.questions is not None:
         return await _replies(approval, on_question)
     if on_approval is None:
@@ -67,7 +67,7 @@ async def answer_to(
 
 
 def asked_of(settings: Settings, approval: Approval, directory: str) -> Asked:
-    """Return the approval in the form programs receive."""
+    """Return the approval in the form that `on_approval` receives."""
     value = loads(approval.arguments)
     return Asked(approval, approval.tool, value if isinstance(value, dict) else {}, directory, _view(settings, approval, value))
 
@@ -114,20 +114,20 @@ NANO = 1_000_000_000
 
 
 class RunOptions(TypedDict, total=False):
-    """Options of a run in addition to the prompt. Defaults come from the conversation, the agent and the configuration."""
+    """Options of `Moot.run` in addition to the prompt. Defaults come from the conversation, the agent and the configuration."""
 
     agent: str | None
     """Name of a configured agent."""
     model: str | None
-    """`model@provider`, a model name, or a type such as `small`."""
+    """`model@provider`, a model name, or a configured role such as `small`."""
     conversation: str | Conversation | None
     """Conversation to continue: its id, a prefix of the id, or its title. Without it and without `key`, a new conversation is created."""
     key: str | None
-    """Continue the conversation with this key, or create it; for instance one key per user."""
+    """Key chosen by your program, for instance one per user. The conversation with this key is continued, or created."""
     edits: str | None
     """Id of the user message that the prompt replaces, as a new branch."""
     answers: str | None
-    """With an empty prompt: id of the message to answer, or of the answer to retry."""
+    """Id of the message to answer, or of the answer to retry. Requires an empty prompt."""
     files: Sequence[str | Path]
     """Images, PDFs and text files to send with the prompt."""
     directory: str | Path | None
@@ -135,7 +135,7 @@ class RunOptions(TypedDict, total=False):
     mode: Mode | None
     """Permission mode: ask, edits, plan or auto."""
     tools: bool | Sequence[str] | None
-    """False = no tools, a list = only these, True = all tools of the agent, also if the conversation's settings say otherwise."""
+    """False = no tools, a list = only these, True = all tools of the agent. Takes precedence over the conversation's settings."""
     effort: Effort | None
     temperature: float | None
     max_steps: int | None
@@ -146,9 +146,9 @@ class RunOptions(TypedDict, total=False):
     on_busy: OnBusy
     """Behavior if the conversation has a live run: reject (raise Busy; the default), queue, steer or interrupt."""
     on_approval: OnApproval | None
-    """Called when a call needs approval. Without it such calls are denied, and `LiveRun.denied` names them."""
+    """Called when a tool call needs approval. Without this function, such calls are denied and listed in `LiveRun.denied`."""
     on_question: OnQuestion | None
-    """Called when the agent asks a question. Without it the agent learns that no one is available."""
+    """Called when the agent asks a question. Without this function, the agent is informed that no one is available."""
 
 
 Schema: TypeAlias = "type[BaseModel] | JsonObject"
@@ -177,5 +177,5 @@ def settings_of(options: RunOptions, schema: Schema | None) -> JsonObject:
 
 
 def folder_of(directory: str | Path | None) -> str:
-    """Return the absolute path, or an empty string for None."""
+    """Return the absolute path of a directory, or an empty string for None."""
     return str(Path(directory).absolute()) if directory is not None else ""

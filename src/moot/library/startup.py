@@ -1,4 +1,4 @@
-"""Opening moot, and running one prompt without async code."""
+"""Functions `open` and `run_sync`: open moot in async code, or run one prompt without async code."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ async def open(
 
     Use the same configuration as the command line, read from `home`, MOOT_HOME or the default location. `config` overrides it by dotted
     keys, as in `{"models.main": "demo@demo"}`. `directory` is the folder whose project configuration is read (default: current
-    directory). Changed files are loaded again. `settings` replaces all of that. Runs that are still active when the block ends can be
-    resumed later. Raise ConfigError or StoreError if moot can't be opened.
+    directory). The files are loaded again when they change. If `settings` is given, no configuration is read. Runs that are still active
+    when the block ends can be resumed later. Raise ConfigError or StoreError if moot can't be opened.
     """
     loader: Loader | None = None
     if settings is None:
@@ -76,7 +76,7 @@ def _loader(home: str | Path | None, directory: str | Path | None, config: Mappi
 
 
 class SyncOptions(RunOptions, total=False):
-    """Options of `run_sync`: those of a run, and those of `open`."""
+    """Options of `run_sync`: all options of a run, and some options of `open`."""
 
     settings: Settings | None
     home: str | Path | None
@@ -90,10 +90,10 @@ def run_sync(prompt: str, /, *, schema: JsonObject, **options: Unpack[SyncOption
 @overload
 def run_sync(prompt: str, /, *, schema: None = None, **options: Unpack[SyncOptions]) -> LiveRun[None]: ...
 def run_sync(prompt: str, /, *, schema: Schema | None = None, **options: Unpack[SyncOptions]) -> LiveRun[Any]:
-    """Run one prompt and return the finished run, for scripts and notebooks. In async code use `await m.run(…)`, which raises the same
-    errors.
+    """Run one prompt and return the finished run, for scripts and notebooks. In async code, use `await m.run(…)`.
 
-    Opens moot and closes it again. If an event loop is already running, as in a notebook, the work is done in a thread.
+    moot is opened for this prompt and closed afterwards. If an event loop is already running, as in a notebook, the prompt runs in a
+    thread. The errors are those of `m.run`.
     """
 
     async def work() -> LiveRun[Any]:

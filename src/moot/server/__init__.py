@@ -1,7 +1,7 @@
-"""The HTTP server: the runtime over HTTP, and the web page.
+"""The HTTP server: the API for conversations and runs, and the web page.
 
-A request passes the middleware, then its route, which declares the required scope by one of four dependencies of `auth`. Routes access
-users' data only through `caller.store`. Every error becomes an RFC 9457 problem.
+A request passes the middleware and then reaches its route. Each route declares the scope it requires by a dependency from `auth`, such
+as `Reader`. Routes access users' data only through `caller.store`. Every error is returned as an RFC 9457 problem.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The ASGI application: middleware around every route, and the page where no route matches."""
+"""The ASGI application: middleware around every route, and the web page for paths that match no route."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _HEADERS = (
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; sandbox"),
     ("cache-control", "no-store"),
 )
-"""Default response headers, unless the route sets its own: no framing, no content sniffing, no caching."""
+"""Response headers unless the route sets its own values: no framing, no content sniffing, no caching."""
 
 log = logging.getLogger("moot.server")
 
 
 class RequestContext:
-    """Outermost middleware: assign the request id, log and count it, add default headers, turn unhandled exceptions into 500."""
+    """Outermost middleware: assign a request id, log and count the request, add default headers, return 500 for unhandled exceptions."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app = app
@@ -76,7 +76,7 @@ class RequestContext:
 
         try:
             await self._app(scope, receive, send_counted)
-        except Exception as error:  # outermost border of this face: log unexpected errors and return 500
+        except Exception as error:  # no other code handles unexpected errors: log them and return 500
             log.error("internal error: %r", error, exc_info=error, extra={"request": id})
             if not status:
                 await problem(scope, 500, "Internal server error.")(scope, receive, send_counted)
@@ -169,7 +169,7 @@ def create_app(server: Server) -> FastAPI:
 
 
 def routed() -> FastAPI:
-    """Return an application with routes only, which is enough to generate its description."""
+    """Return an application with routes but no server, which is enough to generate the OpenAPI description."""
     app = FastAPI(
         title="moot",
         version=__version__,

@@ -1,4 +1,4 @@
-"""Authentication of callers, scopes declared by routes, and routers that require a scope."""
+"""Authentication of callers, and routers whose routes declare the scope they require."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def caller_of(request: Request, server: Server) -> Caller:
 _Needs: TypeAlias = Callable[[Request], Awaitable[Caller]]
 
 _NEEDS: dict[_Needs, Scope] = {}
-"""The scope that each of these dependencies requires."""
+"""The scope that each dependency created by `_register` requires."""
 
 
 def _register(scope: Scope) -> _Needs:
@@ -116,7 +116,7 @@ class StrictRequest(Request):
 
 
 class Route(APIRoute):
-    """A route with early authentication and strict JSON."""
+    """A route that authenticates the caller before it reads the body, and parses JSON strictly."""
 
     def matches(self, scope: AsgiScope) -> tuple[Match, AsgiScope]:
         match, child = super().matches(scope)
@@ -137,7 +137,7 @@ class Route(APIRoute):
 
 
 class Router(APIRouter):
-    """Operations of one resource, such as `Router(prefix="/api/conversations", tags=["conversations"])`."""
+    """A router for the operations of one resource, such as `Router(prefix="/api/conversations", tags=["conversations"])`."""
 
     def __init__(self, *, prefix: str = "", tags: list[str] | None = None) -> None:
         super().__init__(prefix=prefix, tags=list(tags or []), route_class=Route, redirect_slashes=False)

@@ -1,4 +1,4 @@
-"""Caches shared by the requests of one server: encoded frames, and answers that callers received."""
+"""Caches shared by the requests of one server: encoded stream frames, and the locations of answers that `/v1` callers received."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class StreamTiming:
     """Timing of streams, in seconds."""
 
     heartbeat: float = 15.0
-    """Interval of keep-alive comments, minus one check."""
+    """Maximum time without data before a keep-alive comment is sent."""
     check_interval: float = 2.5
-    """Interval between checks of these limits and of the token."""
+    """Interval between checks of these timeouts and of the token's validity."""
     stall_timeout: float = 30.0
     """Maximum time a client may accept no data before the stream is closed."""
     close_timeout: float = 300.0
@@ -33,14 +33,14 @@ class StreamTiming:
 
 
 class Encoded(NamedTuple):
-    """Encoded frames, and the state of the client's step after them."""
+    """Encoded stream frames, and whether the client is inside a step after them (see `streams.frames.Step`)."""
 
     data: bytes
     step: Literal["open", "closed", "left"]
 
 
 class Shared:
-    """Cache of the last encoded frames for other watchers; it is small, because watchers move together."""
+    """Cache of the frames encoded last, for other clients of the same stream. It is small because they all read near the end."""
 
     def __init__(self) -> None:
         self._written: OrderedDict[tuple[object, ...], Encoded] = OrderedDict()
@@ -65,7 +65,7 @@ class Streams:
 
     @contextmanager
     def opened(self, check: Callable[[], None]) -> Generator[None]:
-        """Register an open stream for the duration of the block; `check` makes it check whether it must end."""
+        """Register an open stream for the duration of the block. `check` is called when the stream may have to end."""
         self._open.add(check)
         try:
             yield
@@ -73,12 +73,12 @@ class Streams:
             self._open.discard(check)
 
     def check(self) -> None:
-        """Make all open streams check whether they must end, because the server stops or a token was revoked."""
+        """Make all open streams check whether they must end. Call this when the server stops or a token is revoked."""
         for check in tuple(self._open):
             check()
 
     def shared(self, *key: object) -> Shared:
-        """Return the cache shared by watchers of the same events in the same form. It exists as long as one of them does."""
+        """Return the cache for clients that receive the same events in the same encoding. It is dropped with the last of them."""
         found = self._shared.get(key)
         if found is None:
             found = self._shared[key] = Shared()
@@ -86,7 +86,7 @@ class Streams:
 
     @asynccontextmanager
     async def lock(self, owner: str, conversation: str) -> AsyncGenerator[None]:
-        """Allow one request to a conversation at a time, so that a repeated prompt finds the first one."""
+        """Allow one request to a conversation at a time, so that a repeated prompt finds the original one."""
         key = (owner, conversation)
         found = self._locks.get(key)
         if found is None:
@@ -96,7 +96,7 @@ class Streams:
 
 
 MOST = 10_000
-"""Number of remembered answers. Continuing from an older one starts a new conversation; nothing is lost."""
+"""Maximum number of remembered answers. A call that continues from a forgotten one starts a new conversation; nothing is lost."""
 
 _PAGE = 500
 
@@ -107,7 +107,7 @@ class AnswerLocation(NamedTuple):
 
 
 class AnswerIndex:
-    """Index of one server's answers by owner and digest."""
+    """Index of answers by owner and digest, which finds the answer that a `/v1` caller continues from."""
 
     def __init__(self) -> None:
         self._locations: OrderedDict[tuple[str, str], AnswerLocation] = OrderedDict()

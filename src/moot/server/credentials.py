@@ -1,4 +1,4 @@
-"""Callers and their credentials: verified in memory by digest, with a limit on failed attempts."""
+"""Authentication of callers by token. Valid tokens are cached by digest, and failed attempts are limited."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Caller:
     token_id: str
     owner_id: str
     scopes: frozenset[Scope]
-    """Including implied scopes; `machine` never occurs alone."""
+    """Scopes of the token and all scopes they include; `machine` includes all others."""
     store: OwnerStore
     """The owner's view of the store, without resources of other users."""
     revoked: anyio.Event = field(default_factory=anyio.Event)
@@ -37,7 +37,7 @@ class Caller:
 
     @property
     def is_home_owner(self) -> bool:
-        """True for the person whose home this is. Other users get no folder of the machine except the roots of their projects."""
+        """True for the person who runs this server. Other users can only access the folders assigned to their projects."""
         return self.owner_id == LOCAL_USER
 
 
@@ -45,7 +45,7 @@ INTERVAL = 2.0
 """Seconds between checks for tokens revoked by other processes."""
 
 NOTE_INTERVAL = 60.0
-"""Seconds between updates of the tokens' last use."""
+"""Seconds between writes of the tokens' last-use times to the store."""
 
 BROWSER_SECONDS = 30 * 24 * 3600
 """Lifetime of a browser session in seconds."""
@@ -61,18 +61,18 @@ class _Known:
     token: Token
     caller: Caller
     used_at: int = 0
-    """Time of the last use since the last update, in ms; 0 = not used."""
+    """Time of the last use that is not stored yet, in ms; 0 = none."""
 
 
 class Credentials:
     """Tokens, sign-in codes and the callers they authenticate."""
 
     def __init__(self, store: Store, *, fixed: str = "", clock: Clock | None = None) -> None:
-        """Create the cache; `fixed` is a secret that grants all scopes while this object exists."""
+        """Create the cache. `fixed` is an additional secret with all scopes, from MOOT_TOKEN; empty = none."""
         self._store = store
         self._clock = clock or SystemClock()
         self._cached: dict[bytes, _Known] = {}
-        """By digest. Only valid tokens are stored, so its size is bounded by the number of tokens."""
+        """Cached tokens by digest. Only valid tokens are cached, so their number limits the size."""
         self._fixed: tuple[bytes, Caller] | None = None
         if fixed:
             self._fixed = digest(fixed), self._caller(FIXED, LOCAL_USER, ("machine",))
@@ -141,7 +141,7 @@ class Credentials:
     # ── synchronization ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def watch(self, *, revoked: Callable[[], None] = lambda: None) -> None:
-        """Revoke cached tokens that were revoked elsewhere or have expired, until cancelled. `revoked` is called after each change."""
+        """Drop cached tokens that another process revoked or that have expired. Never returns. `revoked` is called after each drop."""
         noted = anyio.current_time()
         while True:
             await anyio.sleep(INTERVAL)
@@ -156,7 +156,7 @@ class Credentials:
                 log.error("tokens can't be checked: %s", error)
 
     async def note(self) -> None:
-        """Store when tokens were last used."""
+        """Store the times at which tokens were last used."""
         used = {cached.token.id: cached.used_at for cached in self._cached.values() if cached.used_at}
         for cached in self._cached.values():
             cached.used_at = 0
@@ -188,7 +188,7 @@ class AttemptLimit:
         """Address → start of its window and number of failures."""
 
     def check(self, address: str) -> None:
-        """Raise Problem (429) if the address has exceeded the limit, before anything is looked up."""
+        """Raise Problem (429) if the address has exceeded the limit. Call this before the attempt is processed."""
         started, count = self._failures.get(address, (0.0, 0))
         remaining = started + SECONDS - self._now()
         if count >= self._most and remaining > 0:

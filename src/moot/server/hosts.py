@@ -97,7 +97,7 @@ SLASH = "\ud800"
 
 
 def keep_slashes(scope: Scope) -> Scope:
-    """Return a scope whose path keeps encoded slashes apart from separators."""
+    """Return the scope with SLASH in place of encoded slashes in its path."""
     raw: bytes = scope.get("raw_path", b"")
     if b"%2f" not in raw.lower():
         return scope
@@ -105,13 +105,13 @@ def keep_slashes(scope: Scope) -> Scope:
 
 
 def with_slashes(value: str) -> str:
-    """Return a parameter of a path as the client meant it."""
+    """Return a path parameter with SLASH replaced by a slash."""
     return value.replace(SLASH, "/")
 
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OUR_OWN = ("", "none", "same-origin")
-"""Values of `Sec-Fetch-Site` for our own page, typed addresses and programs."""
+"""Accepted `Sec-Fetch-Site` values: missing (programs), `none` (typed addresses) and `same-origin` (our own page)."""
 
 _PORTS = {"http": "80", "https": "443"}
 
@@ -127,13 +127,13 @@ def hosts_of(host: str, port: int, settings: ServerSettings) -> frozenset[str]:
 
 
 def refusal(scope: Scope, hosts: Collection[str], settings: ServerSettings) -> Problem | None:
-    """Return the reason to reject a request, or None."""
+    """Return the error for a request with a wrong host or origin, or None if both are allowed."""
     headers = Headers(scope=scope)
     named = headers.getlist("host")
     if len(named) != 1:
         return Problem(421, "The request must have exactly one Host header.")
     if named[0].lower() not in hosts:
-        fix = "Add it to server.allowed_hosts, as shown in the address bar."
+        fix = "Add it to the setting server.allowed_hosts, with the port if the address bar shows one."
         return Problem(421, f"This server does not accept the host {named[0]!r}.", fix=fix)
     return _origin_refusal(scope, headers, settings)
 
@@ -198,4 +198,6 @@ def _is_visit(scope: Scope, headers: Headers) -> bool:
 
 
 def _foreign(detail: str) -> Problem:
-    return Problem(403, detail, code="foreign_origin", fix="Use the server's own page, or add the origin to server.allowed_origins.")
+    return Problem(
+        403, detail, code="foreign_origin", fix="Use the server's own page, or add the origin to the setting server.allowed_origins."
+    )

@@ -1,7 +1,7 @@
 """`Idempotency-Key` on POST: a repeated request returns the stored response.
 
-A request whose response was not stored, because the server was killed or the client left in the middle, is executed again as another
-attempt with the same ids. Whatever the first attempt has created exists under these ids, so it is found and not created twice.
+A response may not have been stored, because the server was killed or the client disconnected. Then the repeated request is executed
+again. Ids of new resources are derived from the key, so the second attempt finds what the first one created.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ TIMEOUT = 60.0
 """Seconds that a repeated request waits for the original one."""
 
 SECRET = "moot.secret"
-"""Set in the scope by routes whose response contains a secret and must not be stored."""
+"""Key in the ASGI scope. Routes set it if their response contains a secret and must not be stored."""
 
 _ATTEMPT = "moot.attempt"
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _OWN = frozenset({"x-request-id", "date", "content-length"})
-"""Headers that belong to a single response."""
+"""Headers that are not stored, because they are only valid for the original response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One execution of a request, and the ids of what it creates."""
+    """One execution of a request. Attempts with the same idempotency key create resources with the same id."""
 
     key: tuple[str, str] | None = None
     """Owner and idempotency key; None = a request without a key."""
     at: int = 0
     """Time of the first attempt, in ms."""
     repeated: bool = False
-    """True if an earlier attempt may have had its effect."""
+    """True if an earlier attempt may have changed something."""
 
     @property
     def id(self) -> str:
-        """The id of the resource that the request creates, the same for each attempt; empty without a key."""
+        """The id for the resource that the request creates, equal in all attempts; empty without a key."""
         return "" if self.key is None else derived_id(self.at, *self.key)
 
     def check_repeatable(self) -> None:
-        """Raise Problem (409) if the request may have had its effect, for operations whose effect can't be found again."""
+        """Raise Problem (409) if an earlier attempt may have changed something. For operations that can't detect what was done."""
         if self.repeated:
             raise _unknown("The server stopped while executing the request with this key; it is unknown how much was done.")
 
@@ -70,7 +70,7 @@ async def _attempt(request: Request) -> Attempt:
 
 
 CurrentAttempt = Annotated[Attempt, Depends(_attempt)]
-"""The attempt as a parameter of a route."""
+"""Type of route parameters that receive the request's Attempt."""
 
 
 class IdempotencyKeys:
@@ -190,7 +190,7 @@ def _replay(claim: Claim) -> Response:
 
 
 def _unknown(detail: str) -> Problem:
-    return Problem(409, detail, code="answer_unknown", fix="Check the current state, and use a new key for what is missing.")
+    return Problem(409, detail, code="answer_unknown", fix="Check what was done, and send the rest with a new key.")
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

@@ -1,4 +1,4 @@
-"""Imports of a server: uploads, queued imports with reports, and following the agents of the machine."""
+"""Imports that a server runs: uploaded files, queued imports, and continuous import from the agents on its machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from moot.types.store import OwnerStore
 _LONGEST = 200
 """Maximum length of a file name in bytes; file systems allow 255."""
 _ALONE = ("of", "its", "own")
-"""Nested folders around an uploaded file, so that formats that look at neighbouring files find no other uploads."""
+"""Names of nested folders around an uploaded file. They separate uploads, because some formats also read neighboring files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Upload:
     folder: Path
     """Deleted together with the file."""
     file: Path
-    """In a folder named after its content, because some formats use the folder name as the conversation id."""
+    """Path of the file. Its folder is named after the content's hash, because some formats use that name as the conversation id."""
     name: str
 
     def hide_path(self, text: str) -> str:
@@ -104,12 +104,12 @@ _INDEX = 30.0
 
 @dataclass(slots=True)
 class ImportJob:
-    """A requested import."""
+    """An import that a user has requested, and its progress."""
 
     owner: str
     holdings: OwnerStore
     sources: Callable[[Report], Iterable[Source]]
-    """Function that returns the sources and adds files without a known format to the report."""
+    """Function that returns the files to import. It adds files without a known format to the report."""
     options: ImportOptions
     sent: Upload | None = None
     """The uploaded file, deleted when the import ends."""
@@ -178,9 +178,9 @@ class ImportJobs:
 
 
 WATCHERS = Registry("moot.server.watchers", {"imports": "moot.imports.watcher:Watcher"})
-"""Loaded by name, because the file watcher is only needed while watching."""
+"""File watchers by name. They are loaded by name, so that the module is only imported while continuous import is active."""
 INTERVAL = 0.5
-"""Seconds between checks of the setting."""
+"""Seconds between checks of the setting `imports.watch`."""
 RETRY_DELAY = 30.0
 """Seconds before a retry after an error of the store or the system."""
 
@@ -189,20 +189,20 @@ log = logging.getLogger("moot.server")
 
 @dataclass(slots=True)
 class ImportWatch:
-    """State of continuous import; `on_change` is called with each change of whether it is active."""
+    """Continuous import of the agents' conversations. `on_change` is called with True when it starts and False when it stops."""
 
     engine: Engine
     on_change: Callable[[bool], None] = lambda _: None
     since: int = 0
     """Start time in ms; 0 = not active."""
     sources: int = 0
-    """Number of sources found at the start."""
+    """Number of files and databases with conversations, found when continuous import started."""
     messages: int = 0
-    """Messages imported or extended since the start."""
+    """Number of messages imported or extended since continuous import started."""
     last_at: int = 0
     """Time of the last import in ms; 0 = none."""
     problem: str = ""
-    """Why it is not active although it is enabled."""
+    """Why continuous import is not active although it is enabled; empty if it is active or disabled."""
     _places: Places = field(init=False)
 
     def __post_init__(self) -> None:

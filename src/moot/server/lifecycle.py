@@ -1,4 +1,4 @@
-"""Run the server until it is stopped, with limits on request heads."""
+"""The server process: start it, limit the size and time of request heads, and shut it down."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Connection(HttpToolsProtocol):
         self._seconds = server.limits.head
         self._hosts = server.hosts
         self._size = 0
-        """Bytes received since the last body data or complete head."""
+        """Number of bytes received since the last complete head or body data."""
         self._head = False
         """True while the head is complete and the body is still arriving."""
         self._refused = False
@@ -190,10 +190,11 @@ async def run(
     ready: Callable[[ServerInfo], Awaitable[None]],
     hide: Callable[[Sequence[str]], None],
 ) -> int:
-    """Serve the home of this configuration until a signal, and return the number of unfinished runs.
+    """Run the server until a signal stops it, and return the number of unfinished runs.
 
-    `fixed` is the secret of MOOT_TOKEN; `ready` is awaited once requests are answered. Raise UsageError if the address is unavailable or
-    not allowed, Busy if the home is already being served.
+    `fixed` is the secret from MOOT_TOKEN. `remote` allows addresses that other machines can reach. `ready` is awaited when the server
+    accepts requests. `hide` receives the secrets of a changed configuration, to mask them in logs. Raise UsageError if the address is
+    unavailable or not allowed. Raise Busy if another server uses this moot home.
     """
     settings = loader.current.settings
     raise_file_limit()
@@ -235,7 +236,7 @@ def _on_change(hide: Callable[[Sequence[str]], None], change: Loaded | ConfigErr
 
 
 async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Serve on that socket until `stopping` of the application's Server is set. Open requests have a moment to finish."""
+    """Serve on the socket until `app.state.server.stopping` is set. Open requests have `GRACE` seconds to finish."""
     server: Server = app.state.server
     listener = _Listener(
         uvicorn.Config(

@@ -40,7 +40,7 @@ class Out(BaseModel):
     """Base class of responses.
 
     `class TokenOut(Out, of=Token, fields="id name")` has these fields of the dataclass `Token`, in this order, with their types and
-    descriptions. A field declared in the class itself replaces the one of the dataclass; further ones follow.
+    descriptions. A field declared in the class itself replaces the dataclass's field of the same name, or is added at the end.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, from_attributes=True)
@@ -58,14 +58,14 @@ class Out(BaseModel):
 
     @classmethod
     def of(cls, *sources: object, **fields: Any) -> Self:
-        """Return the response with these fields; each other field is the attribute of the first source that has it."""
+        """Return a response. Each field not in `fields` is read from the first source that has such an attribute."""
         names = [name for name in cls.model_fields if name not in fields]
         found = {name: getattr(source, name) for source in reversed(sources) for name in names if hasattr(source, name)}
         return cls.model_validate({**found, **fields})
 
 
 def _docstrings(kind: type[Any]) -> dict[str, str]:
-    """Return the docstrings of a dataclass's fields in the words of JSON. Parsing the source with `ast` would slow down the start."""
+    """Return the docstrings of a dataclass's fields, with `null` for None. Parsing the source with `ast` would slow down the start."""
     try:
         source = inspect.getsource(sys.modules[kind.__module__])
     except OSError:  # a compiled module without its source
@@ -99,7 +99,7 @@ ShownPath = Annotated[str, BeforeValidator(shown_path)]
 
 
 class PlaceOut(Out, of=Place, fields="pid host"):
-    """Process in which a run is active."""
+    """The process that executes a run."""
 
 
 class RunOut(
@@ -113,7 +113,7 @@ class RunOut(
     error: dict[str, Any] | None
     usage: dict[str, Any]
     process: PlaceOut | None = None
-    """Only for an active run."""
+    """The process that executes the run; null if it is not active."""
 
 
 def run_out(run: Run, place: Place | None = None) -> RunOut:
@@ -153,7 +153,7 @@ class ConversationOut(
     project: str
     directory: ShownPath
     status: Literal["queued", "running", "waiting", "interrupted", "finished", "pending", "standby"]
-    """Status of its live run; otherwise `finished`, `pending` or `standby`."""
+    """Status of the live run. Without one: `finished`, or else `pending` for a sub-agent's conversation and `standby` for others."""
     usage: UsageOut
     settings: dict[str, JsonValue]
     grants: list[GrantOut]
@@ -162,7 +162,7 @@ class ConversationOut(
     origin: dict[str, JsonValue] | None
     """Origin of an imported conversation: `{format, version, source_id, path, directory, fidelity, …}`; null if it was created here."""
     last_seq: int | None = None
-    """Seq of the last event, for `/events?after=`; null in lists."""
+    """Sequence number of the last event, for `/events?after=`; null in lists."""
 
 
 class ConversationIn(In):
@@ -184,7 +184,7 @@ class ConversationChange(In):
     archived: bool | None = None
     agent: Name | None = None
     model: Annotated[str, Field(max_length=200)] | None = None
-    """Empty = the agent's own model."""
+    """Model to use; empty = the agent's own model."""
     project: Name | None = None
     settings: dict[str, JsonValue] | None = None
     """Settings to change: mode, model, effort, agent, tools, allowed_uris, network. Null removes a setting; others are unchanged."""
@@ -193,7 +193,7 @@ class ConversationChange(In):
 
 
 class MessageOut(Out, of=Message, fields="id client_id role parts metadata status parent run created_at"):
-    """A message in the format of the AI SDK's UIMessage, with its position and status."""
+    """A message in the format of the AI SDK's UIMessage, with its parent message, run and status."""
 
     client_id: str | None
     """Id chosen by the client; routes accept it in place of `id`."""
@@ -226,12 +226,12 @@ class PromptIn(In):
     text: Annotated[str, Field(min_length=1)] | None = None
     """Shorthand for a single text part."""
     parts: Annotated[list[PartIn], Field(default_factory=list, max_length=MOST_PARTS)]
-    """Without text and parts, the last prompt or the message `answers` is answered."""
+    """Content of the prompt. Without `text` and `parts`, the message `answers` is answered, or by default the last prompt."""
     client_id: ClientId | None = None
     edits: str | None = None
     """Id of a user message that this prompt replaces, as a new branch."""
     answers: str | None = None
-    """Id of a message to answer; an answer is retried."""
+    """Id of a user message to answer, or of an answer to retry."""
     agent: Name | None = None
     model: Name | None = None
     mode: Mode | None = None
@@ -246,9 +246,9 @@ class SubmittedOut(Out):
 
     conversation: str
     run: RunOut
-    """The new run; if steered, the live run that will receive the prompt."""
+    """The new run; if `steered` is true, the live run that receives the prompt."""
     seq: int
-    """Seq of the last event before the run: stream `/events` after it."""
+    """Sequence number of the last event before the run. Pass it as `after` to stream the run's events."""
     steered: bool
 
 
@@ -268,11 +268,11 @@ class ContinueIn(In):
 
 
 class GoingOut(Out):
-    """The conversation in which to continue."""
+    """The conversation to continue in."""
 
     conversation: ConversationOut
     message: str | None
-    """Id of the given message in that conversation."""
+    """Id of the requested message in that conversation."""
 
 
 class HeadIn(In):
@@ -280,7 +280,7 @@ class HeadIn(In):
 
     message: str
     exactly: bool = False
-    """End the branch at this message; otherwise at its newest descendant."""
+    """True = the branch ends at this message. False = it ends at the newest descendant of the message."""
 
 
 class QueuedOut(RunOut):
@@ -297,11 +297,11 @@ class QueueOut(ListOut[QueuedOut]):
 
 
 class EventOut(Out):
-    """An event of the log."""
+    """An event of a conversation's log."""
 
     seq: int
     at: int
-    """In µs."""
+    """Time in microseconds."""
     run: str | None
     kind: str
     exchange: str | None
@@ -312,7 +312,7 @@ class EventOut(Out):
     """Direction of raw data: `out` was sent by moot to a vendor's program."""
     raw: str | None = None
     raw_base64: str | None = None
-    """Sent in place of `raw` if the bytes are not UTF-8."""
+    """The raw data in base64; replaces `raw` if the bytes are not UTF-8."""
 
 
 def conversation_out(conversation: Conversation, live: Mapping[str, RunStatus], last_seq: int | None = None) -> ConversationOut:

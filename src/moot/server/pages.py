@@ -1,4 +1,4 @@
-"""The built page with its files, and the page that documents the API."""
+"""Files of the web page, and the page that documents the API."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ FRAME_POLICY = (
 """Content-Security-Policy of files below `frames/`, which show model output in an isolated origin without network access."""
 
 _OURS = ("/api", "/v1")
-"""Prefixes that are never pages."""
+"""Path prefixes of the API, which never return the web page."""
 
 _FORBIDDEN = ("..", "\\", "\0", ";", "//")
-"""Sequences that never occur in our paths but often in attacks."""
+"""Character sequences that no valid path contains; they often occur in attacks."""
 
 _FILES = ("assets/", "frames/")
-"""Prefixes that only contain files."""
+"""Path prefixes that only contain files; other paths without a file return the web page."""
 
 _PACKED = ("text/", "application/json", "application/javascript", "image/svg+xml", "application/wasm", "application/manifest+json")
 _WORTH_PACKING = 1024

@@ -86,20 +86,20 @@ def status_of(error: errors.MootError) -> int:
 
 
 ErrorFormat = Literal["completion", "message"]
-"""Error format of a dialect."""
+"""Error format of a model API: `completion` for OpenAI, `message` for Anthropic."""
 
 FOREIGN = "/v1/"
-"""Prefix of the routes that speak other vendors' dialects."""
+"""Path prefix of the routes that are compatible with other vendors' APIs."""
 
 
 def format_of(scope: Scope) -> ErrorFormat | None:
-    """Return the error format of the path's dialect, or None for other paths."""
+    """Return the error format that clients of the path expect, or None if the path is not below `/v1`."""
     path = f"{scope['path']}/"
     return None if not path.startswith(FOREIGN) else "message" if path.startswith(f"{FOREIGN}messages/") else "completion"
 
 
 def refuse(error_format: ErrorFormat, failure: Failure, *, status: int = 0, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error response of a dialect; a header tells clients whether to retry."""
+    """Return an error response in a vendor's format, with a header that tells clients whether to retry."""
     status = status or status_of_failure(failure)
     all_headers = {**(headers or {}), "x-should-retry": "true" if failure.retryable or status == 409 else "false"}
     if failure.retry_after is not None:
@@ -125,7 +125,7 @@ def problem(
     headers: Mapping[str, str] | None = None,
     more: JsonObject | None = None,
 ) -> Response:
-    """Return an error response; below `/v1` it has the form of the path's dialect."""
+    """Return an error response: an RFC 9457 problem, or below `/v1` an error in the vendor's format."""
     code = code or CODES.get(status, "error")
     if (error_format := format_of(scope)) is not None:
         return refuse(error_format, Failure(str(_clean(detail)), code, fix=fix), status=status, headers=headers)
@@ -163,7 +163,7 @@ def of_http(scope: Scope, error: HTTPException) -> Response:
         return problem(scope, error.status_code, error.detail, fix=error.fix, code=error.code, headers=error.headers)
     path = str(scope.get("raw_path", b"").decode("latin-1")) or scope["path"]
     details = {404: f"{path!r} not found.", 405: f"{path!r} does not support {scope['method']}."}
-    code = "unknown_url" if error.status_code == 404 and format_of(scope) else ""  # `not_found` is the code of an unknown model there
+    code = "unknown_url" if error.status_code == 404 and format_of(scope) else ""  # below /v1, `not_found` is the code of an unknown model
     return problem(scope, error.status_code, details.get(error.status_code, error.detail), code=code, headers=error.headers)
 
 

@@ -1,4 +1,4 @@
-"""Look-ups by id, pages and ETags of resources."""
+"""Functions that routes share: look-up by id, pagination and ETags."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def page_out(page: Page[Entity], to_wire: Callable[[Entity], Item]) -> ListOut[I
 
 
 def cut(items: Sequence[Entity], limit: int, cursor: str | None, key: Callable[[Entity], str]) -> Page[Entity]:
-    """Return the page after the cursor, which is the key of an item. Raise UsageError if it is unknown."""
+    """Return the items after the cursor, which is the key of the last item already returned. Raise UsageError if it is unknown."""
     start = 0
     if cursor is not None:
         keys = [key(item) for item in items]
@@ -114,7 +114,7 @@ def cut(items: Sequence[Entity], limit: int, cursor: str | None, key: Callable[[
 
 
 async def message_id(caller: Caller, conversation: str, reference: str | None) -> str | None:
-    """Return the id of a conversation's message, which may be named by its client id. Raise NotFound."""
+    """Return the id of a message from its id or client id. Raise NotFound if the conversation has no such message."""
     return None if reference is None else (await caller.store.conversations.message(reference, conversation=conversation)).id
 
 
@@ -137,7 +137,7 @@ def check_match(if_match: str | None, etag: str) -> None:
 
 
 def tagged(request: Request, value: BaseModel, *, etag: str = "") -> Response:
-    """Return the value with an ETag (by default of its whole content), or 304 if the caller already has it."""
+    """Return a response with the value and its ETag, by default the hash of its content; 304 if the caller already has it."""
     etag = etag or etag_of(value)
     if (seen := request.headers.get("if-none-match")) is not None and _names(seen, etag, weakly=True):
         return Response(status_code=304, headers={"etag": etag})

@@ -33,16 +33,18 @@ class Metrics:
             "moot_request_seconds", "Time to the first byte of a response.", ("method", "route"), buckets=SECONDS, registry=self.registry
         )
         self.streams = Gauge("moot_open_streams", "Number of open streams.", registry=self.registry)
-        self.cut = Counter("moot_slow_watchers_cut", "Streams closed because the client was too slow.", registry=self.registry)
-        self.refused = Counter("moot_requests_refused", "Requests rejected by host and origin checks.", ("reason",), registry=self.registry)
-        self.runs = Gauge("moot_live_runs", "Runs in progress, of all processes.", ("status",), registry=self.registry)
-        self.events = Counter("moot_events_appended", "Events appended by runs of this process.", registry=self.registry)
+        self.cut = Counter("moot_slow_watchers_cut", "Number of streams closed because the client was too slow.", registry=self.registry)
+        self.refused = Counter(
+            "moot_requests_refused", "Number of requests rejected by the host and origin checks.", ("reason",), registry=self.registry
+        )
+        self.runs = Gauge("moot_live_runs", "Number of runs in progress in all processes.", ("status",), registry=self.registry)
+        self.events = Counter("moot_events_appended", "Number of events stored by runs of this process.", registry=self.registry)
         self._appended = 0
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
 
     def text(self, live: Mapping[str, int], appended: int) -> bytes:
-        """Return all metrics in the Prometheus text format; `live` counts live runs by status, `appended` all events so far."""
+        """Return all metrics in the Prometheus text format. `live` is the number of live runs by status, `appended` of events so far."""
         for status in STARTED:
             self.runs.labels(status).set(live.get(status, 0))
         self.events.inc(appended - self._appended)
@@ -52,25 +54,25 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits for callers."""
+    """Limits on requests."""
 
     body: int = 32 * 1024 * 1024
     """Maximum size of a request body in bytes."""
     head: float = 15.0
-    """Seconds to receive the head of a request, and for a new connection to start one."""
+    """Seconds within which the head of a request must arrive, and a new connection must send data."""
     silence: float = 30.0
-    """Seconds without data after which an incomplete body is given up."""
+    """Seconds without data after which an incomplete request body is rejected."""
     logins: int = 20
-    """Failed sign-in attempts per address and minute."""
+    """Maximum number of failed sign-in attempts per address and minute."""
     guesses: int = 300
-    """Requests with invalid tokens per address and minute."""
+    """Maximum number of requests with invalid tokens per address and minute."""
     views: int = 120
-    """Requests for shared pages per address and minute."""
+    """Maximum number of requests for shared pages per address and minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server: its engine and the state of its callers."""
+    """State of one server that all its requests share."""
 
     engine: Engine
     tokens: Credentials
@@ -80,14 +82,14 @@ class Server:
     metrics: Metrics = field(default_factory=Metrics)
     limits: Limits = field(default_factory=Limits)
     answers: AnswerIndex = field(default_factory=AnswerIndex)
-    """Answers that callers of `/v1` can continue from."""
+    """Index of answers, for `/v1` callers that continue from one."""
     streams: Streams = field(default_factory=Streams)
     imports: ImportJobs = field(default_factory=ImportJobs)
     import_watch: ImportWatch = field(init=False)
     renderer: Renderer = field(default_factory=Renderer)
     """Renderer of exports and shared pages."""
     change_lock: anyio.Lock = field(default_factory=anyio.Lock)
-    """Held between checking `If-Match` and applying the change, so that concurrent changes are detected."""
+    """Lock from checking `If-Match` to applying the change, so that concurrent changes are detected."""
     logins: AttemptLimit = field(init=False)
     guesses: AttemptLimit = field(init=False)
     views: AttemptLimit = field(init=False)
@@ -118,4 +120,4 @@ async def _server(connection: HTTPConnection) -> Server:
 
 
 CurrentServer = Annotated[Server, Depends(_server)]
-"""The server as a parameter of a route."""
+"""Type of route parameters that receive the Server."""

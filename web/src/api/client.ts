@@ -73,14 +73,14 @@ export async function send(method: string, path: string, body?: unknown, options
   throw await problemOf(response)
 }
 
-/** `fetch` that records whether the server was reached. */
+/** Call `fetch`, and record whether the server was reached. */
 export async function reaching(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   try {
     const response = await fetch(input, init)
     noteReached(true)
     return response
   } catch (error) {
-    if (error instanceof TypeError) noteReached(false) // other errors are aborts by the page
+    if (error instanceof TypeError) noteReached(false) // all other errors mean that the page aborted the request
     throw error
   }
 }
@@ -105,7 +105,7 @@ export async function tagged<T>(path: string, options?: Options): Promise<Tagged
   return { value: await value<T>(response), etag: response.headers.get('etag') ?? '' }
 }
 
-/** Send a change of a resource that has the given ETag. If someone else has changed it, the error says what to do. */
+/** Change a resource only if it still has the given ETag. If someone else has changed it, throw an error that says what to do. */
 export async function unlessChanged<T>(
   etag: string,
   change: (headers: Record<string, string>) => Promise<T>,

@@ -3,7 +3,7 @@ import type { Answer, Approval, Conversation, Message, Node, Page, Part, Queue, 
 
 const at = (id: string) => `/conversations/${encodeURIComponent(id)}`
 
-/** Return a message under the id used in streams: the client's id if there is one. */
+/** Return a message with the id that streams use: the client's id if it has one, otherwise the server's. */
 function asSent(stored: StoredMessage): Message {
   const { id, client_id, ...message } = stored
   return { ...message, id: client_id ?? id, stored_id: id }

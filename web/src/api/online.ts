@@ -1,8 +1,8 @@
 import { useSyncExternalStore } from 'react'
 
-/** The server is reachable, according to the last requests. */
+/** True if the last requests reached the server. */
 let reached = true
-/** Consecutive failed requests. A single failure may be a change of networks. */
+/** Number of consecutive failed requests. A single one may only mean that the device has changed its network. */
 let missed = 0
 const listeners = new Set<() => void>()
 

@@ -26,7 +26,7 @@ export type Grant = Schemas['GrantOut']
 /** A conversation as returned by the API. Times are in milliseconds, money in nano-dollars. */
 export type Conversation = Schemas['ConversationOut']
 
-/** A conversation in a tree of agents. */
+/** A conversation with its sub-agents' conversations. */
 export type Relative = Schemas['RelativeOut']
 
 export interface StepFacts {
@@ -50,9 +50,9 @@ export interface Metadata {
   needs_approval?: boolean
 }
 
-/** A message of the AI SDK with its place and state. Only messages from `GET …/messages` have a place. */
+/** A message of the AI SDK with its position in the tree and its status. Only messages from `GET …/messages` have a position. */
 export interface Message extends UIMessage<Metadata> {
-  /** The id in the store. Unset until the message was read from there. */
+  /** The message's id on the server. Unset until the message has been loaded from the server. */
   stored_id?: string
   status?: 'streaming' | 'finished' | 'failed' | 'cancelled' | 'interrupted'
   parent?: string | null

@@ -16,7 +16,7 @@ const queries = new QueryClient({
   },
 })
 
-/** The whole page: the shell that all views share, and the view of the current address. */
+/** The whole page: the shell that all views share, and the view for the current address. */
 export function App() {
   const [location] = useLocation()
   return (

@@ -4,7 +4,7 @@ import { text } from '@/text'
 import { Button } from '@/ui/Button'
 
 interface Props {
-  /** The boundary renders its children again when this changes. */
+  /** When this value changes, the boundary clears its error and renders its children again. */
   resetKey: string
   children: ReactNode
 }
@@ -14,7 +14,7 @@ interface State {
   resetKey: string
 }
 
-/** Show a Reload button if rendering fails, for example because a lazily loaded file can't be fetched. Reload a tab of an older build. */
+/** Show a Reload button if rendering fails, for example because a lazily loaded file can't be fetched. */
 export class LoadBoundary extends Component<Props, State> {
   override state: State = { error: null, resetKey: this.props.resetKey }
 
@@ -26,7 +26,7 @@ export class LoadBoundary extends Component<Props, State> {
     return resetKey === state.resetKey ? null : { error: null, resetKey }
   }
 
-  /** Drafts and unsent prompts are stored, so a tab of an older build can be reloaded without asking. */
+  /** Reload the page if the server has a newer build. Nothing is lost, because drafts and unsent prompts are stored in the browser. */
   override componentDidCatch(): void {
     void isStale().then((stale) => stale && location.reload())
   }

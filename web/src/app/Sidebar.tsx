@@ -85,7 +85,7 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
   )
 }
 
-/** Links to conversations with prompts that were not sent. One that never reached the server is in no list. */
+/** Links to conversations with unsent prompts. A new conversation that never reached the server is not in the list below. */
 function NotSentElsewhere() {
   const [location] = useLocation()
   const all = useSyncExternalStore(outbox.subscribe, outbox.get)

@@ -5,7 +5,7 @@ export type Panel = 'palette' | 'help' | 'drawer'
 
 interface Panels {
   shown: Panel | null
-  /** The sidebar is visible. Phones show it as a drawer instead. */
+  /** True if the sidebar is visible. Phones show it as a drawer instead. */
   sidebar: boolean
 }
 

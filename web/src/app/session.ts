@@ -9,7 +9,7 @@ export interface SignedInSession {
   scopes: string[]
 }
 
-/** Sign in with the single-use code from the URL fragment, and removes the code from the address and the history. */
+/** Sign in with the single-use code from the URL fragment, and remove the code from the address and the browser history. */
 export async function signInFromAddress(): Promise<void> {
   const code = new URLSearchParams(location.hash.slice(1)).get('code')
   if (!code) return

@@ -6,6 +6,6 @@ export async function isStale(): Promise<boolean> {
     const response = await fetch('/', { cache: 'no-store' })
     return response.ok && !(await response.text()).includes(`"${own}"`)
   } catch {
-    return false // the server can't be reached: a reload would leave nothing
+    return false // the server can't be reached: a reload would only show an error page of the browser
   }
 }

@@ -16,7 +16,7 @@ addEventListener('popstate', () => {
   moved = true
 })
 
-/** Return true after the first navigation within the page, when views must move the focus themselves. */
+/** Return true after the first navigation within the page. From then on, views must move the focus themselves. */
 export function arriving(): boolean {
   return moved
 }

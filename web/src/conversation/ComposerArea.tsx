@@ -39,7 +39,7 @@ export function ComposerArea({ session, busy, live, send, choice, choose, draft 
   const { output, clear, take, run, wishes, edits } = useCommands(session, state.conversation !== null, choose)
   const giveBack = useGiveBack()
   const status = state.conversation?.status ?? ''
-  const running = busy || status === 'running' || status === 'queued' // its stream may not be open yet
+  const running = busy || status === 'running' || status === 'queued' // true even before the run's stream is open
   return (
     <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-6 sm:pb-5">
       <NotSent

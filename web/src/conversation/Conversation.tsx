@@ -11,7 +11,7 @@ export function Conversation() {
   return <ConversationView key={id} session={sessionOf(decodeURIComponent(id))} />
 }
 
-/** In the same file as `Conversation`, which is shown after the first prompt, also if the server can't be reached by then. */
+/** The view of a new conversation. It shares a file with `Conversation`, so that `Conversation` is loaded when the first prompt is sent. */
 export function NewConversation() {
   const [id] = useState(() => crypto.randomUUID())
   const [, go] = useLocation()

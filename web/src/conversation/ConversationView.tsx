@@ -21,8 +21,8 @@ import { Failed, Loading } from '@/ui/States'
 import { notifyError } from '@/ui/toasts'
 
 const Raw = lazy(() => import('@/conversation/Raw'))
+/** Minimum ms between two renderings of streaming text. */
 const FRAME = 33
-/** Streaming text renders at most once per this many ms. */
 
 interface Props {
   session: Session
@@ -32,7 +32,7 @@ interface Props {
   onFirst?: () => void
 }
 
-/** A new or existing conversation. */
+/** The view of a new or existing conversation. */
 export function ConversationView({ session, welcome, onFirst }: Props) {
   const state = useSyncExternalStore(session.subscribe, session.get)
   const { messages, status, error } = useChat<Message>({ chat: session.chat, throttle: FRAME })

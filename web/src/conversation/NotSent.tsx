@@ -14,7 +14,7 @@ interface Props {
   edit: (entry: Unsent) => void
 }
 
-/** Prompts that the server has not acknowledged. They stay here, also after a reload, until they are sent or removed. */
+/** The list of prompts that the server has not acknowledged. They are kept, even after a reload, until they are sent or removed. */
 export function NotSent({ session, sending, edit }: Props) {
   const all = useSyncExternalStore(outbox.subscribe, outbox.get)
   const shown = all.filter((one) => one.conversation === session.id && !sending.includes(one.id))

@@ -20,7 +20,7 @@ interface Props {
 /** The error of the last run or request, with a button to retry or resume. */
 export function RunProblem({ session, error, lost, failure, live, busy }: Props) {
   if (lost) {
-    if (!live && !busy) return null // the banner says that the server can't be reached
+    if (!live && !busy) return null // the banner already shows that the server can't be reached
     return (
       <p role="status" className="mt-4 flex items-center gap-2.5 rounded-xl bg-warn-soft px-4 py-3 text-sm text-warn">
         <LoaderCircle size={16} aria-hidden className="animate-spin" />

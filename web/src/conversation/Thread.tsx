@@ -14,8 +14,8 @@ import { IconButton } from '@/ui/Button'
 import { whenReleased } from '@/ui/pressing'
 
 const COMPONENTS = { UserMessage, UserEditComposer: UserEdit, AssistantMessage, SystemMessage: () => null }
+/** Distance from the bottom, in px, within which the list counts as scrolled to the bottom. */
 const NEAR = 48
-/** Distance in px that still counts as the bottom. */
 
 export interface Target {
   id: string
@@ -115,12 +115,12 @@ function SummaryAfter({ id, compactions }: { id: string; compactions: readonly C
   return found ? <Summary conversation={session.id} compaction={found} /> : null
 }
 
-/** The message container. It keeps pointer events, which the list disables while scrolling: a streaming response scrolls all the time. */
+/** The message container. It stays clickable while the list scrolls, because a streaming response scrolls all the time. */
 const Pressable: CustomContainerComponent = ({ style, ...rest }) => (
   <div {...rest} style={{ ...style, pointerEvents: undefined }} />
 )
 
-/** Keep the bottom in view while the user is there, whatever changes its height. */
+/** Keep the bottom in view when the content grows, as long as the user has not scrolled up. */
 function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React.RefObject<HTMLDivElement | null>) {
   const [atEnd, setAtEnd] = useState(true)
   const stuck = useRef(true)
@@ -145,7 +145,7 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
     if (!box) return
     const near = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR
     if (near) stuck.current = true
-    else if (box.scrollTop < last.current - 2) stuck.current = false // only scrolling up leaves the bottom, not growing content
+    else if (box.scrollTop < last.current - 2) stuck.current = false // only scrolling up leaves the bottom; growing content does not
     last.current = box.scrollTop
     setAtEnd(near || stuck.current)
   }, [scroller])
@@ -183,13 +183,13 @@ function usePrepended(ids: readonly string[]): boolean {
   return prepended
 }
 
-/** ms between checks whether the message is in view, and the total time limit: heights are known only after rendering. */
+/** ms between checks that the target message is in view, and ms until the checks end. Heights are only known after rendering. */
 const [AGAIN, PATIENCE] = [120, 5_000]
-/** ms during which the message keeps the focus, unless the user interacts. */
+/** ms during which the target message keeps the focus, unless the user interacts. */
 const HELD = 1_500
 const HANDS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const
 
-/** Scroll to the target message once per request and focuses it. */
+/** Scroll to the target message and focus it, once per request. */
 function useGoing(
   target: Target | null,
   ids: readonly string[],
@@ -233,7 +233,7 @@ function isInView(element: HTMLElement, box: HTMLElement): boolean {
   return own.top < around.bottom && own.bottom > around.top
 }
 
-/** Announce the start of a response and its full text at the end, never piece by piece. */
+/** Announce to screen readers the start of a response and, at the end, its full text, but never parts of it. */
 function Announcer({ messages, busy }: { messages: readonly Message[]; busy: boolean }) {
   const [announcement, setAnnouncement] = useState('')
   const was = useRef(false)

@@ -23,7 +23,7 @@ interface Props {
   live: Message | undefined
 }
 
-/** Prompts that no model has read yet, each with a button to remove it: first those for the live run, then queued ones. */
+/** Prompts that no model has read yet, with a button to remove each. Prompts for the live run come first, then queued ones. */
 export function Waiting({ session, queue, live }: Props) {
   const read = new Set(live?.parts.flatMap(takenId))
   const steered = queue.steered.filter(({ id, stored_id }) => !read.has(id) && !read.has(stored_id ?? ''))

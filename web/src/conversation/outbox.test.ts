@@ -15,7 +15,7 @@ const storage = new Proxy({} as Storage, {
     })[String(name)],
 })
 
-/** The outbox of a tab that was just opened, for a user. */
+/** Return the outbox of a user in a newly opened tab. */
 async function opened(user: string) {
   vi.resetModules()
   vi.stubGlobal('localStorage', storage)
@@ -50,7 +50,7 @@ test('a prompt of another user of the browser is not shown', async () => {
   expect((await opened('bob')).get()).toEqual([])
 })
 
-test('a prompt written before the user is known becomes theirs', async () => {
+test('a prompt written before the user is known is assigned to the user', async () => {
   const early = await opened('')
   early.put(prompt('1'))
   early.own('ada')
@@ -65,7 +65,7 @@ test('a prompt too large for the storage is kept in the tab and reported', async
   expect(outbox.get()).toHaveLength(1)
 })
 
-test('a damaged entry is left out', async () => {
+test('a damaged entry is ignored', async () => {
   ;(await opened('ada')).put(prompt('1'))
   stored.set('moot.outbox.ada/x/y', '{')
   expect((await opened('ada')).get()).toHaveLength(1)

@@ -13,7 +13,7 @@ export interface Unsent {
   /** The message that this one replaces. */
   edits?: string
   at: number
-  /** Why the last try failed. */
+  /** Why the last attempt failed. */
   reason?: string
 }
 
@@ -54,7 +54,7 @@ function parsed(value: string | null): Unsent[] {
   }
 }
 
-/** Keep a prompt until it is acknowledged. Return false if it is kept in this tab only, because the browser's storage is full or off. */
+/** Store a prompt until it is acknowledged. Return false if it is only kept in this tab, because the browser's storage is full or off. */
 function put(entry: Unsent): boolean {
   set([...entries.filter((one) => one.id !== entry.id), entry].sort((one, other) => one.at - other.at))
   try {
@@ -76,7 +76,7 @@ function remove(id: string): void {
   }
 }
 
-/** Show the prompts of this user. Those written before the user was known become theirs. */
+/** Show the prompts of this user. Prompts written before the user was known are assigned to the user. */
 function own(id: string): void {
   if (id === user) return
   const early = user ? [] : entries
@@ -91,7 +91,7 @@ if (typeof addEventListener === 'function')
     if (user && (key === null || key.startsWith(KEPT))) set(stored()) // another tab sent or removed one
   })
 
-/** Prompts that were written but not acknowledged, in the browser's storage by user and conversation, oldest first. */
+/** Prompts that the server has not acknowledged, oldest first. The browser's storage keeps them by user and conversation. */
 export const outbox = {
   put,
   remove,

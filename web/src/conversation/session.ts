@@ -8,14 +8,14 @@ import { Watch } from '@/conversation/watch'
 import { text } from '@/text'
 import { notify, notifyError } from '@/ui/toasts'
 
+/** Number of messages on the first page: more than a screen shows, few enough to load fast. */
 const PAGE = 40
-/** Messages of the first page: more than a screen shows, few enough to load fast. */
+/** Number of messages per page when loading back to a distant message. */
 const MOST = 200
-/** Messages per page when loading back to a distant message. */
+/** The message tree is not loaded for conversations with more messages than this. */
 const TREE = 2_000
-/** The message tree is not loaded for conversations with more messages. */
+/** Initial and maximum ms before a prompt that could not reach the server is sent again. Doubled with each attempt. */
 const [RESENT, LONGEST] = [3_000, 60_000]
-/** ms before a prompt that could not reach the server is sent again; doubled with each try, up to the longest. */
 
 export interface State {
   conversation: Conversation | null
@@ -71,7 +71,7 @@ export class Session {
   private next: Promise<void> | null = null
   private joins = false
   private rounds = 0
-  /** The last event when messages were loaded again because a run ended meanwhile. */
+  /** The last event at the time when messages were loaded again because a run had ended during loading. */
   private reread: number | null | undefined
 
   constructor(id: string, fresh: boolean) {
@@ -141,7 +141,10 @@ export class Session {
     }
   }
 
-  /** Load the state from the server and, with `join`, join an active run. A load under way may have read an older state: another one follows. */
+  /**
+   * Load the state from the server. With `join`, stream an active run. If a load is in progress, another one follows, because the first
+   * may have read an older state.
+   */
   sync(join = false): Promise<void> {
     this.joins ||= join
     this.next ??= this.syncing.then(() => {
@@ -175,7 +178,7 @@ export class Session {
         this.reread !== conversation.last_seq &&
         page.messages.some(({ status }) => status === 'streaming')
       ) {
-        this.reread = conversation.last_seq // the run has ended after these messages were read
+        this.reread = conversation.last_seq // the run ended after these messages were read
         void this.sync(true)
       } else if (join && live && !this.busy) void this.resume()
       else this.follow()
@@ -201,7 +204,7 @@ export class Session {
         conversation.message_count <= TREE ? conversations.tree(this.id) : null,
         last?.status === 'failed' && last.run ? runs.get(last.run) : null,
       ])
-      if (round !== this.rounds) return // a later load has the newer state
+      if (round !== this.rounds) return // a later load has a newer state
       const started = live.find((run) => run.status !== 'queued') ?? null
       this.set({ live: started, nodes: tree?.data ?? [], failure: failed?.error ?? null })
     } catch (error) {
@@ -321,20 +324,20 @@ export class Session {
 
   // ── outbox ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Prompts that could not reach the server from this tab, by the number of tries. Prompts of earlier visits wait for Retry instead. */
+  /** Number of attempts for each prompt that this tab could not send. Prompts of earlier visits are only sent after a click on Retry. */
   private readonly tried = new Map<string, number>()
   private resendTimer: ReturnType<typeof setTimeout> | undefined
-  /** The prompt that the open request carries, until the server accepts it. */
+  /** Id of the prompt in the open request, until the server accepts it. */
   private carried: string | null = null
 
-  /** Keep a prompt in the browser, then send it. */
+  /** Store a prompt in the browser, then send it. */
   private async keep(entry: Omit<Unsent, 'conversation' | 'at'>): Promise<void> {
     const kept = { ...entry, conversation: this.id, at: Date.now() }
     if (!outbox.put(kept)) notify(text.outbox.tabOnly, { danger: true })
     await this.deliver(kept)
   }
 
-  /** Send a prompt of the outbox. It stays there unless the server accepts it. Sending it twice stores it once. */
+  /** Send a prompt from the outbox, and remove it when the server accepts it. If it is sent twice, the server stores it once. */
   async deliver(entry: Unsent): Promise<void> {
     const { id } = entry
     if (this.state.sending.includes(id) || !this.holds(id)) return
@@ -354,7 +357,7 @@ export class Session {
     return outbox.of(this.id).some((one) => one.id === id)
   }
 
-  /** The server has this message. */
+  /** Called when the server has stored this message. */
   private arrived(id: string): void {
     if (outbox.of(this.id).some((one) => one.id === id && !one.edits)) outbox.remove(id)
   }
@@ -405,7 +408,7 @@ export class Session {
     throw error
   }
 
-  /** The server accepted the open request. */
+  /** Called when the server has accepted the open request. */
   private accepted(): void {
     if (this.carried) outbox.remove(this.carried)
     this.carried = null
@@ -431,7 +434,7 @@ export class Session {
     await this.keep({ id: crypto.randomUUID(), parts, extra })
   }
 
-  /** Return the session that takes a prompt. For an imported conversation that is a linked copy, which the page shows next. */
+  /** Return the session to which prompts are sent. For an imported conversation, that is a linked copy, which the page shows next. */
   private async continuation(id?: string): Promise<{ session: Session; id?: string }> {
     const { conversation } = this.state
     if (!conversation?.origin) return { session: this, id }
@@ -445,7 +448,7 @@ export class Session {
     return { session, id: continued.message ?? undefined }
   }
 
-  /** Confirm that the page shows the continuing conversation. */
+  /** Called when the page shows the conversation that continues this one. */
   moved(): void {
     this.set({ movedTo: null })
   }
@@ -467,7 +470,7 @@ export class Session {
     await session.chat.regenerate({ messageId: id, body: extra })
   }
 
-  /** Stop the run. Return the prompts that no model has read yet: they are taken from the queue. */
+  /** Stop the run and empty the queue. Return the removed prompts, which no model has read yet. */
   async stop(): Promise<Part[][]> {
     const { runs: queued, steered } = await conversations.emptyQueue(this.id)
     await conversations.stop(this.id)
@@ -477,14 +480,14 @@ export class Session {
     return [...steered, ...queued.flatMap(({ prompt }) => (prompt ? [prompt] : []))].map(({ parts }) => parts)
   }
 
-  /** Take a prompt from the queue. */
+  /** Remove a prompt from the queue. */
   async withdraw(run: Queued): Promise<void> {
     await conversations.withdraw(this.id, run.id)
     await this.hide(run)
     await this.sync()
   }
 
-  /** Take back a message that the live run has not received. */
+  /** Withdraw a message that the live run has not received yet. */
   async withdrawSteered({ id, stored_id }: Message): Promise<void> {
     await conversations.withdrawSteered(this.id, stored_id ?? id)
     await this.sync()
@@ -511,7 +514,7 @@ function isActive({ status }: Conversation): boolean {
   return status !== 'standby' && status !== 'finished'
 }
 
-/** Leave out the messages of queued runs: they are shown in the queue, and the answer being written has to be the last message. */
+/** Return the messages without those of queued runs. The queue shows them, and the answer being written must be the last message. */
 function withoutQueued(messages: Message[], { runs }: Queue): Message[] {
   const queued = new Set(runs.flatMap(({ message, prompt }) => [message, prompt?.stored_id]))
   return messages.filter(({ stored_id }) => !queued.has(stored_id))

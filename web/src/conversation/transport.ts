@@ -47,7 +47,7 @@ async function checked(input: RequestInfo | URL, init?: RequestInit): Promise<Re
   return new Response(response.body.pipeThrough(whole()), { status: response.status, headers: response.headers })
 }
 
-/** `fetch` that fails if the server accepts the connection but never answers. */
+/** Call `fetch`, but fail if the server accepts the connection and never answers. */
 async function answered(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const silent = new AbortController()
   const timer = setTimeout(() => silent.abort(new Lost('no response from the server')), SILENCE)
@@ -59,7 +59,7 @@ async function answered(input: RequestInfo | URL, init: RequestInit = {}): Promi
   }
 }
 
-/** Pass a stream through. Fail if it ends without `[DONE]` or stalls. */
+/** Pass a stream through unchanged. Fail if it stalls, or if it ends without `[DONE]`. */
 function whole(): TransformStream<Uint8Array, Uint8Array> {
   let tail = ''
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -82,7 +82,7 @@ function whole(): TransformStream<Uint8Array, Uint8Array> {
   })
 }
 
-/** The error is a lost connection, so the request can be retried. */
+/** Return true if the error is a lost connection, so that the request can be retried. */
 export function isLost(error: unknown): boolean {
   return error instanceof TypeError && /fetch|network|load failed/i.test(error.message)
 }

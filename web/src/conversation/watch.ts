@@ -3,10 +3,10 @@ import type { LogEvent } from '@/api/types'
 /** Events that may change the displayed messages. */
 const CHANGES = new Set(['message', 'tree', 'meta', 'tombstone'])
 
+/** ms before a stream that the server rejected is opened again. After a lost connection, the browser reopens it by itself. */
 const REOPENED = 3_000
-/** ms before a stream that the server refused is opened again. The browser itself does that after a lost connection. */
 
-/** Watch a conversation while nothing streams: another tab, a terminal or a schedule may write to it. */
+/** Watch a conversation for changes by another tab, a terminal or a cron job, while the page streams no response. */
 export class Watch {
   private source: EventSource | null = null
   private timer: ReturnType<typeof setTimeout> | undefined
@@ -18,7 +18,7 @@ export class Watch {
     this.changed = changed
   }
 
-  /** Watch events after the given seq. */
+  /** Watch events after the given sequence number. */
   start(after: number): void {
     if (this.source) return
     const source = new EventSource(`/api/conversations/${encodeURIComponent(this.id)}/events?after=${after}`)

@@ -6,14 +6,14 @@ import type { Answer, Approval, Conversation } from '@/api/types'
 import { pause } from '@/data/polling'
 import { text } from '@/text'
 
+/** ms between fetches of open approvals while the inbox is shown. */
 const SHOWN = 5_000
-/** Fetch open approvals every this many ms while the inbox is shown. */
+/** ms between fetches where events or the list of live runs also cause a fetch. */
 const FOLLOWED = 20_000
-/** The same where the events of a conversation or the list of live runs tell when to fetch them. */
+/** ms between fetches while an approval that a message asks for is missing in the list. */
 const MISSING = 1_000
-/** The same while an approval that a message asks for is not among them. */
+/** ms after which a missing approval counts as answered in another tab or program. */
 const PATIENCE = 30_000
-/** ms after which a missing approval counts as answered elsewhere. */
 
 /** Fetch the open approvals of all conversations. */
 export function useApprovals(every = SHOWN) {
@@ -30,8 +30,8 @@ export function useOpenCount(): number {
 }
 
 /**
- * Fetch an approval that a message of the conversation asks for, until it has been found. It is undefined when it is not open. `seq` is that
- * of the conversation's last known event: after another event, the approval may have been answered.
+ * Fetch an approval that a message of the conversation asks for, until it is found. Return undefined if it is not open. `seq` is the number
+ * of the conversation's last known event. With each new event, the list is fetched again, because the approval may have been answered.
  */
 export function useApproval(conversation: string, id: string, seq: number | null | undefined) {
   const isIt = (approval: Approval) => approval.id === id
@@ -49,7 +49,7 @@ export function useApproval(conversation: string, id: string, seq: number | null
   return { approval: data?.find(isIt), error, refetch }
 }
 
-/** Submit an answer and refresh the open approvals, even if it was already answered elsewhere. */
+/** Submit an answer and refresh the open approvals, even if it was already answered in another tab or program. */
 export function useAnswer() {
   const client = useQueryClient()
   return async (id: string, answer: Answer) => {

@@ -3,8 +3,8 @@ import { api } from '@/api/client'
 import { conversations } from '@/api/conversations'
 import type { Relative } from '@/api/types'
 
+/** ms between fetches of the tree while one of its agents has not finished. */
 const POLL = 2_000
-/** Fetch the tree every this many ms while one of its agents has not finished. */
 
 /** Fetch the sub-agents of a conversation as a tree. With `live`, their number and state may still change. */
 export function useChildren(conversation: string, live: boolean): readonly Relative[] {
@@ -22,10 +22,10 @@ function isActive(relative: Relative): boolean {
   return relative.status === 'running' || relative.status === 'pending' || relative.children.some(isActive)
 }
 
+/** Matches ids assigned by the server, which all sub-agents have. A conversation with an id made by the page may not exist yet. */
 const OURS = /^[0-9a-f]{8}-[0-9a-f]{4}-7/
-/** Ids that the server assigned. Those of sub-agents are, and one that the page made may not exist yet. */
 
-/** Return the conversation at the top of the tree that an unlisted conversation belongs to. Empty while loading, and for other ids. */
+/** Return the listed conversation to which a sub-agent's conversation belongs. Empty while loading, and for ids made by the page. */
 export function useRoot(conversation: string): string {
   const { data } = useQuery({
     queryKey: ['conversations', 'root', conversation],

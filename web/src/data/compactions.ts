@@ -12,7 +12,7 @@ export interface Compaction {
 
 const path = (conversation: string) => `/conversations/${encodeURIComponent(conversation)}/compactions`
 
-/** Fetch the summaries of a conversation, again whenever its messages may have changed. None before the server has it. */
+/** Fetch the summaries of a conversation, and fetch them again when its messages may have changed. Nothing is fetched before it exists. */
 export function useCompactions(conversation: string, exists: boolean, nodes: readonly unknown[]) {
   const { data, refetch } = useQuery({
     queryKey: ['compactions', conversation],

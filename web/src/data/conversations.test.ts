@@ -12,7 +12,7 @@ test('a run that waits for its sub-agents is shown as running', () => {
   ])
 })
 
-test('a sub-agent that needs a person marks everything above it', () => {
+test('a sub-agent that needs a person marks all conversations above it', () => {
   const found = statusesOf([
     run('a', 'waiting', 'run'),
     run('b', 'waiting', 'run', 'a'),

@@ -16,7 +16,7 @@ export interface Filter {
 
 type Pages = InfiniteData<Page<Conversation>, string | null>
 
-/** Fetch the conversations of a shelf page by page, latest activity first. */
+/** Fetch active, archived or deleted conversations page by page, latest activity first. */
 export function useConversations(filter: Filter) {
   return useInfiniteQuery({
     queryKey: ['conversations', 'list', filter],
@@ -65,14 +65,14 @@ export function useLive(): ReadonlyMap<string, RunStatus> {
 
 export type LiveRun = Pick<Run, 'id' | 'conversation' | 'status' | 'awaits' | 'parent_run' | 'last_seq'>
 
-/** Return the waiting runs with their last events: one that waits again may ask for something else. */
+/** Return the waiting runs with their last events. The event shows if a run asks for something new. */
 export function waitsOf(runs: readonly LiveRun[]): [string, number][] {
   return runs.filter(({ status }) => status === 'waiting').map(({ id, last_seq }) => [id, last_seq])
 }
 
 /**
- * Return the status to show for each conversation: of its started run, or else its queued one. A run that waits for its sub-agents works
- * like one that runs, unless one of them needs a person: then all above it do.
+ * Return the status to show for each conversation: that of its started run, or else of its queued run. A run that waits for its sub-agents
+ * is shown as running. If a sub-agent needs a person, it and all conversations above it are shown as waiting.
  */
 export function statusesOf(runs: readonly LiveRun[]): Map<string, RunStatus> {
   const byId = new Map(runs.map((run) => [run.id, run]))

@@ -5,12 +5,12 @@ import { pause } from '@/data/polling'
 import { text } from '@/text'
 import { notify } from '@/ui/toasts'
 
-/** One run of a cron job, or a time at which it did not run. */
+/** A run of a cron job, or a due time at which it did not run. */
 export interface JobRun {
   at: number
   status: string
   conversation: string | null
-  /** Nano-dollars. Null if unknown. */
+  /** Cost in nano-dollars. Null if unknown. */
   cost: number | null
   reason: string
 }
@@ -19,7 +19,7 @@ export interface Job {
   name: string
   prompt: string
   cron: string
-  /** Seconds. 0 if the job has another kind of schedule. */
+  /** Interval in seconds. 0 if the job has another kind of schedule. */
   every: number
   at: string
   tz: string
@@ -28,7 +28,7 @@ export interface Job {
   paused: boolean
   /** True if the job is defined in the configuration file. */
   configured: boolean
-  /** Why the job is ignored. */
+  /** Why the job is ignored. Empty if it is not. */
   error: string
   next: number | null
   last: JobRun | null
@@ -46,7 +46,7 @@ export interface NewJob {
 
 const POLL = 10_000
 
-/** Fetch the jobs, again after a run has started or ended. */
+/** Fetch the jobs, and fetch them again when a run may have started or ended. */
 export function useJobs() {
   return useQuery({
     queryKey: ['cron'],

@@ -4,7 +4,7 @@ import { pause } from '@/data/polling'
 
 afterEach(() => noteReached(true))
 
-test('requests are repeated less and less often while the server does not answer', () => {
+test('the pause between requests grows while the server does not answer', () => {
   const pauses = Array.from({ length: 8 }, () => {
     noteReached(false)
     return pause(2_000)

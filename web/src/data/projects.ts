@@ -27,7 +27,7 @@ export function useProjectList() {
   })
 }
 
-/** Create a project, or changes the one with the given id. */
+/** Create a project, or change the one with the given id. */
 export function useProjectSave() {
   const client = useQueryClient()
   return useMutation({

@@ -10,7 +10,7 @@ export interface Hit {
   title: string
   role: string
   at: number
-  /** U+0002 and U+0003 surround matches. */
+  /** Excerpt of the message. Each match is between the characters U+0002 and U+0003. */
   snippet: string
   /** The source of the snippet. */
   column: 'text' | 'tools' | 'reasoning'
@@ -20,9 +20,9 @@ export interface Found extends Page<Hit> {
   index: { done: number; total: number }
   /** The number of newest matches that were ranked. Null means all. */
   ranked: number | null
-  /** A partial word matches too many words to search all of them. */
+  /** True if a partial word matches so many words that not all of them were searched. */
   cut: boolean
-  /** No message has all of the words. The results match some of them, sorted by relevance on one page. */
+  /** True if no message has all of the words. The results match some of them, sorted by relevance, on one page. */
   loose: boolean
 }
 

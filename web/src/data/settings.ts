@@ -53,7 +53,7 @@ export interface Model {
   modalities: string[]
   tools: 'native' | 'schema' | 'none'
   reasoning: boolean
-  /** Nano-dollars per token. */
+  /** Price in nano-dollars per token. */
   price: { input: number | null; output: number | null } | null
   note: string
 }
@@ -118,7 +118,7 @@ export function useAgentFile(name: string) {
   })
 }
 
-/** Create, copy, change and delete agents that are files of moot's home. */
+/** Create, copy, change and delete agents that are files in moot's home folder. */
 export function useAgentActions() {
   const client = useQueryClient()
   const onSettled = () => client.invalidateQueries({ queryKey: ['agents'] })
@@ -143,7 +143,7 @@ export interface Tool {
   available: boolean
   hidden: boolean
   package: string
-  /** Why a plugin's tool is unavailable. */
+  /** Why a plugin's tool is unavailable. Empty if it is available. */
   error: string
 }
 
@@ -209,7 +209,7 @@ export function usePermissionActions() {
   }
 }
 
-/** How the permissions apply to a call, and why. */
+/** The decision of the permission rules on a tool call, with the reason. */
 export interface Ruling {
   action: Action
   why: string
@@ -235,7 +235,7 @@ export interface Token {
 }
 
 export interface TokenMade extends Token {
-  /** Shown only once. */
+  /** The token's secret, which the server returns only once. */
   secret: string
 }
 

@@ -35,7 +35,7 @@ export interface Draft {
   page: string
 }
 
-/** Fetch a preview of the shared page and what is redacted. */
+/** Fetch a preview of the shared page, and the number of redacted items. */
 export function useDraft(conversation: string, keep: readonly string[]) {
   return useQuery({
     queryKey: ['shares', 'draft', conversation, ...keep],
@@ -57,7 +57,7 @@ export interface Share {
 }
 
 export interface ShareMade extends Share {
-  /** Shown only once. */
+  /** The link of the page, which the server returns only once. */
   url: string
   reach: 'machine' | 'network'
 }

@@ -13,10 +13,10 @@ export interface Counts {
   cost: number
   unpriced_runs: number
   steps: number
-  /** Model time where it is known, and the output tokens of that time. */
+  /** Time in ms that models worked, as far as known, and the output tokens produced in that time. */
   ms: number
   timed_output: number
-  /** Sum of the times to the first token, and the number of responses where it is known. */
+  /** Sum of the times to the first token in ms, and the number of responses for which it is known. */
   first_ms: number
   firsts: number
   /** Sum of the input tokens of each response's largest model call. */

@@ -49,7 +49,7 @@ export function useTask(project: string, number: number) {
 export interface Change {
   number: number
   fields: TaskFields
-  /** Refuse the change if the task no longer has this ETag. */
+  /** If set, the server rejects the change unless the task still has this ETag. */
   etag?: string
 }
 
@@ -73,7 +73,7 @@ export function useTaskActions(project: string) {
     }),
     remove: useMutation({
       mutationFn: (number: number) => api.delete<Task>(pathOf(project, number)),
-      onSettled: () => client.invalidateQueries({ queryKey: ['tasks', project, 'list'] }), // the task itself is gone
+      onSettled: () => client.invalidateQueries({ queryKey: ['tasks', project, 'list'] }), // only the list: the task no longer exists
     }),
   }
 }

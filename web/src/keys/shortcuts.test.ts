@@ -9,7 +9,7 @@ const { matches, written } = await import('@/keys/shortcuts')
 const press = (key: string, more: Partial<KeyboardEvent> = {}) =>
   ({ key, ctrlKey: false, metaKey: false, altKey: false, shiftKey: false, target: null, ...more }) as KeyboardEvent
 
-test('shortcuts match only with exactly their modifiers', () => {
+test('a shortcut matches only with exactly its modifiers', () => {
   expect(matches('Mod+K', press('k', { ctrlKey: true }))).toBe(true)
   expect(matches('Mod+K', press('k'))).toBe(false)
   expect(matches('Mod+K', press('k', { ctrlKey: true, altKey: true }))).toBe(false)

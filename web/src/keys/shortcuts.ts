@@ -18,7 +18,7 @@ export const MAC = /Mac|iPhone|iPad/.test(navigator.platform)
 const bound = new Set<Bound>()
 const KEPT = 'moot.single-keys'
 
-/** Single-key shortcuts are enabled. Users of speech input can turn them off. */
+/** Return true if single-key shortcuts are enabled. Users of speech input can turn them off. */
 export function singleKeys(): boolean {
   try {
     return localStorage.getItem(KEPT) !== 'off'

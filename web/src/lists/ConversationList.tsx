@@ -15,7 +15,7 @@ import { Failed, Loading } from '@/ui/States'
 
 const HEIGHTS = { day: 34, project: 38, one: 54, fold: 44, child: 46 }
 
-/** The conversations of a shelf. The list is virtualized and loads more pages on scroll. */
+/** The list of active, archived or deleted conversations. It is virtualized and loads more pages on scroll. */
 export function ConversationList({ filter }: { filter: Filter }) {
   const query = useConversations(filter)
   const live = useLive()

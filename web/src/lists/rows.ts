@@ -41,7 +41,7 @@ function daysOf(conversations: readonly Conversation[], now: number): Row[] {
   return rows
 }
 
-/** Return the rows with a line below the conversation that shows or hides its sub-agents, and with those if it is `open`. */
+/** Add a line below the conversation that shows or hides its sub-agents. If it is `open`, also add rows for the sub-agents. */
 export function withChildren(
   rows: readonly Row[],
   conversation: string,

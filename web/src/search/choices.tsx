@@ -90,7 +90,7 @@ const COMMANDS: readonly Command[] = [
 export interface Messages {
   hits: readonly Hit[]
   order: Order
-  /** The results match only some of the words and are sorted by relevance. */
+  /** True if the results match only some of the words. They are then sorted by relevance. */
   loose: boolean
   /** Change the sort order. */
   turn: (order: Order) => void
@@ -98,7 +98,7 @@ export interface Messages {
   more: (() => void) | null
 }
 
-/** The group of commands that the query names. It comes first, and its first one runs without waiting for search results. */
+/** The group of commands that the query names. It comes first, and Enter runs its first command without waiting for search results. */
 export const NAMED = text.search.namedCommands
 
 /** Return the choices for a query in groups. Without a query: recent conversations and all commands. */

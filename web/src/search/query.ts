@@ -28,7 +28,7 @@ const OPERATORS: Record<string, readonly string[]> = {
   status: ['finished', 'failed', 'cancelled'],
 }
 
-/** A completion of the query. */
+/** A suggested completion of the query. */
 export interface Offer {
   label: string
   query: string

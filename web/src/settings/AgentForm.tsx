@@ -7,12 +7,12 @@ import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Failed, Loading } from '@/ui/States'
 
-/** What the form does: create an agent, copy one, or change one. */
+/** The purpose of the form: create an agent, copy one, or change one. */
 export type Shown = { kind: 'new' } | { kind: 'copy' | 'edit'; agent: Agent }
 
 const words = text.agents
 
-/** A dialog to create, copy or change an agent that is a file of moot's home. */
+/** A dialog to create, copy or change an agent that is a file in moot's home folder. */
 export function AgentForm({ shown, onClose }: { shown: Shown; onClose: () => void }) {
   const { data, error, isFetchedAfterMount } = useAgentFile(shown.kind === 'edit' ? shown.agent.name : '')
   return (
@@ -36,7 +36,7 @@ function titleOf(shown: Shown): string {
 }
 
 function Fields(given: { shown: Shown; etag: string; onClose: () => void }) {
-  const [{ shown, etag }] = useState(given) // later fetches must not change what the edited fields are compared with
+  const [{ shown, etag }] = useState(given) // later fetches must not replace the agent with which the edited fields are compared
   const { onClose } = given
   const { create, change } = useAgentActions()
   const agent = shown.kind === 'new' ? null : shown.agent
@@ -226,7 +226,7 @@ function listed(value: string): string[] | null {
   return value ? names.filter(Boolean) : null
 }
 
-/** Return the fields that differ from the agent's, or that are set if there is none: values of the configuration are not written into a file. */
+/** Return the fields that differ from the agent's, or all set fields without an agent. Unchanged values must not be written to its file. */
 function changes(agent: Agent | null, fields: AgentFields): AgentFields {
   const before: AgentFields = agent ? fieldsOf(agent) : {}
   return Object.fromEntries(

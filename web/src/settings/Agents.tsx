@@ -53,7 +53,7 @@ interface Actions {
   remove: (agent: Agent) => void
 }
 
-/** Buttons of an agent. Only agents that are files of moot's home can be changed. */
+/** Buttons of an agent. Only agents that are files in moot's home folder can be changed. */
 function Buttons({ agent, actions }: { agent: Agent; actions: Actions }) {
   return (
     <div className="mt-3 flex flex-wrap gap-2">

@@ -46,8 +46,8 @@ export default function Cron() {
   )
 }
 
+/** The delivery target for moot's log, which is the default. */
 const LOG = 'log'
-/** Answers are delivered to moot's log. */
 
 const COLUMNS: readonly Column<Job>[] = [
   {

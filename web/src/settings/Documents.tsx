@@ -87,7 +87,7 @@ function Row({ source }: { source: Source }) {
   )
 }
 
-/** The documents of a source that are not indexed as a whole, each with the reason. */
+/** The documents of a source that could not be indexed completely, each with the reason. */
 function Problems({ source }: { source: Source }) {
   const [isOpen, setOpen] = useState(false)
   const { data, error } = useDocuments(isOpen ? source.id : '')
@@ -110,7 +110,7 @@ function Problems({ source }: { source: Source }) {
   )
 }
 
-/** A form that shows what agents find. */
+/** A form that searches the documents, with the same results that agents get. */
 function Search() {
   const [query, setQuery] = useState('')
   const { data, error } = useKnowledgeSearch(query)

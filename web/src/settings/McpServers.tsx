@@ -6,7 +6,7 @@ import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
 import { Failed, Loading } from '@/ui/States'
 
-/** The configured MCP servers with their state, a switch each, and the tools that wait to be accepted. */
+/** The configured MCP servers with their state, buttons to enable or disable them, and tools to accept. */
 export function McpServers() {
   const { data, error, refetch } = useMcpServers()
   const heading = useId()

@@ -13,7 +13,7 @@ import { Empty, Failed, Loading } from '@/ui/States'
 import { notify } from '@/ui/toasts'
 import { When } from '@/ui/When'
 
-/** The files of memory, and the documents that agents can search. */
+/** The memory files of agents, and the documents that agents can search. */
 export default function Memory() {
   const { data, error, refetch } = useMemoryFiles()
   const [shown, setShown] = useState<string | null>(null)
@@ -87,7 +87,7 @@ function Files({ files, edit, remove }: FilesProps) {
   )
 }
 
-/** A dialog that edits a file. An empty name creates one. */
+/** A dialog to edit a memory file. With an empty name, it creates a file. */
 function Editor({ name, onClose }: { name: string; onClose: () => void }) {
   const { data, error, isFetchedAfterMount } = useMemoryText(name)
   const isLoading = name !== '' && !isFetchedAfterMount

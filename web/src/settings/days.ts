@@ -3,7 +3,7 @@ import type { Counts, Group } from '@/data/stats'
 const DAY = 86_400_000
 /** Maximum number of bars in a chart. */
 const MOST = 100
-/** Maximum number of years. Older dates come from wrong clocks. */
+/** Maximum number of years in a chart. Older dates come from wrong clocks. */
 const LONGEST = 400
 
 /** Return midnight (UTC) of the first of the given number of days that end today. 0 days means all time. */
@@ -66,7 +66,7 @@ const NOTHING: Record<Sum, number> = {
   contexts: 0,
 }
 
-/** Combine several days: sums, and means over all responses. */
+/** Combine the counts of several days into sums, and means over all responses. */
 function joined(days: readonly Counts[]): Counts {
   const sum = { ...NOTHING }
   for (const day of days) for (const name of Object.keys(NOTHING) as Sum[]) sum[name] += day[name]

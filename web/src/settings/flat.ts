@@ -1,7 +1,7 @@
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
 export interface Setting {
-  /** The dotted key, as `moot config set` takes it. */
+  /** The dotted key, as used by `moot config set`. */
   key: string
   value: Json
   /** The source of the value: `default`, `environment MOOT_…`, `user …/config.yaml:3`. */
@@ -36,7 +36,7 @@ export function written(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** The value can be edited in a single field. */
+/** Return true if the value can be edited in a single field. */
 export function isSimple(value: Json): boolean {
   return value === null || typeof value !== 'object'
 }
@@ -48,7 +48,7 @@ export function read(text: string, before: Json): Json {
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text
 }
 
-/** The displayed value is masked because it contains a secret. */
+/** Return true if the displayed value is masked because it contains a secret. */
 export function hidesSecret(value: Json): boolean {
   return typeof value === 'string' && value.includes('•••')
 }

@@ -93,7 +93,7 @@ function Edit({ project, task, etag, onClose }: { project: string; task: Task; e
   )
 }
 
-/** Return what can be edited, for comparisons. */
+/** Return the editable fields as a string, for comparisons. */
 function fieldsOf({ title, description, status, tags, assignee, due }: Task): string {
   return JSON.stringify([title, description, status, tags, assignee, due])
 }

@@ -1,4 +1,4 @@
-/** The selected theme: its storage and its effect on the document. */
+/** Store the selected theme and apply it to the document. */
 
 export const THEMES = ['system', 'light', 'dark', 'contrast'] as const
 export type Theme = (typeof THEMES)[number]
@@ -15,7 +15,7 @@ export function chosen(): Theme {
   }
 }
 
-/** Apply and stores a theme. */
+/** Apply and store a theme. */
 export function choose(theme: Theme): void {
   try {
     localStorage.setItem(KEY, theme)

@@ -8,7 +8,7 @@ export interface Column<T> {
   figures?: boolean
   /** Hide the column on narrow screens. */
   wide?: boolean
-  /** Keep the column visible when the table scrolls. For buttons. */
+  /** Keep the column visible when the table scrolls, for columns with buttons. */
   pinned?: boolean
 }
 

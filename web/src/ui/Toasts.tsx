@@ -7,7 +7,7 @@ import { dismiss, type Toast, toasts } from '@/ui/toasts'
 
 const STAYS = 8_000
 
-/** The list of notifications: announced to screen readers, and kept while hovered or focused. */
+/** The list of notifications. They are announced to screen readers, and stay visible while hovered or focused. */
 export function Toasts() {
   const shown = useSyncExternalStore(toasts.subscribe, toasts.get)
   return (

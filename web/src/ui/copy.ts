@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 
-/** Copy a text and sets `copied` for two seconds. */
+/** Return a function that copies a text, and a flag that is true for two seconds afterwards. */
 export function useCopy(): { copied: boolean; copy: (text: string) => void } {
   const [copied, setCopied] = useState(false)
   useEffect(() => {

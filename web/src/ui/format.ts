@@ -47,7 +47,7 @@ export function money(nano: number | null | undefined): string {
   return `$${dollars.toFixed(dollars !== 0 && dollars < 0.1 ? 4 : 2)}`
 }
 
-/** Format a sum in nano-dollars that leaves out some unknown prices: `$1.20+`, or `unknown` if nothing else is known. */
+/** Format a sum in nano-dollars. With `unpriced` runs, which the sum does not include: `$1.20+`, or `unknown` if there is no sum. */
 export function spent(nano: number | null, unpriced: number): string {
   if (!unpriced) return money(nano)
   return nano ? `${money(nano)}+` : text.common.unknown

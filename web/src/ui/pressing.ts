@@ -31,7 +31,7 @@ addEventListener('blur', release)
 // releasing a scroll bar fires no pointerup: detect it on the next move without a pressed button
 addEventListener('pointermove', ({ buttons }) => buttons === 0 && release(), SEEN)
 
-/** Run a function now, or after the pointer is released. Return a function that cancels it. */
+/** Run a function now, or if a pointer is down, after it is released. Return a function that cancels it. */
 export function whenReleased(act: () => void): () => void {
   if (pressed) waiting.add(act)
   else act()

@@ -6,7 +6,7 @@ interface Region {
   'aria-label'?: string
 }
 
-/** Return the attributes of a named group in the tab order while the element's content is larger than the element, and none otherwise. */
+/** Return attributes that make a scrollable element a labeled group in the tab order. Return none while its content fits. */
 export function useScrollable(box: RefObject<HTMLElement | null>, label: string): Region {
   const [scrolls, setScrolls] = useState(false)
   // No dependencies: every render can change the content, and a new observer reports after layout

@@ -16,7 +16,7 @@ function set(value: readonly Toast[]): void {
   for (const listener of listeners) listener()
 }
 
-/** Show a notification and returns its id. At most three are visible at once. */
+/** Show a notification and return its id. At most three are visible at once. */
 export function notify(text: string, more: Partial<Pick<Toast, 'action' | 'danger'>> = {}): number {
   const toast = { id: next++, text, danger: false, ...more }
   set([...shown, toast].slice(-3))

@@ -1,7 +1,7 @@
-"""Moot as a model for other programs: the routes below `/v1`, in the dialects that their clients use.
+"""Model APIs for other programs: the routes below `/v1`, compatible with clients of OpenAI and Anthropic.
 
-A call is a run like any other. The caller's messages become its history, and the answer is streamed while the run produces it. If the
-caller disconnects, the run of a plain model is cancelled, as clients of these dialects expect; the run of an agent continues.
+Each call becomes a normal run. The caller's messages are its history, and the answer is streamed while the run produces it. If the
+caller disconnects, the run of a plain model is cancelled, as such clients expect; the run of an agent continues.
 """
 
 from moot.server.dialects.chat import router as chat

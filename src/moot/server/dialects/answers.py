@@ -1,4 +1,4 @@
-"""Responses to callers: a run's events as they are committed, streamed or as a whole."""
+"""Responses to `/v1` calls: the answer of a run, streamed while its events are stored, or returned when it is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moot.types.exchange import Failure
 from moot.types.run import Run
 
 BEAT = 15.0
-"""Seconds of silence before a keep-alive."""
+"""Seconds without events before a keep-alive is sent."""
 
 
 class _Ended(NamedTuple):
@@ -36,7 +36,7 @@ class _Ended(NamedTuple):
 
 
 async def call_events(call: Call, group: TaskGroup) -> AsyncGenerator[tuple[Event, ...], None]:
-    """Yield the run's events in log order, in batches; an empty batch after each `BEAT` of silence. Close it with `aclosing`."""
+    """Yield the run's events in log order, in batches; an empty batch after each `BEAT` without events. Use it with `aclosing`."""
     sending, receiving = anyio.create_memory_object_stream[tuple[Event, ...] | _Ended](16)
     group.start_soon(_watch, call, sending.clone())
     group.start_soon(_attend, call, sending)
@@ -57,7 +57,7 @@ async def call_events(call: Call, group: TaskGroup) -> AsyncGenerator[tuple[Even
 
 
 async def outcome_of(engine: Engine, run: Run) -> Outcome:
-    """Return the outcome of a run after `wait` has returned."""
+    """Return the outcome of a run. Call this after `engine.runs.wait` has returned."""
     message = await engine.store.conversations.message(run.message)
     match run.status:
         case "finished":
@@ -91,7 +91,7 @@ async def _attend(call: Call, sending: MemoryObjectSendStream[tuple[Event, ...] 
 
 
 START_TIMEOUT = 10.0
-"""Seconds to wait for the first output before a stream starts; an error until then gets its own status code."""
+"""Seconds without output before the stream is started anyway. An error before that is returned with its own status code."""
 
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -99,7 +99,7 @@ log = logging.getLogger("moot.server")
 
 
 class Answer(Protocol):
-    """The changes of an answer as events of one dialect."""
+    """Translator of an answer's changes into stream events of one vendor's API."""
 
     def begin(self) -> list[JsonObject]: ...
 
@@ -110,17 +110,17 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Encodes an answer in one dialect."""
+    """Encoder of answers in the format of one vendor's API."""
 
     answer: Answer
     whole: Callable[[Sequence[Piece], Outcome], JsonObject]
     """Function that returns the complete answer, for calls that don't stream."""
     error_format: ErrorFormat = "completion"
     named: bool = True
-    """True if each frame names its event."""
+    """True if each frame has an `event:` line with the type of its event."""
     keep_alive: bytes = b": keep-alive\n\n"
     queued: bytes = b": queued\n\n"
-    """Bytes sent at once if the run waits for its turn."""
+    """Bytes sent immediately if the run is queued."""
     last: bytes = b""
     """Bytes sent at the end of the stream."""
 

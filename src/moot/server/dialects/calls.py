@@ -1,4 +1,4 @@
-"""A caller's request as a run: model or agent, history, and conversation."""
+"""Submission of a `/v1` call as a run: select the agent or model, the history and the conversation."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from moot.types.store import OwnerStore
 from moot.types.token import LOCAL_USER
 
 GROUP = 32
-"""Number of messages per complete blob; messages after the last complete blob get a blob each."""
+"""Number of history messages stored in one blob. The remaining messages get a blob each."""
 
 
 async def store_entries(store: OwnerStore, entries: Sequence[JsonObject]) -> tuple[str, ...]:
-    """Store the entries and return their blobs, for `Served.history`."""
+    """Store the entries of a history in blobs. Return the hashes of the blobs, for `Served.history`."""
     full = len(entries) - len(entries) % GROUP
     groups = [entries[at : at + GROUP] for at in range(0, full, GROUP)] + [[entry] for entry in entries[full:]]
     blobs = await store.blobs.put_all([dumps([*group]) for group in groups], "application/json")
@@ -38,7 +38,7 @@ async def store_entries(store: OwnerStore, entries: Sequence[JsonObject]) -> tup
 
 
 def entries_of(messages: Sequence[Message], locations: Sequence[AnswerLocation | None], provider: str) -> list[JsonObject]:
-    """Return the entries of the caller's messages. A known answer is stored by reference, so that parts the caller can't see are kept."""
+    """Return the caller's messages as history entries. A known answer becomes a reference, which keeps parts the caller can't see."""
     entries: list[JsonObject] = []
     for message, location in zip(messages, locations, strict=True):
         if location is not None:
@@ -56,7 +56,7 @@ def entries_of(messages: Sequence[Message], locations: Sequence[AnswerLocation |
 
 
 async def _history_after(store: OwnerStore, run: Run, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Store the history up to `messages`, which follow the run's answer, and return its blobs."""
+    """Store the history: everything up to the run's answer, followed by `messages`. Return the hashes of its blobs."""
     outputs: JsonObject = {}
     for part in (part for message in messages for part in message.parts):
         if part.get("type") == OUTPUT and isinstance(data := part.get("data"), dict):  # sent without its answer
@@ -101,7 +101,7 @@ def _reference(message: str, outputs: JsonObject) -> JsonObject:
 
 
 AGENT = "agent:"
-"""Prefix of an agent's name that is used as a model name."""
+"""Prefix of model names that refer to an agent, as in `agent:NAME`."""
 
 KEY = "v1:"
 """Prefix of conversation keys chosen by callers."""
@@ -111,7 +111,7 @@ _NAME = re.compile(r"[\x21-\x7e]{1,100}")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call being answered."""
+    """A submitted call."""
 
     server: Server
     caller: Caller
@@ -119,7 +119,7 @@ class Call:
     served: Served
     submitted: Submitted
     digest: str
-    """Digest of the request; empty if the answer can only be continued by its id."""
+    """Digest of the request; empty if later calls can only refer to the answer by its id."""
 
     @property
     def id(self) -> str:
@@ -131,7 +131,7 @@ class Call:
         return self.submitted.run.created_at // 1000
 
     def answered(self, pieces: Sequence[Piece]) -> None:
-        """Remember the answer as the caller received it."""
+        """Remember the answer as the caller received it, so that later calls can continue from it."""
         if self.digest:
             found = AnswerLocation(self.submitted.conversation.id, self.submitted.run.message)
             self.server.answers.remember(self.caller.owner_id, answer_digest(self.digest, pieces), found)
@@ -139,7 +139,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The agent or model that `model` refers to."""
+    """The agent or model that the request's field `model` refers to."""
 
     agent: str | None = None
     model: str | None = None
@@ -148,11 +148,11 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class _Placement:
-    """The history of a call and its conversation; without id and key, a new conversation is created."""
+    """The history of a call and its conversation. Without `conversation` and `key`, a new conversation is created."""
 
     history: tuple[str, ...]
     new: tuple[Part, ...]
-    """Parts that the caller has not sent before, or that are no longer known."""
+    """Parts that the caller sends for the first time, or that moot no longer remembers."""
     conversation: str | None = None
     key: str | None = None
     parent: str | None = None
@@ -160,7 +160,7 @@ class _Placement:
 
 
 async def submit_call(server: Server, caller: Caller, request: CallerRequest, headers: Mapping[str, str], attempt: Attempt) -> Call:
-    """Submit the call, to the conversation that the request or a header names.
+    """Submit the call to the conversation named by the request or its header `x-moot-conversation`, or to one chosen by the history.
 
     Raise UsageError, NotFound (unknown model or earlier answer), Busy or StoreError.
     """
@@ -209,7 +209,7 @@ async def _target(server: Server, name: str, directory: str) -> _Target:
 
 
 async def _after_answer(caller: Caller, request: CallerRequest, total: str) -> _Placement:
-    """Place a call that names its predecessor: moot has the history, the caller only sends new messages."""
+    """Place a call that refers to an earlier answer or a conversation: moot has the history, and the caller sends only new messages."""
     new = _new(request.messages, 0)
     if request.after:
         run = await caller.store.records.run(await run_of_response(caller, request.after))
@@ -227,7 +227,7 @@ async def _after_answer(caller: Caller, request: CallerRequest, total: str) -> _
 
 
 async def _by_history(server: Server, caller: Caller, request: CallerRequest, known: Digests, provider: str) -> _Placement:
-    """Place a call that sends its whole history: it continues from the last known answer, in that answer's conversation."""
+    """Place a call that sends its whole history. It continues from the last answer that moot knows, in that answer's conversation."""
     total = known.total
     locations = [
         await server.answers.find(caller.store, caller.owner_id, digest, before) if message.role == "assistant" else None
@@ -253,7 +253,7 @@ def _key(caller: Caller, name: str) -> str:
 
 
 def _new(messages: Sequence[Message], start: int) -> tuple[Part, ...]:
-    """Return the content shown as the caller's message: its new text, and outputs of the previous answer's calls."""
+    """Return the content to show as the caller's message: its new text, and the outputs of the previous answer's tool calls."""
     parts: list[Part] = []
     for message in messages[start:]:
         if message.role == "user":

@@ -20,7 +20,7 @@ router = router_of("completion")
 
 @router.post("/chat/completions", response_class=Response, responses=ANSWER, openapi_extra=BODY)
 async def chat_completions(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request) -> Response:
-    """Create a completion in the OpenAI chat completions format; `model` is `agent:NAME` or `model@provider`."""
+    """Create a chat completion in the OpenAI format. `model` is `agent:NAME` or `model@provider`."""
     call = await submit_call(server, caller, read_chat(await body_of(request)), request.headers, attempt)
     head = call.id, call.request.model, call.created
     answer = ChatAnswer(*head, usage=call.request.stream_usage)

@@ -25,7 +25,7 @@ _PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 @router.post("/messages", response_class=Response, responses=ANSWER, openapi_extra=BODY)
 async def messages(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request) -> Response:
-    """Create a message in the Anthropic messages format; `model` is `agent:NAME` or `model@provider`."""
+    """Create a message in the Anthropic format. `model` is `agent:NAME` or `model@provider`."""
     call = await submit_call(server, caller, read_messages(await body_of(request)), request.headers, attempt)
     head, thinking = (call.id, call.request.model), call.served.show_reasoning
     answer = MessagesAnswer(*head, thinking=thinking)

@@ -1,4 +1,4 @@
-"""`GET /v1/models`: agents and models, in a format for both OpenAI and Anthropic clients."""
+"""`GET /v1/models`: agents and models, in a format that works for OpenAI and Anthropic clients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def models(
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
     after_id: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
-    """List values for `model`: agents first, then the models of all available providers."""
+    """List the values accepted for `model`. Agents come first, then the models of all available providers."""
     found = [_model(f"{AGENT}{name}", "moot", f"the agent {name}") for name in _agents(server, caller)]
     listing = await server.engine.providers.models()
     found += [_model(str(model.id), model.id.provider, str(model.id)) for model in listing.models]
@@ -60,7 +60,7 @@ def _agents(server: Server, caller: Caller) -> list[str]:
 
 
 def _model(id: str, owner: str, name: str) -> JsonObject:
-    """Describe a model. Creation times are unknown; both clients accept the epoch for that."""
+    """Describe a model. Its creation time is unknown, so the epoch is returned, which clients of both vendors accept."""
     return {
         "id": id,
         "object": "model",

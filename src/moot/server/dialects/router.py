@@ -1,4 +1,4 @@
-"""Routes whose errors follow a dialect."""
+"""Routes below `/v1`, whose errors have the format of the vendor's API."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LARGE = 256 * 1024
 """Body size in bytes above which JSON is parsed in a thread, so that other streams are not blocked."""
 
 BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}
-"""Request body for the specification; the format is defined by the vendor."""
+"""Request body in the OpenAPI description. The vendor's API defines its format."""
 
 OBJECT: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}
 ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}}
 }
-"""Response for the specification: an object of the dialect, or events with `stream`."""
+"""Response in the OpenAPI description: an object of the vendor's API, or a stream of events if `stream` is set."""
 
 
 async def body_of(request: Request) -> Json:
@@ -40,7 +40,7 @@ async def body_of(request: Request) -> Json:
 
 
 class _Route(Route):
-    """An operation of a dialect."""
+    """A route that returns errors in the vendor's format."""
 
     error_format: ClassVar[ErrorFormat] = "completion"
 

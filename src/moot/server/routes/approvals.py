@@ -1,4 +1,4 @@
-"""Approvals: the questions that wait for a person, and their answers."""
+"""Approvals: requests that wait for a person's decision, and their answers."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from moot.types.conversation import Conversation
 
 
 class AskedPartOut(Out, of=ApprovalPart, fields="text action why patterns always within edits"):
-    """One part of a call that is decided separately: a command of a shell line, a path, an address."""
+    """Part of a tool call that is decided separately: one command of a shell line, a path or a URL."""
 
 
 Text = Annotated[str, BeforeValidator(lambda data: data.decode("utf-8", "replace") if isinstance(data, bytes) else data)]
-"""Bytes as text."""
+"""A string field that also accepts bytes, which are decoded as UTF-8."""
 
 
 class GivenOut(Out, of=Answer, fields="approved option reason answered_by value patterns arguments"):
-    """A given answer."""
+    """The answer to an approval."""
 
     value: Any
     arguments: Text | None
@@ -53,7 +53,7 @@ class ApprovalOut(
     fields="""id run conversation title directory agent tool_call tool input arguments command asked_at expires_at questions parts lasting
     always edits options editable by_client answer used_at""",
 ):
-    """A request for a decision: whether a call may run, or the questions of a tool."""
+    """A request to a person: allow or deny a tool call, or answer a tool's questions."""
 
     id: str
     conversation: str
@@ -62,72 +62,72 @@ class ApprovalOut(
     """Working directory of the call."""
     agent: str
     input: Any
-    """The parsed arguments."""
+    """The arguments as JSON; null if they are not valid JSON."""
     arguments: Text
-    """The exact bytes to be run, as text."""
+    """The exact arguments of the call, as text."""
     command: str
     """The shell line that a call of a custom tool runs; empty for other tools."""
     questions: Any
     """Questions of a tool; null for a yes-or-no decision."""
     parts: list[AskedPartOut]
     lasting: list[str]
-    """The narrowest patterns that together cover the call; empty = it can only be allowed once."""
+    """The narrowest patterns that together match the call. If empty, the call can only be allowed once."""
     always: bool
-    """True if those patterns may be allowed permanently."""
+    """True if the patterns in `lasting` may be allowed permanently."""
     edits: bool
-    """True if the option `edits` may be used: all file edits in this conversation."""
+    """True if the answer may use the option `edits`, which allows all file edits in this conversation."""
     options: list[OptionOut]
-    """Options offered by an outside agent, in its order; empty for calls of moot's own loop."""
+    """Options offered by an outside agent, in its order; empty for moot's own agents."""
     editable: bool
     """True if the call's arguments may be replaced."""
     path: list[str]
-    """Names of the agents that led to the request, from the one that a person prompted to the one that asks."""
+    """Names of agents, from the one that a person prompted down to the sub-agent that made the request."""
     by_client: bool
-    """True for a tool of the client: the program that provided it answers with an output, not a person."""
+    """True for a tool of a client. The client runs it and answers with the output, so no person decides."""
     answer: GivenOut | None
     used_at: int | None
 
 
 class PreviewOut(Out):
-    """Current content of the file that the call would write."""
+    """Preview of the file change that the call would make."""
 
     fact: str
-    """Description of the change: that the file is new, or what is replaced; empty for a call that writes no file."""
+    """Description of the change, such as that the file is new; empty for a call that writes no file."""
     diff: str | None
     """Unified diff from the current to the new content; null if there is none to show."""
 
 
 class ApprovalSeen(ApprovalOut):
-    """An approval with a preview of its file."""
+    """An approval with a preview of the file change."""
 
     preview: PreviewOut
 
 
 class AnswerIn(In):
-    """An answer; only the first one counts."""
+    """An answer to an approval. Only the first answer counts."""
 
     approved: bool
     option: Annotated[str, Field(min_length=1, max_length=200)] = "once"
-    """once · conversation · edits (all file edits in this conversation) · always (adds a rule to the configuration; requires the
-    `machine` scope) · an outside agent's option.
+    """Extent of the decision: `once`, `conversation`, `edits` (all file edits in this conversation), `always` (adds a rule to the
+    configuration; requires the scope `machine`), or the `id` of an outside agent's option.
     """
     reason: Annotated[str, Field(max_length=10_000)] = ""
     patterns: Annotated[list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(default_factory=list, max_length=100)]
-    """Patterns to allow from now on; empty = the narrowest for each part."""
+    """Patterns that `conversation` and `always` allow from now on; empty = the narrowest pattern for each part."""
     arguments: dict[str, JsonValue] | None = None
     """Replacement for the call's arguments, for this call only."""
     value: JsonValue = None
-    """Replies to a tool's questions: a list of lists of labels or texts."""
+    """Replies to a tool's questions: for each question, a list of option labels or free texts."""
 
 
 class ExplainedOut(Out):
-    """A model's explanation of a call. It is untrusted and decides nothing."""
+    """A model's explanation of a call. It is untrusted and does not affect the decision."""
 
     text: str
 
 
 def approval_out(approval: Approval, path: Sequence[Conversation], settings: Settings) -> ApprovalOut:
-    """Return the response for an approval. `path` is its conversation, after those of the agents that led to it."""
+    """Return the response for an approval. `path` lists the conversations from the one a person prompted down to the approval's own."""
     conversation = path[-1]
     try:
         parsed = loads_exact(approval.arguments)

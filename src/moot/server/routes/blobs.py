@@ -1,4 +1,4 @@
-"""Blobs by hash, always served as sandboxed attachments."""
+"""Routes for blobs: stored files, identified by their SHA-256 hash. They are always served as sandboxed attachments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BlobOut(Out, of=Blob, fields="sha256 size media_type"):
 router = Router(prefix="/api/blobs", tags=["blobs"])
 
 PIECE = 512 * 1024
-"""Bytes read at a time."""
+"""Number of bytes read at a time."""
 
 UNKNOWN = "application/octet-stream"
 
@@ -95,8 +95,8 @@ def _headers(blob: Blob) -> dict[str, str]:
 
 
 def _span(header: str | None, size: int) -> tuple[int, int]:
-    """Return the first byte and the end. A header we don't support selects the whole blob (RFC 9110 section 14.2). Raise Problem (416) if
-    the range is empty.
+    """Return the range's first byte and its end (exclusive). An unsupported header selects the whole blob (RFC 9110 section 14.2). Raise
+    Problem (416) if the range is empty.
     """
     match = None if header is None else _RANGE.fullmatch(header.strip())
     if match is None or match[1] == match[2] == "":

@@ -1,4 +1,4 @@
-"""Models, providers, tools, packages and slash commands."""
+"""Routes that list models, providers, tools, channels and formats, and that run slash commands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ModelsOut(Out):
 
 
 class ProviderOut(Out):
-    """A provider and its status."""
+    """A provider of models and its status."""
 
     name: str
     state: str
@@ -101,11 +101,11 @@ class ToolOut(Out):
     badge: str = ""
     package: str
     origin: str
-    """built-in · package · configuration (a custom tool)"""
+    """`built-in`, `package`, or `configuration` for a custom tool."""
     error: str = ""
     """Why a plugin's tool is unavailable."""
     command: list[str] | str | None = None
-    """The command of a custom tool: its words, or a shell line."""
+    """Command of a custom tool: a list of arguments, or a shell line."""
     cwd: str = ""
     timeout: float | None = None
     network: bool = False
@@ -128,7 +128,7 @@ class CommandOut(Out):
 
 
 class WishesModel(In):
-    """Settings for the next prompts; null = as set by the conversation, the agent or the configuration."""
+    """Settings for the next prompts; null = use the setting of the conversation, the agent or the configuration."""
 
     agent: Annotated[str, Field(max_length=200)] | None = None
     model: Annotated[str, Field(max_length=500)] | None = None
@@ -142,14 +142,14 @@ class CommandIn(In):
 
     argument: Annotated[str, Field(max_length=10_000)] = ""
     conversation: Annotated[str, Field(max_length=128)] | None = None
-    """Conversation to run it in; null = a conversation that has not started."""
+    """Id of the conversation to run the command in; null = a conversation without messages that is not stored yet."""
     wishes: WishesModel = WishesModel()
 
 
 class ReplyOut(Out):
-    """An instruction to the client: `say` shows a text, `choose` lets the user choose and runs the command again with the value, `go` opens
-    another conversation, `compose` lets the user write a text, `copy` copies a text to the clipboard, `answer` answers the last prompt,
-    `leave` exits.
+    """An instruction to the client. By `kind`: `say` = show a text. `choose` = let the user choose a value and run the command again with
+    it. `go` = open another conversation. `compose` = let the user write a text. `copy` = copy a text to the clipboard. `answer` = answer
+    the last prompt. `leave` = exit.
     """
 
     kind: Literal["say", "choose", "go", "compose", "copy", "answer", "leave"]
@@ -167,11 +167,11 @@ class CommandDone(Out):
 
     replies: list[ReplyOut]
     wishes: WishesModel
-    """Send with the next command and apply to the next prompt."""
+    """Settings that the client sends with the next command and applies to the next prompt."""
 
 
 class NamedOut(Out):
-    """Something provided by a package."""
+    """A format or channel and the package that provides it."""
 
     name: str
     package: str
@@ -197,7 +197,7 @@ async def list_models(server: CurrentServer, _: Reader, provider: str = "", limi
 
 @router.get("/providers")
 async def list_providers(server: CurrentServer, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ProviderOut]:
-    """List providers in the order in which model names are resolved, with anything they are missing."""
+    """List providers in the order in which model names are resolved. `missing` says what a provider lacks, such as an API key."""
     return page_out(cut(await providers_json(server.engine.providers), limit, cursor, _name), ProviderOut.model_validate)
 
 
@@ -233,7 +233,7 @@ async def list_channels(server: CurrentServer, _: Reader) -> ListOut[ChannelOut]
 
 @router.get("/formats")
 async def list_formats(_: Reader) -> ListOut[NamedOut]:
-    """List foreign formats that can be imported or exported."""
+    """List the formats that can be imported or exported."""
     return ListOut(data=[NamedOut(name=name, package=FORMATS.package(name)) for name in FORMATS.names()])
 
 

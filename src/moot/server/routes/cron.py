@@ -26,19 +26,19 @@ class JobRunOut(Out):
 
     job: str
     at: int
-    """The time that the job was due, in ms."""
+    """Time at which the job was due, in ms."""
     status: str
-    """Status of the run; or skipped, stored (only the prompt), failed (there is no run) or deleted."""
+    """Status of the run. Without a run: `skipped`, `stored` (only the prompt was stored), `failed` or `deleted`."""
     conversation: str | None
     run: str | None
     cost: int | None
-    """Nano-dollars; null = unknown."""
+    """Cost in nano-dollars; null = unknown."""
     attempt: int
-    """1 for the first attempt."""
+    """Number of the attempt; the first is 1, and retries count up."""
     missed: int
-    """Number of earlier times that did not run and that this one replaces."""
+    """Number of earlier due times that were missed and that this run replaces."""
     reason: str
-    """Why there is no answer, or what else is unusual; empty if nothing is."""
+    """Why there is no answer, or another unusual fact about the run; empty if there is none."""
 
     @classmethod
     def from_record(cls, record: JobRun) -> JobRunOut:
@@ -68,12 +68,12 @@ class JobOut(
     directory: ShownPath
     hooks: dict[str, Any]
     next: int | None
-    """The next time, in ms; null = paused or over."""
+    """Next time at which the job is due, in ms; null = the job is paused or has no further times."""
     paused: bool
     error: str
-    """Why a job of the configuration is ignored; empty if it is not."""
+    """Why the job is ignored, for a job with an error in the configuration; otherwise empty."""
     last: JobRunOut | None
-    """Its newest run."""
+    """The job's newest run."""
 
     @classmethod
     def from_view(cls, view: JobView) -> JobOut:
@@ -92,29 +92,29 @@ class JobIn(In):
     every: Annotated[str, Field(max_length=20)] | Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Interval in seconds, or a text such as `5m`."""
     at: Annotated[str, Field(max_length=40)] = ""
-    """One date and time, such as `2026-12-24T18:00`."""
+    """Date and time of a job that runs once, such as `2026-12-24T18:00`."""
     tz: Annotated[str, Field(max_length=60)] = ""
-    """IANA time zone; empty = that of the server's machine."""
+    """IANA time zone, such as `Europe/Berlin`; empty = time zone of the server's machine."""
     agent: Annotated[str, Field(max_length=200)] | None = None
     model: Annotated[str, Field(max_length=200)] | None = None
     mode: Mode | None = None
     conversation: Annotated[str, Field(max_length=200)] | None = None
-    """Id of the conversation that gets the prompts; null = one of the job's own."""
+    """Id of the conversation that gets the prompts; null = a conversation created for this job."""
     fresh: bool = False
     """Start a new conversation for each run."""
     directory: Annotated[str, Field(max_length=4096)] = ""
     project: Annotated[str, Field(max_length=200)] = ""
     deliver: Annotated[str, Field(max_length=2000)] = "log"
-    """`log` or `webhook:NAME`."""
+    """Destination of the answers: `log` (the server's log), `webhook:NAME` or `channel:NAME:PLACE`."""
     delivery: DeliveryMode = "always"
     wake: bool = True
-    """False = only store the prompt in the conversation."""
+    """True = answer the prompt. False = only store it in the conversation."""
     catch_up: bool = True
-    """Run once after a time in which the job could not run."""
+    """Run once later if due times were missed, for example because the server was stopped."""
     retries: Annotated[int, Field(ge=0, le=10)] = 0
     """Maximum number of retries after a failed run."""
     unattended: Literal["deny", "ask"] = "deny"
-    """Calls that need approval are denied, or wait for a person."""
+    """Tool calls that need approval are denied (`deny`) or wait for a person (`ask`)."""
 
 
 router = Router(prefix="/api/cron", tags=["cron"])
@@ -132,7 +132,7 @@ async def list_jobs(server: CurrentServer, caller: Chatter) -> ListOut[JobOut]:
 
 @router.post("", status_code=201)
 async def add_job(server: CurrentServer, caller: ToolUser, attempt: CurrentAttempt, body: JobIn) -> JobOut:
-    """Add a job. It runs with your rights while the server is running."""
+    """Add a job. It runs with your permissions while the server is running."""
     jobs = _jobs(server, caller)
     if attempt.repeated:
         with suppress(NotFound):
@@ -151,7 +151,7 @@ async def get_job(server: CurrentServer, caller: Chatter, name: str) -> JobOut:
 
 @router.delete("/{name}")
 async def remove_job(server: CurrentServer, caller: ToolUser, name: str) -> JobOut:
-    """Remove a job. Its history and conversations stay. A job of the configuration can't be removed."""
+    """Remove a job. Its history and conversations are kept. Jobs defined in the configuration can't be removed."""
     jobs = _jobs(server, caller)
     view = await job_view(jobs, name)
     await jobs.remove(name)
@@ -168,7 +168,7 @@ async def pause_job(server: CurrentServer, caller: ToolUser, name: str) -> JobOu
 
 @router.post("/{name}/resume")
 async def resume_job(server: CurrentServer, caller: ToolUser, name: str) -> JobOut:
-    """Resume a paused job. Times that passed meanwhile are not caught up."""
+    """Resume a paused job. It does not run for due times that passed during the pause."""
     jobs = _jobs(server, caller)
     await jobs.pause(name, paused=False)
     return JobOut.from_view(await job_view(jobs, name))
@@ -176,7 +176,7 @@ async def resume_job(server: CurrentServer, caller: ToolUser, name: str) -> JobO
 
 @router.post("/{name}/run", status_code=202)
 async def run_job(server: CurrentServer, caller: ToolUser, name: str) -> JobRunOut:
-    """Start a job now. 409 if its last run is not over."""
+    """Start a job now. Return 409 if its last run has not ended."""
     state = await _jobs(server, caller).get(name)
     if state.error:
         raise UsageError(state.error)

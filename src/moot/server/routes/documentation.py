@@ -16,10 +16,10 @@ from moot.types.canonical import JsonObject, dumps
 
 _ABOUT = """One home for every AI agent's conversations.
 
-Send `Authorization: Bearer TOKEN` with a token from `moot tokens create NAME`. Scopes: `read`, `chat` (includes read),
-`tools` (includes chat), `admin` (includes all). Lists are paginated: pass `next_cursor` as `cursor` to get the next page. Errors are
-RFC 9457 problems with a `code`, a `fix` and the `request_id` used in the server's log. A POST with an `Idempotency-Key` is executed
-once; repeating it within a day returns the stored response.
+Send `Authorization: Bearer TOKEN` with a token from `moot tokens create NAME`. Scopes, each of which includes those before it: `read`,
+`chat`, `tools`, `admin` (all data of the user), `machine` (settings of the server; only for the user who runs it). Lists are paginated:
+pass `next_cursor` as `cursor` to get the next page. Errors are RFC 9457 problems with a `code`, a `fix` and the `request_id` used in the
+server's log. A POST with an `Idempotency-Key` is executed once; repeating it within a day returns the stored response.
 """
 
 _SCHEMES: JsonObject = {
@@ -29,7 +29,7 @@ _SCHEMES: JsonObject = {
         "type": "apiKey",
         "in": "header",
         "name": "x-api-key",
-        "description": "The same token; only accepted below /v1.",
+        "description": "The same token in another header; only accepted below /v1.",
     },
 }
 
@@ -69,19 +69,19 @@ _REPEATED: JsonObject = {
 _REFUSAL = _object(
     "error",
     {"error": _object("message type", {"message": _text(), "type": _text()})},
-    "An error in the format of the dialect.",
+    "An error in the format of the vendor's API.",
 )
 
 _SHARED = ("400", "401", "403", "422", "default")
 
 
 def routes_of(app: FastAPI) -> Iterator[RouteContext]:
-    """Yield all operations of the application with their paths and methods."""
+    """Yield all API operations of the application with their paths and methods."""
     yield from (context for context in iter_route_contexts(app.routes) if isinstance(context.original_route, APIRoute))
 
 
 def specification(app: FastAPI) -> JsonObject:
-    """Return the complete description in a stable order."""
+    """Return the complete OpenAPI description in a stable order."""
     document = cast(
         "JsonObject",
         get_openapi(title="moot", version=__version__, openapi_version="3.1.0", description=_ABOUT, routes=app.routes),
@@ -100,7 +100,7 @@ def specification(app: FastAPI) -> JsonObject:
     components["responses"] = {
         "Problem": {"description": "An error.", "content": {MEDIA_TYPE: {"schema": _reference("schemas", "Problem")}}},
         "Refusal": {
-            "description": "An error in the format of the dialect, or a problem if the request was rejected earlier.",
+            "description": "An error in the format of the vendor's API, or an RFC 9457 problem if the request was rejected early.",
             "content": {
                 "application/json": {"schema": _reference("schemas", "Refusal")},
                 MEDIA_TYPE: {"schema": _reference("schemas", "Problem")},
@@ -116,7 +116,7 @@ _REPLACED = ("HTTPValidationError", "ValidationError")
 
 
 def _complete(operation: JsonObject, path: str, method: str, scope: str | None) -> None:
-    """Add the parts that all operations share. The docstring's first sentence becomes the summary, the rest the description."""
+    """Add errors, security and the idempotency header. The docstring's first sentence becomes the summary, the rest the description."""
     first, *paragraphs = str(operation.get("description", "")).split("\n\n")
     summary, _, rest = " ".join(first.split()).partition(". ")
     operation["summary"] = summary.rstrip(".")

@@ -1,4 +1,4 @@
-"""Exports and shared pages."""
+"""Routes that export conversations as files and share them as web pages."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class FormatOut(Out):
     """Description of the format."""
     suffix: str
     kept: list[str]
-    """Items that are preserved exactly, or can be read."""
+    """Kinds of items that are preserved exactly."""
     approximated: list[str]
-    """Items that are preserved in another form; items in neither list are lost."""
+    """Kinds of items that are preserved in another form. Items in neither list are lost."""
     readable: bool
     """True if `moot import` reads the format."""
     shareable: bool
-    """True if it can be exported for sharing."""
+    """True if the export parameter `share` is supported."""
 
 
 class LeftOutOut(Out):
-    """Removed items of one kind; never their content."""
+    """Number of items of one kind that were removed from a shared page, without their content."""
 
     kind: str
     where: str
@@ -61,11 +61,11 @@ class ShareIn(In):
 
     conversation: Annotated[str, Field(min_length=1, max_length=200)]
     keep: list[Literal["paths", "names", "emails", "encoded", "files"]] = Field(default=[])
-    """Kinds of items to keep."""
+    """Kinds of items that are not removed from the page."""
     expires_in: Annotated[int, Field(ge=60, le=LONGEST)] = 7 * DAY
     """Lifetime of the link in seconds."""
     digest: Annotated[str, Field(max_length=64)] | None = None
-    """Digest of the previewed page; sharing fails if the conversation has changed since."""
+    """Digest from the preview. If it is set, sharing fails if the conversation has changed since the preview."""
 
 
 class DraftOut(Out):
@@ -76,7 +76,7 @@ class DraftOut(Out):
     digest: str
     left_out: list[LeftOutOut]
     page: str
-    """HTML without scripts or network access."""
+    """The page as HTML without scripts or network access."""
 
 
 class ShareOut(Out, of=Share, fields="id conversation title size left_out created_at expires_at revoked_at"):
@@ -90,7 +90,7 @@ class ShareMade(ShareOut):
 
     url: str
     reach: Literal["machine", "network"]
-    """Reach of the link: programs on the server's machine, or anyone who can reach the server."""
+    """Reach of the link: `machine` = it only works on the server's machine, `network` = for anyone who can reach the server."""
 
 
 router = Router(tags=["export"])
@@ -111,7 +111,7 @@ FILE: dict[int | str, dict[str, Any]] = {
 
 @router.get("/api/exports")
 async def list_export_formats(_: Reader) -> ListOut[FormatOut]:
-    """List the export formats and what each one preserves."""
+    """List the export formats and the kinds of items that each one preserves."""
     formats: list[Format] = [FORMATS.make(name) for name in FORMATS.names()]
     return ListOut(data=[made for format in formats if (made := _out(format)) is not None])
 
@@ -125,10 +125,10 @@ async def export(
     share: Annotated[
         bool, Query(description="Prepare the file for sharing: remove secrets, home folders, names and email addresses.")
     ] = False,
-    keep: Annotated[str, Query(max_length=200, description="With `share`: kinds to keep, separated by commas.")] = "",
+    keep: Annotated[str, Query(max_length=200, description="With `share`: kinds of items that are not removed, separated by commas.")] = "",
     branches: Annotated[bool, Query(description="Include other branches if the format supports them.")] = True,
 ) -> Response:
-    """Export a conversation as a file; `x-moot-lost` counts what the format could not represent."""
+    """Export a conversation as a file. The header `x-moot-lost` counts the items that the format could not represent."""
     found = await conversation_of(caller, conversation_id)
     if format not in FORMATS:
         raise UsageError(FORMATS.unknown(format))
@@ -157,7 +157,7 @@ def _headers(format: Format, written: ExportFile, name: str) -> dict[str, str]:
 
 
 def _out(format: Format) -> FormatOut | None:
-    """Return None for an import-only format."""
+    """Return the description of an export format, or None for an import-only format."""
     if isinstance(format, Recorder):
         words = "everything, including all bytes sent by vendors; not suitable for sharing"
         return FormatOut(id=format.name, words=words, suffix=format.suffix, kept=[], approximated=[], readable=True, shareable=False)
@@ -213,7 +213,7 @@ async def list_shares(
 
 @shares_router.post("/api/shares/preview", response_model=DraftOut)
 async def preview_share(server: CurrentServer, caller: Reader, body: ShareIn) -> Response:
-    """Preview a page as it would be shared, with a list of what is removed."""
+    """Preview the page that would be shared, with the number of items of each kind that are removed from it."""
     draft = await _draft(server, caller, body)
     # in a thread, because a page can have many megabytes
     content = await to_thread.run_sync(lambda: dumps(DraftOut.of(draft, size=len(draft.page)).model_dump()))
@@ -222,7 +222,7 @@ async def preview_share(server: CurrentServer, caller: Reader, body: ShareIn) ->
 
 @shares_router.post("/api/shares", status_code=201)
 async def create_share(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request, body: ShareIn) -> ShareMade:
-    """Share a page. The link is shown only once."""
+    """Share a conversation as a web page. The link is shown only once."""
     request.scope[SECRET] = True
     draft = await _draft(server, caller, body)
     if body.digest is not None and body.digest != draft.digest:

@@ -1,4 +1,4 @@
-"""Health, metrics and the size of the store."""
+"""Routes for the health and metrics of the server and the size of its store."""
 
 from __future__ import annotations
 
@@ -62,37 +62,37 @@ async def metrics(server: CurrentServer, _: Reader) -> Response:
 
 
 class ExtentOut(Out):
-    """Events stored in one form."""
+    """Number and size of events that are stored in one way."""
 
     events: int
     bytes: int
-    """Size of their content."""
+    """Size of the events' content."""
     stored_bytes: int
 
 
 class RowsOut(ExtentOut):
-    """Events stored as rows; their stored size is estimated."""
+    """Recent events, which are stored as database rows. `stored_bytes` is an estimate."""
 
     raw_bytes: int
 
 
 class SegmentsOut(ExtentOut):
-    """Events in sealed segments."""
+    """Older events, which are stored in compressed segments of the log."""
 
     count: int
     frames: int
 
 
 class FilesOut(Out):
-    """Files, by hash."""
+    """Size of the blobs (files stored by hash)."""
 
     bytes: int
     inside_bytes: int
-    """Size of those inside the database."""
+    """Size of the blobs stored inside the database."""
 
 
 class ConversationSizeOut(Out):
-    """The log of one conversation."""
+    """Size of the log of one conversation."""
 
     id: str
     title: str
@@ -105,9 +105,9 @@ class SizesOut(Out):
 
     database_bytes: int
     free_bytes: int
-    """Size of unused pages."""
+    """Size of unused database pages."""
     gives_back: bool
-    """True if the file can shrink without being rewritten."""
+    """True if the database file can shrink without being rewritten."""
     rows: RowsOut
     segments: SegmentsOut
     messages_bytes: int

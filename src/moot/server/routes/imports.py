@@ -1,4 +1,4 @@
-"""Imports: upload a file, or import what is on the server's machine."""
+"""Routes to import conversations from an uploaded file or from the server's machine."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class ImportIn(In):
     path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     """Absolute path of a file or folder."""
     format: Annotated[str, Field(max_length=100)] = ""
-    """Format of the source, or the only format to import; empty = detected."""
+    """Format of the file or folder. With `all`, only import conversations of this format. Empty = detect the format."""
     since: Annotated[int, Field(ge=0, le=LATEST)] = 0
-    """In ms; conversations without later activity are skipped."""
+    """Time in ms. Conversations without later activity are skipped."""
     dry_run: bool = False
     """Report what would be imported without storing anything."""
 
@@ -47,7 +47,7 @@ class MachineOut(Out):
 
     format: str
     path: ShownPath
-    """Folder that contains all of them."""
+    """Folder that contains all of the program's conversations."""
     sources: int
     bytes: int
     conversations: int
@@ -55,7 +55,7 @@ class MachineOut(Out):
 
 
 class FidelityOut(Out, of=Fidelity, fields="kept approximated lost"):
-    """Items of conversations by how well they were preserved."""
+    """Number of items of each kind that were kept exactly, kept approximately or lost."""
 
 
 class BroughtOut(Out, of=ImportResult, fields="outcome format path title conversation messages added grown fidelity problems notes"):
@@ -76,17 +76,17 @@ class FailedOut(Out, of=Failed, fields="path problem"):
 
 
 class WatchOut(Out, of=ImportWatch, fields="wanted since sources messages last_at problem"):
-    """State of continuous import of the agents on the server's machine."""
+    """State of continuous import, which imports new messages of the agents on the server's machine."""
 
     wanted: bool
-    """The setting `imports.watch`."""
+    """True if the setting `imports.watch` is on."""
     since: int | None
-    """null = not active."""
+    """Time in ms at which continuous import started; null = it is not active."""
     last_at: int | None
 
 
 class UnclaimedOut(Out):
-    """Files in a folder that match no format."""
+    """Files in the imported folder that match no known format."""
 
     count: int
     some: list[ShownPath]
@@ -103,7 +103,7 @@ class ImportOut(
     id: str
     state: Literal["queued", "running", "finished", "failed"]
     error: str
-    """Why it failed; empty otherwise."""
+    """Why the import failed; empty if it did not fail."""
     asked_at: int
     ended_at: int | None
     sources_done: int
@@ -111,9 +111,9 @@ class ImportOut(
     """New messages."""
     grown: int
     conversations: dict[str, int]
-    """Outcome → number of conversations."""
+    """Number of conversations by outcome."""
     brought: list[BroughtOut]
-    """The newest 500 at most."""
+    """Outcomes of single conversations, at most the newest 500."""
     failed: list[FailedOut]
     unclaimed: UnclaimedOut
 
@@ -124,7 +124,7 @@ def watch_out(watch: ImportWatch) -> WatchOut:
 
 
 def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
-    """Return the response for an import; lists omit single conversations."""
+    """Return the response for an import. Without `conversations`, for lists, the outcomes of single conversations are omitted."""
     report = job.report
     return ImportOut.of(
         job,
@@ -166,7 +166,11 @@ async def ask_import(
     name: Annotated[str, Query(max_length=255, description="Name of the uploaded file.")] = "",
     format: Annotated[str, Query(max_length=100, description="Format of the file; detected by default.")] = "",
 ) -> ImportOut:
-    """Start an import: of the body as a file called `name`, or, with a JSON body and the scope `machine`, files on the server's machine."""
+    """Start an import of an uploaded file, or of files on the server's machine.
+
+    With `name`, the body is the content of a file with this name. Without `name`, the JSON body selects files on the server's machine,
+    which requires the scope `machine`.
+    """
     if name:
         server.imports.check()
         sent = await upload(server.engine.settings.home, name, request.stream())
@@ -212,7 +216,7 @@ async def list_found(server: CurrentServer, caller: Operator) -> ListOut[Machine
 
 @router.get("/watch")
 async def get_watch(server: CurrentServer, _: Operator) -> WatchOut:
-    """Get the state of continuous import of the agents on the server's machine."""
+    """Get the state of continuous import, which imports new messages of the agents on the server's machine."""
     return watch_out(server.import_watch)
 
 

@@ -1,4 +1,4 @@
-"""Memory, the Markdown files that agents keep between conversations, and knowledge, documents that they may search."""
+"""Routes for memory, the Markdown files that agents keep between conversations, and for documents that agents may search."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MemoryTextOut(Out):
     name: str
     text: str
     hidden: list[str]
-    """Code points of the invisible and control characters, such as `U+200B`."""
+    """Code points of invisible and control characters in the text, such as `U+200B`."""
 
 
 class MemoryTextIn(In):
@@ -53,7 +53,7 @@ IfNoneMatch = Annotated[Literal["*"] | None, Header(alias="if-none-match")]
 
 
 async def _memory(server: Server, caller: Caller, project: str | None, name: str = "") -> Memory:
-    """Return the caller's memory. Other users than the owner of the home have only that of their projects with a folder."""
+    """Return the caller's memory. Only the user who runs the server has files outside the folders of projects."""
     folder = (await caller.store.projects.get(project)).root_path or "" if project else ""
     home = server.engine.settings.home
     if caller.is_home_owner:
@@ -67,7 +67,7 @@ def _text(name: str, text: str) -> MemoryTextOut:
 
 @router.get("")
 async def list_memory(server: CurrentServer, caller: Reader, project: InProject = None) -> ListOut[MemoryFileOut]:
-    """List the files of memory. The file `MEMORY.md` of each folder is in the system prompt."""
+    """List the memory files. The file `MEMORY.md` of each memory folder is part of the system prompt."""
     memory = await _memory(server, caller, project)
     files = await to_thread.run_sync(memory.files, abandon_on_cancel=True)
     return ListOut(data=[MemoryFileOut.of(file) for file in files])
@@ -75,7 +75,7 @@ async def list_memory(server: CurrentServer, caller: Reader, project: InProject 
 
 @router.get("/{name}", response_model=MemoryTextOut, responses={304: {"description": "Not modified."}})
 async def get_memory(server: CurrentServer, caller: Reader, request: Request, name: str, project: InProject = None) -> Response:
-    """Get the text of a file, such as `home/MEMORY.md`, with its ETag. Slashes in the name are encoded as `%2F`."""
+    """Get the text of a memory file, such as `home/MEMORY.md`, with its ETag. Slashes in the name must be encoded as `%2F`."""
     memory = await _memory(server, caller, project, name)
     return tagged(request, _text(name, await to_thread.run_sync(memory.read, name)))
 
@@ -91,9 +91,10 @@ async def put_memory(
     if_none_match: IfNoneMatch = None,
     project: InProject = None,
 ) -> MemoryTextOut:
-    """Create or replace a file.
+    """Create or replace a memory file.
 
-    `If-Match` takes the ETag of the file's current content. With `If-None-Match: *`, an existing file is not replaced.
+    Send the ETag of the file's current content as `If-Match` to detect concurrent changes. With `If-None-Match: *`, an existing file is
+    not replaced.
     """
     memory = await _memory(server, caller, project, name)
 
@@ -115,7 +116,7 @@ async def put_memory(
 async def delete_memory(
     server: CurrentServer, caller: ToolUser, name: str, if_match: IfMatch = None, project: InProject = None
 ) -> MemoryTextOut:
-    """Delete a file and return its last content. `If-Match` takes the ETag of that content."""
+    """Delete a memory file and return its last content. Send its ETag as `If-Match` to detect concurrent changes."""
     memory = await _memory(server, caller, project, name)
 
     def check(current: str | None) -> None:
@@ -136,19 +137,19 @@ class SourceOut(Out, of=Source, fields="id path project kind added_at documents 
 
 
 class DocumentOut(Out, of=IndexedDocument, fields="path size problem"):
-    """A document in the index."""
+    """An indexed document of a source."""
 
     path: ShownPath
 
 
 class PassageOut(Out, of=KnowledgeHit, fields="path place heading text by"):
-    """A passage that was found."""
+    """A passage of a document that matches a search."""
 
     path: ShownPath
     place: str
-    """Page, slide, sheet or line, such as `page 3`; may be empty."""
+    """Page, slide, sheet or line of the passage, such as `page 3`; may be empty."""
     by: list[str]
-    """The searches that found it: `words`, `meaning`."""
+    """The kinds of search that found the passage: `words`, `meaning`."""
 
 
 class SourceIn(In):
@@ -157,11 +158,11 @@ class SourceIn(In):
     path: Annotated[str, Field(min_length=1, max_length=4096)]
     """Absolute path on the machine of the server."""
     project: Annotated[str, Field(max_length=200)] = ""
-    """Id or name of the project whose conversations search it; empty = all."""
+    """Id or name of the project whose conversations can search the documents; empty = all conversations."""
 
 
 OfProject: TypeAlias = Annotated[
-    str, Query(alias="project", max_length=200, description="Id or name of a project; empty = all conversations.")
+    str, Query(alias="project", max_length=200, description="Id or name of the project whose conversations can search; empty = all.")
 ]
 DOCUMENT: dict[str, Any] = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
 
@@ -172,13 +173,13 @@ async def _project(caller: Caller, name: str) -> str:
 
 @knowledge_router.get("")
 async def list_sources(caller: Reader) -> ListOut[SourceOut]:
-    """List your sources of documents."""
+    """List the files, folders and uploads whose documents are indexed for you."""
     return ListOut(data=[SourceOut.of(source) for source in await caller.store.knowledge.sources()])
 
 
 @knowledge_router.post("", status_code=201)
 async def add_source(server: CurrentServer, caller: ToolUser, body: SourceIn) -> SourceOut:
-    """Add a file or folder of the machine and index it. Other users than the owner of the home can only upload documents."""
+    """Add a file or folder on the server's machine and index it. Only the user who runs the server can do this; others can upload."""
     if not caller.is_home_owner:
         raise Refused(
             "Only the owner of this machine can add its files.", fix="Upload the document, or put it into the project's folder `knowledge`."
@@ -193,7 +194,7 @@ async def add_source(server: CurrentServer, caller: ToolUser, body: SourceIn) ->
 
 @knowledge_router.post("/uploads/{name}", status_code=201, openapi_extra=DOCUMENT)
 async def upload_document(server: CurrentServer, caller: Chatter, name: str, request: Request, project: OfProject = "") -> SourceOut:
-    """Index the document in the body. Its file is not kept. An upload with the same name is replaced."""
+    """Index the document in the body. The file itself is not stored. An earlier upload with the same name is replaced."""
     if "/" in name or "\0" in name or len(name) > 200:
         raise UsageError(f"{name[:100]!r} is not the name of a document.", fix="Use a file name such as report.pdf.")
     data = await request.body()
@@ -221,7 +222,7 @@ async def search_documents(
 
 @knowledge_router.get("/{source_id}/documents")
 async def list_documents(caller: Reader, source_id: str) -> ListOut[DocumentOut]:
-    """List the documents of a source, with the reason why one could not be read."""
+    """List the documents of a source. `problem` says why a document could not be read."""
     return ListOut(data=[DocumentOut.of(document) for document in await caller.store.knowledge.documents(source_id)])
 
 
@@ -234,7 +235,7 @@ async def refresh_source(server: CurrentServer, caller: Chatter, source_id: str)
 
 @knowledge_router.delete("/{source_id}")
 async def remove_source(caller: Chatter, source_id: str) -> SourceOut:
-    """Remove a source and its documents from the index. Files are kept."""
+    """Remove a source and its documents from the index. The files are not deleted."""
     found = await _found(caller, source_id)
     await caller.store.knowledge.remove(found.id)
     return SourceOut.of(found)

@@ -1,4 +1,4 @@
-"""Runs of all processes, and the events of runs and conversations."""
+"""Routes for runs of all processes, and for the events of runs and conversations."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ LastEventId = Annotated[str | None, Header(alias="last-event-id", description="T
 async def conversation_events(
     server: CurrentServer, caller: Reader, conversation_id: str, after: After = 0, raw: Raw = False, last_event_id: LastEventId = None
 ) -> Response:
-    """Stream all events after `after`, in order and without gaps. The stream does not end."""
+    """Stream the conversation's events after `after`, in order and without gaps. The stream does not end by itself."""
     conversation = await conversation_of(caller, conversation_id)
     writer = EventWriter(caller.store.blobs, server.streams.shared("events", conversation.id, raw), raw=raw)
     return EventStream(server, caller, conversation.id, _start(last_event_id, after), writer)

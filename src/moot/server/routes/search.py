@@ -1,4 +1,4 @@
-"""Search and statistics."""
+"""Routes for search and usage statistics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HitOut(Out, of=Hit, fields="id conversation title role at snippet column s
 
 
 class IndexOut(Out):
-    """Progress of the index."""
+    """Progress of indexing: number of indexed messages, and of all messages."""
 
     done: int
     total: int
@@ -54,7 +54,7 @@ class CountsOut(
     """Totals of answers, including imported ones. Money is in nano-dollars."""
 
     context: int
-    """Mean of `contexts` per answer."""
+    """Mean context size of the answers, in tokens."""
     first: int | None
     """Mean time to the first output in ms."""
     rate: float | None
@@ -74,7 +74,7 @@ class ToolCountsOut(Out, of=ToolCounts, fields="name calls failed denied ms time
 
 
 class ErrorCountOut(Out):
-    """Failed answers by kind of error."""
+    """Number of answers that failed with one kind of error."""
 
     name: str
     runs: int
@@ -87,7 +87,7 @@ class AsideCountsOut(Out, of=AuxiliaryCounts, fields="name calls input output co
 
 
 class ContextSizeOut(Out, of=ContextSize, fields="at tokens"):
-    """Context size of an answer."""
+    """Context size of one answer."""
 
 
 def _groups(groups: dict[str, Counts]) -> list[GroupOut]:
@@ -140,7 +140,7 @@ async def search(
     limit: Limit = 50,
     cursor: Cursor = None,
     conversation: Annotated[str | None, Query(max_length=200, description="Only search this conversation.")] = None,
-    sort: Annotated[Literal["newest", "best"], Query(description="Sort order.")] = "newest",
+    sort: Annotated[Literal["newest", "best"], Query(description="`newest` or `best` match first.")] = "newest",
     mode: Annotated[
         Literal["words", "meaning"],
         Query(description="`meaning` ranks answers by similarity to `q`, on one page; `sort` and `cursor` are ignored."),
@@ -149,8 +149,8 @@ async def search(
 ) -> FoundOut:
     """Search messages. New messages are indexed first, for up to `wait` seconds; `index` reports the progress.
 
-    With mode `meaning`, `index` counts the answers read so far. Without the required extra or model weights the error explains how to
-    install them.
+    With mode `meaning`, `index` counts the answers that can be found so far. If the optional package or the model weights for it are not
+    installed, the error explains how to install them.
     """
     if not q.strip():
         raise UsageError("The query is empty.", fix="Give one or more words.")
@@ -172,6 +172,8 @@ async def get_stats(
     until: Annotated[int | None, Query(ge=0, le=LATEST, description="Only answers started before this time, in ms.")] = None,
     conversation: Annotated[str | None, Query(max_length=200, description="Only answers of this conversation.")] = None,
 ) -> StatsOut:
-    """Get token usage, cost and time of finished answers: total and by day, model, agent and project; tools, errors and auxiliary calls."""
+    """Get token usage, cost and time of finished answers, in total and by day, model, agent and project. Tool calls,
+    errors and auxiliary model calls are counted too.
+    """
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     return StatsOut.of(await caller.store.stats.usage(since=since, until=until, conversation=within))

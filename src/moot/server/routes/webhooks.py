@@ -1,4 +1,4 @@
-"""Webhooks: other programs start runs with a signed or authorized POST, and the history of outgoing ones."""
+"""Routes for incoming webhooks, with which other programs start runs, and for the history of outgoing webhooks."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ LONGEST_WAIT = 300
 
 
 class DeliveryOut(Out, of=Outgoing, fields="webhook event id at status tries due_at reason run conversation"):
-    """An entry of the history of outgoing webhooks."""
+    """A delivery of an event to an outgoing webhook."""
 
 
 class HookedOut(Out):
-    """The run that handles the delivery. A repeated delivery gets the run of the first one."""
+    """The run started by a delivery. A repeated delivery returns the same run."""
 
     run: str
     conversation: str
     status: RunStatus
     url: str
-    """Path of the run in this API, which needs a token."""
+    """Path of the run in this API. Reading it requires a token."""
     text: str
-    """The answer, if it has ended within `wait`; else empty."""
+    """The answer, if the run ended within `wait` seconds; otherwise empty."""
 
 
 router = Router(prefix="/api/webhooks", tags=["webhooks"])
@@ -45,7 +45,7 @@ router = Router(prefix="/api/webhooks", tags=["webhooks"])
 @router.post(
     "/{name}",
     status_code=202,
-    responses={200: {"model": HookedOut, "description": "The run has ended within `wait`."}},
+    responses={200: {"model": HookedOut, "description": "The run ended within `wait` seconds."}},
     openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": {}}}}},
 )
 async def receive_webhook(
@@ -87,7 +87,7 @@ async def list_deliveries(
     webhook: Annotated[str | None, Query(max_length=64, description="Name of a webhook; all by default.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> ListOut[DeliveryOut]:
-    """List what was sent to outgoing webhooks, newest first. They belong to the local user."""
+    """List deliveries to outgoing webhooks, newest first. The list is empty for all users except the one who runs the server."""
     found = await server.engine.store.webhooks.history(webhook, limit=limit) if caller.owner_id == LOCAL_USER else []
     return ListOut(data=[DeliveryOut.of(item) for item in found])
 

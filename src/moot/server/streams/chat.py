@@ -31,11 +31,11 @@ from moot.types.message import BY_CLIENT, Message, Part, is_tool
 from moot.types.run import OnBusy, Prompt, Submitted
 
 _LOOSE = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
-"""Applications add fields of their own, and the AI SDK's fields change between versions."""
+"""Unknown fields are ignored: applications add their own, and the AI SDK's fields change between versions."""
 
 
 class MessageIn(BaseModel):
-    """A UIMessage."""
+    """A message in the format of the AI SDK's UIMessage."""
 
     model_config = _LOOSE
 
@@ -68,25 +68,27 @@ class ChatIn(BaseModel):
     model_config = _LOOSE
 
     id: ClientId
-    """Id of the conversation, the client's or ours; an unknown id creates a conversation."""
+    """Id of the conversation, assigned by the client or by moot. An unknown id creates a conversation."""
     messages: list[dict[str, JsonValue]] | None = None
-    """The client's messages; only the last one is used, the history is stored on the server."""
+    """The client's messages. If the conversation already has messages, only the last one is used, because moot has the others."""
     message: MessageIn | None = None
-    """The last message alone."""
+    """The last message; can be sent in place of `messages`."""
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message_id: ClientId | None = Field(default=None, alias="messageId")
     agent: str | None = None
     model: str | None = None
     mode: Mode | None = None
     directory: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Working directory of a new conversation; requires the `tools` scope. Defaults to the project's root or the current folder."""
+    """Directory of a new conversation; requires the scope `tools`. Defaults to the project's root or the server's working directory."""
     project: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Id or name of the project of a new conversation. Defaults to the project whose root contains the folder."""
     on_busy: OnBusy = "reject"
     effort: Literal["none", "low", "medium", "high", "max"] | None = None
     max_steps: int | None = Field(default=None, ge=1, le=1000)
     tools: bool | list[str | ClientTool] | dict[str, _NamelessTool] | None = None
-    """false = none; names of moot's tools; definitions `{name, description, inputSchema}` of client tools, or an object of them."""
+    """Tools to offer: names of moot's tools, and definitions `{name, description, inputSchema}` of tools that the client runs. An object
+    of definitions by name is also accepted. false = none; true or null = the agent's tools.
+    """
 
     @field_validator("messages")
     @classmethod
@@ -104,7 +106,7 @@ class ChatIn(BaseModel):
 
     @property
     def own_tools(self) -> bool | list[str] | None:
-        """Names of moot's tools, or whether to offer them; None = the agent's tools."""
+        """Names of moot's tools to offer; False = none; True or None = the agent's tools."""
         if isinstance(self.tools, bool):
             return self.tools
         names = [tool for tool in self.tools if isinstance(tool, str)] if isinstance(self.tools, list) else []
@@ -118,15 +120,15 @@ class ChatIn(BaseModel):
 
 
 class Stopped(BaseModel):
-    """Ids of the cancelled runs."""
+    """The ids of the runs that were cancelled."""
 
     stopped: list[str]
 
 
 def answers_in(parts: Sequence[JsonObject]) -> dict[str, Answer]:
-    """Return the answers in the calls of a client's message: by approval id, outputs by call id.
+    """Return the answers in the tool calls of a client's message. Decisions are keyed by approval id, outputs by tool call id.
 
-    The call's input sent by the client is ignored; the stored input is used.
+    The tool input sent by the client is ignored, because the stored input is used.
     """
     return dict(answer for part in parts if is_tool(part) and (answer := _answer(part)) is not None)
 
@@ -143,11 +145,11 @@ def _answer(part: Part) -> tuple[str, Answer] | None:
 
 
 async def continued(engine: Engine, caller: Caller, message: Message, sent: Sequence[JsonObject]) -> Opening:
-    """Submit the answers in the parts that a client sent, and continue the message: `start` with its id, then its new chunks.
+    """Submit the answers in the parts that a client sent. Return the stream that continues the message: `start`, then new chunks.
 
-    Repeating it returns the same stream.
+    A repeated request returns the same stream.
 
-    Raise UsageError if the message answers nothing its run has asked, Problem (403) if the scope is missing.
+    Raise UsageError if the parts answer no request of the message's run, Problem (403) if the scope is missing.
     """
     if message.run is None:
         raise NotFound(f"The message {message.client_id or message.id!r} was not written by a run.", fix="See GET /api/chat/ID/messages.")
@@ -156,7 +158,7 @@ async def continued(engine: Engine, caller: Caller, message: Message, sent: Sequ
     answered: list[tuple[Approval, Answer]] = []
     for approval in approvals:
         answer = answers.get(approval.tool_call if approval.by_client else approval.id)
-        # a value is an output of a client's tool; a tool's questions are answered through another route
+        # an answer with a value is the output of a client tool; questions of moot's tools are answered through another route
         if answer is not None and approval.by_client == (answer.value is not None) and (approval.by_client or approval.questions is None):
             answered.append((approval, answer))
     if not answered:
@@ -242,7 +244,7 @@ async def _submit(
 
 
 async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, quota: int) -> Conversation:
-    """Store the client's earlier messages, all but the last, in a conversation without messages, which is created if it is None."""
+    """Store all of the client's messages except the last in the empty conversation. Create the conversation if it is None."""
     earlier = [MessageIn.model_validate(message) for message in (request.messages or ())[:-1]]
     messages: list[Message] = []
     for message in earlier:
@@ -278,7 +280,7 @@ async def _existing(caller: Caller, conversation: Conversation | None, id: str |
 
 
 async def _retry(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, attempt: Attempt) -> Opening:
-    """Retry: answer the named message, or the user's last one."""
+    """Retry: answer the message that the request names, or by default the user's last one."""
     if conversation is None:
         raise NotFound(f"No conversation with id {request.id!r}.")
     last = request.last

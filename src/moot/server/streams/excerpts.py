@@ -1,4 +1,4 @@
-"""Excerpts of large tool outputs."""
+"""Excerpts of large tool outputs. Clients receive the beginning, the end and a link to the full output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BYTES = 16 << 10
 ROWS = 200
 """Outputs with more lines, and lists with more items, are sent as excerpts."""
 END_BYTES = 4 << 10
-"""Maximum size of the beginning and of the end."""
+"""Maximum size in bytes of the beginning and of the end of an output in its excerpt."""
 END_ROWS = 50
 LINK = "/api/blobs/"
 TEXT = "text/plain; charset=utf-8"
@@ -22,7 +22,7 @@ TEXT = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A tool output as sent to clients, and the blob that must be stored first."""
+    """A tool output as sent to clients, and the full output, which must be stored as a blob before it is sent."""
 
     value: Json
     blob: bytes | None = None
@@ -31,15 +31,15 @@ class Excerpt:
 
 
 def link_of(url: str) -> str:
-    """Return the client's URL for our own `blob:` URL; other URLs are unchanged."""
+    """Return the download path for a `blob:` URL; other URLs are unchanged."""
     return f"{LINK}{url.removeprefix('blob:')}" if url.startswith("blob:") else url
 
 
 def excerpt(output: Json, metadata: Json = None, *, keep: bool = True) -> Excerpt | None:
     """Return the excerpt of an output, or None if it is small.
 
-    `metadata` is the `providerMetadata` of its chunk, in which the runtime names the blob with the full text of a truncated output.
-    Without `keep` (preliminary outputs) nothing is stored and there is no link.
+    `metadata` is the `providerMetadata` of the output's chunk. For a truncated output, it contains the hash of the blob with the full text.
+    With `keep=False`, for preliminary outputs, the full output is not stored and the excerpt has no link.
     """
     whole = _whole(metadata)
     if isinstance(output, str):
@@ -52,7 +52,7 @@ def excerpt(output: Json, metadata: Json = None, *, keep: bool = True) -> Excerp
 
 
 def excerpt_text(text: str, metadata: Json = None) -> Excerpt | None:
-    """Return the excerpt of an error, which remains a string."""
+    """Return the excerpt of an error text as a string, or None if the text is small."""
     found = _of_text(text, _whole(metadata), keep=True)
     if found is None or not isinstance(found.value, dict):
         return None
@@ -93,7 +93,7 @@ def _of_value(output: list[Json] | JsonObject, *, keep: bool) -> Excerpt | None:
 
 
 def _of_content(output: JsonObject, items: list[Json], whole: JsonObject | None) -> Excerpt | None:
-    """Return the excerpt of text with images: the text as usual, images as links."""
+    """Return the excerpt of an output with text and images: large texts become excerpts, images become links."""
     found: Excerpt | None = None
     shown: list[Json] = []
     for item in items:
@@ -125,7 +125,7 @@ def _last(text: str) -> str:
 
 
 def _some(items: list[Json]) -> list[Json]:
-    """Return the first items that fit together; an item that is too large ends the list."""
+    """Return the first items that fit into END_BYTES together, at most END_ROWS."""
     some: list[Json] = []
     room = END_BYTES
     for item in items[:END_ROWS]:

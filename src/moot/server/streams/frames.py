@@ -19,15 +19,15 @@ Position = tuple[int, int]
 """The seq of an event and the index of a chunk in it; used as the `id` of a frame."""
 
 WHOLE = 1 << 31
-"""Index after all chunks of an event."""
+"""Chunk index of a position after the whole event."""
 
 _POSITION = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,12}))?")
 
 _JOINED = {"text-delta": "delta", "reasoning-delta": "delta", "tool-input-delta": "inputTextDelta"}
-"""Delta types that can be joined, with the field of their content."""
+"""Chunk types of deltas that can be joined, with the name of the field that contains the text."""
 _OF = {"text-delta": "id", "reasoning-delta": "id", "tool-input-delta": "toolCallId"}
 _PLAIN = 3
-"""Number of fields of a delta without extra fields: type, id, delta."""
+"""Number of fields of a delta that can be joined: type, id and text."""
 
 
 def position_of(header: str) -> Position | None:
@@ -47,7 +47,7 @@ def comment(text: str) -> bytes:
 
 
 Step: TypeAlias = Literal["open", "closed", "left"]
-"""State of a client's step. `left` means that the client's last stream ended inside a step of the log, which was closed for the client."""
+"""State of the step, between `start-step` and `finish-step`, at a client. `left` = its last stream ended, and closed it, too early."""
 
 _CONTENT = frozenset({"text-start", "reasoning-start", "tool-input-start", "tool-input-available", "tool-input-error"})
 """Chunks that belong inside a step."""
@@ -55,10 +55,10 @@ _CLOSING = frozenset({"finish-step", "finish", "abort"})
 
 
 class ChunkFrames:
-    """Encodes chunks for one client version. Only the state of the step is kept between calls.
+    """Encoder of chunks for one version of the AI SDK. Between calls, it only remembers the state of the step.
 
-    Each stream has whole steps: if a leg ends inside a step, the client's step ends with the leg, and the rest of the step has no
-    borders, except that content gets a new `start-step`.
+    A client gets complete steps in each stream. If the run waits inside a step, the step is closed for the client. The next stream
+    contains the rest of the step: as a new step if it has content, otherwise without `finish-step`.
     """
 
     def __init__(self, version: Version, step: Step = "closed") -> None:
@@ -71,7 +71,7 @@ class ChunkFrames:
         self._at: Position = (0, 0)
 
     def write(self, events: Iterable[Event], after: Position, blobs: Blobs) -> bytes:
-        """Encode the events' chunks after that position. Consecutive deltas of one part become one frame with the id of the last."""
+        """Encode the events' chunks after the position `after`. Consecutive deltas of one part become one frame with the id of the last."""
         seq, index = after
         for event in events:
             skipped = index if event.seq == seq else -1
@@ -85,7 +85,7 @@ class ChunkFrames:
         return written
 
     def replay(self, chunks: Sequence[Chunk], last: Position, blobs: Blobs) -> bytes:
-        """Encode chunks that represent everything up to that position; only the last frame has an id."""
+        """Encode chunks that represent everything up to the position `last`, which is the id of the last frame. The others have no id."""
         whole = [piece for chunk in chunks for piece in self._bordered(chunk)]
         shown = [chunk for chunk in (view(chunk, self._version, blobs) for chunk in whole) if chunk is not None]
         frames = [frame(chunk) for chunk in shown[:-1]]
@@ -93,13 +93,13 @@ class ChunkFrames:
         return b"".join(frames)
 
     def leave(self) -> bytes:
-        """Encode the end of a leg, after which the client may answer: the end of its step, and `finish`."""
+        """Encode the end of a stream whose run waits for the client: `finish-step` if a step is open, then `finish`."""
         chunks = [FINISH_STEP, finish("tool-calls")] if self.step == "open" else [finish("tool-calls")]
         self.step = "left" if self.step == "open" else self.step
         return b"".join(frame(chunk) for chunk in chunks)
 
     def _bordered(self, chunk: Chunk) -> tuple[Chunk, ...]:
-        """Return the chunk with the borders of steps that the client lacks before it; empty if the client must not get it."""
+        """Return the chunk, preceded by a missing `start-step` or `finish-step`. Return () if the client must not get the chunk."""
         kind, before = str(chunk.get("type")), self.step
         if kind == "start-step":
             self.step = "open"

@@ -1,4 +1,4 @@
-"""Parts of a client's message in their stored form, with attachments as blobs, and back in the form in which the client sent them."""
+"""Conversion of message parts between the form in which clients send them and the stored form, which has attachments as blobs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
 
 async def stored_parts(blobs: Blobs, parts: Sequence[JsonObject], quota: int = 0) -> tuple[Part, ...]:
-    """Return the parts in their stored form, which is the same if they are sent again. Files count towards their owner's upload quota.
+    """Return the parts in their stored form. The same parts always have the same form. Files count towards the user's upload quota.
 
     Raise Problem (422) for a part that `validateUIMessages` refuses, UsageError for an unreadable file or an empty message, NotFound for a
     missing blob, LimitReached if the quota is exceeded.
     """
     check_parts(parts)
     if any(map(is_tool, parts)):
-        raise Problem(422, "A message of a user can't contain tool calls.", fix="Answer calls in the assistant's message.")
+        raise Problem(422, "A user message can't contain tool calls.", fix="Send the outputs of tool calls in the assistant's message.")
     if not any(part.get("text") if part.get("type") == "text" else part.get("type") in _SAYING or _is_data(part) for part in parts):
         raise UsageError("The message is empty.", fix="Send a text or file part.")
     return tuple([await _stored(blobs, part, quota) for part in parts])
@@ -85,7 +85,7 @@ async def _as_sent(blobs: Blobs, part: Part) -> Part:
         return part
     try:
         data = await blobs.get(url.removeprefix(_BLOB))
-    except NotFound:  # deleted since: the link tells the client so
+    except NotFound:  # the blob was deleted: the client finds out when it follows the link
         return part
     return {**part, "url": head + _encoded(head, data)}
 
@@ -128,7 +128,7 @@ async def _place(blobs: Blobs, url: str, media_type: str, quota: int) -> str:
     if url[:8].lower().startswith(("http://", "https://")):
         return url
     raise UsageError(
-        f"Unsupported file URL {url[:20]!r}; expected data:, http:, https: or the link of a blob.",
+        f"Unsupported file URL {url[:20]!r}; expected data:, http:, https: or /api/blobs/HASH.",
         fix="Upload the file to /api/blobs first.",
     )
 

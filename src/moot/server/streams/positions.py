@@ -1,4 +1,4 @@
-"""The starting position of a stream: at the live message or after the last event a client received."""
+"""Start of a stream: at the beginning of the live message, or after the last chunk that the client received."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moot.types.run import OPEN, TERMINAL
 
 
 def ended_chunks(message: Message, end: Event | None) -> tuple[Chunk, ...]:
-    """Return the chunks of a message that has ended, with the end of its run; the `error` of a failed run comes last."""
+    """Return the chunks of a complete message, including the chunks that end its run. The `error` of a failed run is the last chunk."""
     last = end.chunks if end is not None else ()
     closing = [chunk for chunk in last if chunk.get("type") in ("finish", "abort")]
     errors = [chunk for chunk in last if chunk.get("type") == "error"]
@@ -38,7 +38,7 @@ def is_parked(event: Event) -> bool:
 
 
 def requests_in(event: Event) -> set[str]:
-    """Return the ids of the approvals that this event asks for."""
+    """Return the ids of the approvals that this event requests."""
     found = [as_object(event.body).get("awaits")]
     for chunk in event.chunks:
         if chunk.get("type") in ("tool-approval-request", "data-questions"):
@@ -53,21 +53,21 @@ class Opening:
     conversation: str
     run: str
     after: Position
-    """Position of the last chunk the client has, including `chunks`."""
+    """Position of the last chunk that the client has after it received `chunks`."""
     chunks: tuple[Chunk, ...] = field(default=())
     over: bool = False
-    """True if nothing follows the chunks."""
+    """True if the stream ends after `chunks`."""
     position: Position = (0, 0)
-    """Position represented by the last of the chunks; (0, 0) = none."""
+    """Position that the client has reached after the last of `chunks`; (0, 0) = none."""
     step: Step = "closed"
-    """State of the client's step before the chunks."""
+    """State of the client's step before `chunks`."""
 
 
 async def shown(engine: Engine, caller: Caller, conversation: Conversation, last_event_id: str | None) -> Opening | None:
     """Return the stream for a client that opens a conversation, or None if there is nothing to stream.
 
-    That is the rest of the stream that the client had, or the message being written. A message that is complete, or that waits for an
-    answer, is never replayed: a client would show it again from the start and repeat the calls in it.
+    The stream continues after `last_event_id`, or else contains the message being written. A message that is complete, or that waits for
+    an answer, is never sent again, because the client would show it twice and repeat its tool calls.
     """
     if last_event_id is not None and (position := position_of(last_event_id)) is not None:
         found = await opening_after(caller, conversation, position)
@@ -86,7 +86,7 @@ async def shown(engine: Engine, caller: Caller, conversation: Conversation, last
 
 
 async def _live_message(caller: Caller, head: str) -> Message:
-    """Return the branch's last message, or the one being written if prompts are queued after it."""
+    """Return the branch's last message. If prompts are queued after the message being written, return the message being written."""
     at = await caller.store.conversations.message(head)
     while at.run is not None and at.parent is not None and (await caller.store.records.run(at.run)).status == "queued":
         prompt = await caller.store.conversations.message(at.parent)
@@ -98,7 +98,7 @@ async def _live_message(caller: Caller, head: str) -> Message:
 
 
 async def opening_after(caller: Caller, conversation: Conversation, position: Position) -> Opening | None:
-    """Return the rest of the message at this position, or None if the position belongs to no message."""
+    """Return the stream of the message from this position on, or None if the position is not in a message."""
     seq, index = position
     event = await _event(caller, conversation.id, seq)
     if event is None or event.run is None:
@@ -112,7 +112,7 @@ _WINDOW = 64
 
 
 async def step_at(caller: Caller, conversation: str, run: str, position: Position) -> Step:
-    """Return the state of a run's step at this position, for a client whose last stream ended there."""
+    """Return the state of the run's step for a client whose last stream ended at this position."""
     seq, index = position
     size, left = _WINDOW, False
     while True:
@@ -128,10 +128,10 @@ async def step_at(caller: Caller, conversation: str, run: str, position: Positio
 
 
 async def end_of_wait(caller: Caller, message: Message, approvals: Set[str], sent: Sequence[JsonObject]) -> int:
-    """Return the seq up to which a client that answers these approvals has the message; 0 if its run didn't wait for them.
+    """Return the sequence number of the last event that an answering client has; 0 if the run didn't wait for these approvals.
 
-    That is the wait for the answers, where its stream ended. An outside agent continues while it waits: a client that has loaded the
-    message since has more of it, so the texts in `sent`, its copy of the message, are compared.
+    Usually that is the event at which the run started to wait, because the client's stream ended there. An outside agent continues
+    meanwhile, so a client that loaded the message later has more. The length of the texts in `sent`, its copy of the message, shows it.
     """
     events: Sequence[Event] = ()
     wait, after = 0, message.folded_through
@@ -162,7 +162,7 @@ def _delta_length(event: Event) -> int:
 
 
 async def opening_of(engine: Engine, caller: Caller, message_id: str) -> Opening:
-    """Return the whole message, across all resumptions of its run, in few chunks; new events follow. Raise NotFound if no run wrote it."""
+    """Return a stream with the whole message in few chunks, followed by new events. Raise NotFound if no run wrote the message."""
     message = await caller.store.conversations.message(message_id)
     if message.run is None:
         raise NotFound(f"The message {message_id!r} was not written by a run.")

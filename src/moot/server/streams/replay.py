@@ -1,4 +1,4 @@
-"""A run's stream replayed with its original timing."""
+"""Stream that replays a run with its original timing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moot.types.run import Run
 
 
 class ReplayStream(Stream):
-    """A stream of a run's events from a seq on, at a given speed. It also ends when the client stops reading or the server stops."""
+    """Stream that replays a run's events from a sequence number on. It ends early if the client stops reading or the server stops."""
 
     def __init__(self, server: Server, caller: Caller, run: Run, frames: ChunkFrames, *, begin: int, speed: float) -> None:
         super().__init__(server, caller, CHUNKS)

@@ -1,8 +1,8 @@
-"""Streaming response: one write for all new events, keep-alive comments, and an end for clients that stop reading.
+"""Responses that stream events. All new events are sent in one write, and keep-alive comments are sent while there are none.
 
-The client's socket sets the pace. While it accepts nothing, its queue in the hub overflows and is dropped; missed events are later read
-from the store in pages. A slow client thus costs one page of memory and never blocks a run. A client that has accepted nothing for
-`StreamTiming.stall_timeout` seconds receives the position to resume from and is disconnected.
+A slow client never blocks a run. Its queue of new events is bounded: when it overflows, it is dropped, and the client gets the missed
+events from the store, page by page. A client that accepts no data for `StreamTiming.stall_timeout` seconds receives the position to
+resume from and is disconnected.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ log = logging.getLogger("moot.server")
 
 
 class StreamWriter(Protocol):
-    """Encodes the events of a conversation for one client."""
+    """Encoder of a conversation's events for one client."""
 
     ended: bool
-    """True when nothing more follows; `[DONE]` is sent after the last data."""
+    """True when the stream is complete; `[DONE]` is sent after the last data."""
     last: str
     """Id of the last frame; empty if no frame had one."""
 
     async def write(self, events: Sequence[Event]) -> bytes:
-        """Encode these events; empty if the client does not see them."""
+        """Encode these events. Return empty bytes if they are not part of the client's stream."""
         ...
 
     async def check(self) -> bytes:
-        """Called during silence to update `ended`. Return the last data of a stream that has ended."""
+        """Update `ended`. Called while there are no new events. Return the last data if the stream has ended."""
         ...
 
 
@@ -78,11 +78,11 @@ class Stream(Response):
             self._server.metrics.streams.dec()
 
     async def _stream(self, send: Send, scope: anyio.CancelScope) -> None:
-        """Send the stream; cancel `scope` to give up."""
+        """Send the stream. Cancel `scope` to abort it."""
         raise NotImplementedError
 
     def _must_end(self) -> None:
-        """Called when the stream may have to end, because the server stops or a token was revoked."""
+        """Check whether the stream must end. Called when the server stops or a token was revoked."""
         raise NotImplementedError
 
     async def _until_disconnected(self, receive: Receive, scope: anyio.CancelScope) -> None:
@@ -151,7 +151,7 @@ class EventStream(Stream):
         await self._end(send, rest)
 
     async def _wait(self, send: Send) -> bytes:
-        """Wait for events, or for the time of a keep-alive. Return the last data of a stream that has ended."""
+        """Wait for new events, or send a keep-alive when it is due. Return the last data if the stream has ended."""
         if self._closing:  # closed while the store was read: nothing will wake the waiter
             return b""
         self._waiter = asyncio.get_running_loop().create_future()
@@ -171,7 +171,7 @@ class EventStream(Stream):
         self._sent_at = asyncio.get_running_loop().time()
 
     async def _end(self, send: Send, data: bytes) -> None:
-        """Send the last write: `[DONE]` at the end of the stream, otherwise a comment with the position to resume from."""
+        """Send the last data. Add `[DONE]` if the stream is complete, otherwise a comment with the position to resume from."""
         if self._closing and not self._writer.ended:
             where = f"; resume with Last-Event-ID: {self._writer.last}" if self._writer.last else ""
             data += comment(f"cut: {self._closing}{where}")

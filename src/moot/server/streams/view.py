@@ -1,4 +1,4 @@
-"""Chunks and parts as one version of the AI SDK accepts them, with links for blobs.
+"""Conversion of chunks and parts to the format that a version of the AI SDK accepts, with blobs as download links.
 
 Clients fail on chunks and fields they don't know, so those are removed.
 """
@@ -23,24 +23,24 @@ HEADER = "x-ai-sdk-version"
 DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 
 Blobs: TypeAlias = list[Excerpt]
-"""Contents that must be stored before clients follow their links."""
+"""Full outputs that must be stored before clients can follow the links to them."""
 
 _STEERING = "steering-message"
 _URLS = frozenset({"file", "reasoning-file"})
 
 
 def version_of(header: str | None) -> Version:
-    """Return the client's version; 6 without a header."""
+    """Return the client's version of the AI SDK; 6 without a header."""
     return 7 if header is not None and header.strip().partition(".")[0] == "7" else 6
 
 
 def view(chunk: Chunk, version: Version, blobs: Blobs) -> Chunk | None:
-    """Return the chunk for this version, or None if the version does not support it."""
+    """Return the chunk for this version of the AI SDK, or None if the version does not support it."""
     return fit(slim(chunk, blobs), version)
 
 
 def slim(chunk: Chunk, blobs: Blobs) -> Chunk:
-    """Return the chunk with all fields, with large outputs as excerpts and blobs as links."""
+    """Return the chunk with excerpts of large outputs and with links in place of blobs. All fields are kept."""
     change = _CHANGED.get(str(chunk.get("type")))
     return chunk if change is None else change(chunk, blobs)
 
@@ -52,13 +52,13 @@ def message_view(message: Message, version: Version, blobs: Blobs) -> JsonObject
         shown["metadata"] = message.metadata
     parts = [part for part in (part_view(part, version, blobs) for part in linked(message.parts)) if part is not None]
     if not parts and message.role != "assistant":
-        parts = [text_part("")]  # only assistants may say nothing
+        parts = [text_part("")]  # only messages of the assistant may be empty
     shown["parts"] = cast("Json", parts)
     return shown
 
 
 def part_view(part: Part, version: Version, blobs: Blobs) -> Part | None:
-    """Return the part for this version, valid, or None if the version does not support it."""
+    """Return a valid part for this version of the AI SDK, or None if the version does not support the part."""
     part = valid_part(part)
     name = str(part.get("type"))
     if is_tool(part):
@@ -83,7 +83,7 @@ def _file(chunk: Chunk, _blobs: Blobs) -> Chunk:
 
 
 def _output(shown: JsonObject, blobs: Blobs, *, place: str) -> JsonObject:
-    """Replace a large output or error by its excerpt, and remove the runtime's own metadata, which is in the field `place`."""
+    """Replace a large output or error by its excerpt. Remove moot's own metadata from the field named `place`."""
     metadata = shown.get(place)
     if "errorText" in shown:
         name, cut = "errorText", excerpt_text(str(shown["errorText"]), metadata)

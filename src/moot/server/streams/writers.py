@@ -1,4 +1,4 @@
-"""Writers of the two kinds of streams: one message as chunks, or every event."""
+"""Encoders for the two kinds of streams: the chunks of one message, or all events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.types.event import Event
 
 
 async def store_blobs(store: Store, blobs: Blobs) -> None:
-    """Store the blobs that links refer to. Raise StoreError if they can't be stored."""
+    """Store the full outputs that links refer to. Raise StoreError if they can't be stored."""
     for blob in blobs:
         if blob.blob is not None:
             await store.put(blob.blob, blob.media_type)
@@ -32,7 +32,7 @@ async def _encoded(shared: Shared, key: tuple[object, ...], store: Store, encode
 
 
 class MessageWriter:
-    """A writer of one run's message until the run ends or waits."""
+    """Encoder of one run's message as chunks. The stream ends when the run ends or waits for an answer."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class MessageWriter:
         open_approvals: Callable[[], Awaitable[set[str]]],
         is_over: Callable[[], Awaitable[bool]],
     ) -> None:
-        """Create the writer; `is_over` tells whether no process works on the run. `frames` have encoded what the client has."""
+        """Create the writer. `is_over` returns True if no process works on the run. `frames` has encoded all that the client has."""
         self.ended = False
         self.last = "" if after[0] == 0 else f"{after[0]}.{after[1]}"
         self._run = run
@@ -76,7 +76,7 @@ class MessageWriter:
     async def _leg(self, events: Sequence[Event]) -> tuple[Sequence[Event], bool]:
         """Return the events up to the first wait for an answer that is still missing, and True if there is such a wait.
 
-        Later events belong to the stream of the request that answers: an outside agent continues while it waits.
+        Events after it, which an outside agent may produce while it waits, belong to the stream of the request with the answer.
         """
         for index, event in enumerate(events):
             if is_parked(event) and (await self._open_approvals()).difference(*map(requests_in, events[index + 1 :])):
@@ -89,7 +89,7 @@ class MessageWriter:
 
 
 class EventWriter:
-    """A writer of all events, without gaps, of a conversation or of one run."""
+    """Encoder of all events of a conversation, or of one run."""
 
     def __init__(self, store: Store, shared: Shared, *, run: str | None = None, raw: bool = False) -> None:
         self.ended = False
@@ -112,7 +112,7 @@ class EventWriter:
         return data
 
     async def check(self) -> bytes:
-        """Do nothing: a conversation never ends, and a run ends with its last event."""
+        """Do nothing. The stream of a conversation never ends, and that of a run ends with the run's last event."""
         return b""
 
     def _frame(self, event: Event, blobs: Blobs) -> bytes:

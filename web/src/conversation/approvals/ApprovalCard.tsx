@@ -13,7 +13,7 @@ import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { notifyError } from '@/ui/toasts'
 
-/** Ignore input for this many ms after the card appears, in case it was meant for something else. */
+/** ms during which a new card ignores clicks and keys, because they may have been meant for something else. */
 const UNSEEN = 400
 
 type Way = 'once' | 'conversation' | 'always' | 'no' | 'edit'
@@ -217,7 +217,7 @@ interface PatternChoicesProps {
   choose: (patterns: readonly string[]) => void
 }
 
-/** Return the part with wider patterns than this one; null if there is none, or if the pattern is the line of several parts. */
+/** Return the part for which wider patterns than `exact` can be chosen. Null if there is none, or if several parts have this pattern. */
 function choiceFor(approval: Approval, exact: string) {
   const [part, ...others] = approval.parts.filter(
     ({ action, patterns: [first] }) => action === 'ask' && first === exact,
@@ -225,7 +225,7 @@ function choiceFor(approval: Approval, exact: string) {
   return part && others.length === 0 && part.patterns.length > 1 ? part : null
 }
 
-/** The patterns that a lasting answer allows. Parts with wider patterns offer a choice. */
+/** The patterns that an answer allows from now on. For parts with wider patterns, the user can choose one. */
 function PatternChoices({ approval, patterns, choose }: PatternChoicesProps) {
   const name = useId()
   return approval.lasting.map((exact, at) => {

@@ -23,7 +23,7 @@ interface Props {
   /** The storage key of the draft. */
   id: string
   busy: boolean
-  /** Send a prompt, during a run with the given delivery. */
+  /** Send a prompt. `delivery` applies if a run is active. */
   send: (parts: Part[], delivery?: 'queue' | 'steer') => Promise<void> | void
   /** Stop the run. Null if there is none. */
   stop: (() => void) | null
@@ -36,7 +36,7 @@ interface Props {
   autoFocus?: boolean
 }
 
-/** Return an attachment with its stored file. One that was put back from an unsent prompt has it already. */
+/** Upload an attachment and return it with its stored file. An attachment of an unsent prompt may already be uploaded. */
 async function uploaded(attachment: Attachment): Promise<CompleteAttachment> {
   return attachment.status.type === 'complete'
     ? (attachment as CompleteAttachment)
@@ -60,7 +60,7 @@ export function Composer({ id, busy, send, stop, pickers, command, files, autoFo
       }
       const complete = await Promise.all(state.attachments.map(uploaded))
       const parts = partsOf({ content: [{ type: 'text', text: state.text }], attachments: complete })
-      const sent = send(parts, busy ? delivery : undefined) // keeps the prompt before the field is emptied
+      const sent = send(parts, busy ? delivery : undefined) // stores the prompt before the field is emptied
       await aui.composer.reset()
       await sent
     } catch (error) {

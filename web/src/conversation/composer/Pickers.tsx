@@ -9,14 +9,14 @@ import { text } from '@/text'
 export interface Choice {
   agent: string
   model: string
-  /** Empty means the mode of the conversation or the configuration. */
+  /** The chosen mode. Empty means the mode of the conversation or the configuration. */
   mode: string
-  /** The project of a new conversation. Empty means that its folder decides. */
+  /** The project of a new conversation. Empty means the project of its folder. */
   project: string
 }
 
 interface Props {
-  /** The conversation doesn't exist yet, so a project can be chosen. */
+  /** True if the conversation doesn't exist yet, so that a project can be chosen. */
   isNew: boolean
   /** Id of the conversation, whose folder may define agents. Null if it has not started. */
   conversation: string | null

@@ -7,7 +7,7 @@ export interface Candidate {
   kind: 'file' | 'folder' | 'command'
   text: string
   about: string
-  /** The completion is final: add a space. */
+  /** True if the completion is complete, so that a space is added after it. */
   whole: boolean
 }
 
@@ -18,7 +18,7 @@ interface FileEntry {
 
 const MANY = 20
 
-/** Return matching commands, or matching files, which the route `files` lists. */
+/** Return matching commands, or matching files from the route `files`. */
 export async function candidates(asked: CompletionRequest, files: string, signal: AbortSignal): Promise<Candidate[]> {
   if (asked.sign === '/') {
     return (await commands.list())

@@ -7,9 +7,10 @@ import { notifyError } from '@/ui/toasts'
 const KEY = 'moot.choice'
 
 /**
- * Return agent, model, mode and project for the next prompt: the choice made here, else the conversation's last run, else the last choice.
- * An empty mode is the mode of the conversation or the configuration. A chosen mode is stored in the conversation, then `stored` is called.
- * The last value is what to send with a prompt: in an existing conversation only what was chosen here, because it becomes a setting.
+ * Return the agent, model, mode and project for the next prompt: the choice made here, or that of the conversation's last run, or the
+ * user's last choice. An empty mode means the mode of the conversation or the configuration. A chosen mode is stored in the conversation,
+ * then `stored` is called. The last returned value is sent with a prompt. In an existing conversation, it only contains choices made here,
+ * because sending a value stores it as a setting.
  */
 export function useChoice(
   conversation: Conversation | null,
@@ -19,7 +20,8 @@ export function useChoice(
   const before = conversation
     ? {
         agent: conversation.agent,
-        model: conversation.origin && !('events' in conversation.origin) ? '' : conversation.model, // a source's need not be here
+        // an imported conversation's model may not exist here
+        model: conversation.origin && !('events' in conversation.origin) ? '' : conversation.model,
         mode: '',
         project: conversation.project,
       }

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'react'
 
 const KEY = 'moot.draft.'
 
-/** Store the unsent draft in this browser and restores it. */
+/** Store the unsent draft in this browser, and restore it when the composer opens. */
 export function useDraft(id: string): void {
   const aui = useAui()
   const text = useAuiState((state) => state.composer.text)

@@ -1,7 +1,7 @@
 import { useAui } from '@assistant-ui/react'
 import type { Part } from '@/api/types'
 
-/** Return a function that puts prompts back into the composer, before what is typed there, with their files. */
+/** Return a function that puts unsent prompts and their files back into the composer, before the text already typed. */
 export function useGiveBack(): (prompts: readonly (readonly Part[])[]) => void {
   const aui = useAui()
   return (prompts) => {

@@ -17,7 +17,7 @@ export interface CommandOutput {
 interface Commands {
   output: CommandOutput | null
   clear: () => void
-  /** Run a text if it is a command. Return false if it should be sent as a prompt. */
+  /** Run the text if it is a slash command. Return false if it should be sent as a prompt. */
   take: (text: string) => Promise<boolean>
   run: (name: string, argument: string) => Promise<void>
   wishes: Wishes

@@ -7,7 +7,7 @@ import { useScrollable } from '@/ui/scrollable'
 interface Props {
   text: string
   language: string
-  /** The name of the region while it scrolls. */
+  /** The accessible name of the code while it is a scrollable region. */
   label?: string
   wrapped?: boolean
   /** False while the text is streaming. Highlighting waits until it is complete. */

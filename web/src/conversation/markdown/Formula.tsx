@@ -6,7 +6,7 @@ import type { FormulaProps } from '@/conversation/markdown/math'
 import { text } from '@/text'
 import { useScrollable } from '@/ui/scrollable'
 
-/** Only `$$…$$` is math for the parser: a single dollar sign is usually money. `formulas.ts` rewrites the other forms. */
+/** The parser only accepts `$$…$$` as math, because a single dollar sign usually means money. `formulas.ts` rewrites the other forms. */
 export const remark: [typeof remarkMath, object] = [remarkMath, { singleDollarTextMath: false }]
 
 /** A formula rendered by KaTeX without trust: no links, images or styles. It is built as elements, never as markup. */

@@ -25,7 +25,7 @@ export default function Frame({ kind, source, initial }: Props) {
       const height = Math.max(80, Math.min(800, Math.ceil(data.height)))
       forget()
       forget = whenReleased(() => {
-        if (frame.current) frame.current.style.height = `${height}px` // set directly: a state update would render after a press that follows
+        if (frame.current) frame.current.style.height = `${height}px` // set directly: a state update could render during a click
       })
     }
     addEventListener('message', onMessage)

@@ -1,7 +1,7 @@
 /** A line that opens or closes a code block, also in quotes and lists. */
 const FENCE = /^\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})/
 
-/** Inline code and formulas. Each alternative but the code has one group with the formula. */
+/** Matches inline code and formulas. Each alternative except the one for code has one group, which contains the formula. */
 const FOUND = new RegExp(
   [
     /(?<!\\)(`+)(?!`)[\s\S]*?(?<!`)\1(?!`)/, // inline code
@@ -15,7 +15,7 @@ const FOUND = new RegExp(
   'g',
 )
 
-/** Rewrite `$…$`, `\(…\)` and `\[…\]` as `$$…$$`, the only form that the Markdown parser takes as math. Code and prices stay as they are. */
+/** Rewrite `$…$`, `\(…\)` and `\[…\]` as `$$…$$`, the only form that the parser accepts as math. Code and prices are not changed. */
 export function withFormulas(text: string): string {
   if (!/\$|\\[([]/.test(text)) return text
   const pieces: string[] = []
@@ -54,7 +54,7 @@ function rewritten(prose: string): string {
   })
 }
 
-/** Return the blanks and quote marks before a formula if its line holds nothing else, otherwise null. */
+/** Return the spaces and quote markers before a formula if its line contains nothing else, otherwise null. */
 function lineOf(text: string, from: number, to: number): string | null {
   const before = text.slice(text.lastIndexOf('\n', from - 1) + 1, from)
   return /^[\s>]*$/.test(before) && /^[ \t]*(\n|$)/.test(text.slice(to)) ? before : null

@@ -25,7 +25,7 @@ export function useMath(text: string): Math | null {
       loaded = { remark: module.remark, Formula: module.Formula }
       if (here) setMath(loaded)
     }
-    void import('@/conversation/markdown/Formula').then(show, () => undefined) // a file that can't be fetched leaves the source visible
+    void import('@/conversation/markdown/Formula').then(show, () => undefined) // without the file, the formula's source stays visible
     return () => {
       here = false
     }

@@ -44,7 +44,7 @@ const Blocks = memo(function Blocks({ message, live }: { message: Message; live:
 })
 
 function BlockView({ block, live, status }: { block: Block; live: boolean; status: Message['status'] }) {
-  const waits = status === undefined || status === 'streaming' // undefined: not loaded from the store yet
+  const waits = status === undefined || status === 'streaming' // undefined: not loaded from the server yet
   switch (block.kind) {
     case 'text':
       return <Text text={block.text} streaming={live && block.open} />
@@ -103,7 +103,7 @@ function BlockView({ block, live, status }: { block: Block; live: boolean; statu
   }
 }
 
-/** A call with what its sub-agent did inside its card. Approvals are not inside, because a card can be collapsed. */
+/** A call, with the blocks of its sub-agent inside its card. Approvals are outside the card, because it can be collapsed. */
 function CallView({ block, live, status }: { block: CallBlock; live: boolean; status: Message['status'] }) {
   const { call, inner } = block
   const ended = !live && status !== 'streaming'

@@ -7,7 +7,7 @@ interface Props {
   url: string
   name: string
   mediaType: string
-  /** Bytes; null if unknown. */
+  /** Size in bytes; null if unknown. */
   size: number | null
 }
 

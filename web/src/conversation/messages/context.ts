@@ -5,7 +5,7 @@ import type { Session } from '@/conversation/session'
 /** The context shared by all messages of a conversation. */
 export interface Around {
   session: Session
-  /** The server has the conversation. */
+  /** True if the conversation exists on the server. */
   exists: boolean
   /** The id of the message that is streaming, or null. */
   live: string | null

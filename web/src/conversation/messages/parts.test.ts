@@ -22,7 +22,7 @@ test('subagent output is shown with its name, and empty output is not shown', ()
   expect(others).toEqual([])
 })
 
-test('what a subagent did is inside the call that started it', () => {
+test('the parts of a subagent are inside the call that started it', () => {
   const call = (toolCallId: string, parentToolCallId?: string, more = {}) => ({
     type: 'dynamic-tool',
     toolName: 'shell',

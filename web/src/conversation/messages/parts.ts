@@ -17,11 +17,11 @@ export type Block =
   | { kind: 'steer'; key: string; text: string }
   | { kind: 'questions'; key: string; approvalId: string; callId: string }
 
-/** A tool call with what its sub-agent did. */
+/** A tool call with the blocks of the sub-agent that it started. */
 export type CallBlock = { kind: 'call'; key: string; call: Call; inner: Block[] }
 
+/** Minimum number of consecutive read-only calls that are collapsed into one line. */
 const FOLDED = 3
-/** Consecutive read-only calls are collapsed from this number on. */
 
 /** Return the blocks of a message in order. */
 export function blocksOf(message: Message): Block[] {
@@ -29,7 +29,7 @@ export function blocksOf(message: Message): Block[] {
   return foldedIn(nest(message.parts), over)
 }
 
-/** Return the calls of sub-agents below this one that wait for an approval. */
+/** Return the calls of sub-agents started by this call that wait for an approval. */
 export function askedInside(block: CallBlock): Call[] {
   return block.inner.flatMap((inner) =>
     inner.kind === 'call' ? [...(inner.call.state === 'asked' ? [inner.call] : []), ...askedInside(inner)] : [],
@@ -42,7 +42,7 @@ interface Nested {
   inner: Nested[]
 }
 
-/** Return the parts as a tree: what a sub-agent did is below the call that started it. */
+/** Return the parts as a tree: the parts of a sub-agent are below the call that started it. */
 function nest(parts: readonly Part[]): Nested[] {
   const calls = new Map<string, Nested>()
   const top: Nested[] = []

@@ -23,7 +23,7 @@ export function CallChildren({ call }: { call: string }) {
   return <Children found={found.filter((child) => child.call === call)} />
 }
 
-/** Return the state to show: how a run ended, or what it does now. */
+/** Return the state to show: the outcome of an ended run, or the current activity. */
 export function stateOf({ status, run_status }: Relative): string {
   return status === 'finished' && (run_status === 'failed' || run_status === 'cancelled') ? run_status : status
 }
@@ -69,7 +69,7 @@ function Child({ child }: { child: Relative }) {
   )
 }
 
-/** Return the cost of a sub-agent and those below it. Empty if there is none, or as long as it is unknown. */
+/** Return the cost of a sub-agent and those below it. Empty if there is no cost, or if it is not known yet. */
 function costOf({ cost, status }: Relative): string {
   if (cost === null) return status === 'finished' ? text.children.unknownCost : ''
   return cost ? money(cost) : ''

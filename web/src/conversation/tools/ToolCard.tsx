@@ -17,7 +17,7 @@ const FILES = new Set(['edit_file', 'write_file'])
 
 const choices = new Map<string, boolean>()
 
-/** Return whether the user expanded or collapsed a card, and a function to change that. It lasts while the card is scrolled out of view. */
+/** Return the user's choice to expand or collapse a card, and a function to change it. It is kept when the card leaves the view. */
 export function useChoice(key: string): [boolean | undefined, (open: boolean) => void] {
   const [chosen, setChosen] = useState(() => choices.get(key))
   const choose = (open: boolean) => {
@@ -31,7 +31,7 @@ interface Props {
   call: Call
   live: boolean
   ended: boolean
-  /** What the sub-agent did that this call started. */
+  /** The rendered blocks of the sub-agent that this call started. */
   inside?: ReactNode[]
 }
 

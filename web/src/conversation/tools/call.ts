@@ -11,7 +11,7 @@ export interface Call {
   /** The arguments received so far. */
   typed: string
   output: Json | undefined
-  /** The output is preliminary. */
+  /** True if the output is preliminary. */
   preliminary: boolean
   errorText: string
   approvalId: string

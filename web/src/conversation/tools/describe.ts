@@ -6,7 +6,7 @@ export interface Described {
   verb: string
   object: string
   detail: string
-  /** The object is a command, path or URL, shown as code. */
+  /** True if the object is a command, path or URL, which is shown as code. */
   literal: boolean
 }
 

@@ -1,4 +1,4 @@
-"""The AI SDK's transport: send a prompt, stream or resume its answer, stop it, and read the messages."""
+"""Routes for chat clients built with the AI SDK: send a prompt, stream or resume its answer, stop it, and read the messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MESSAGES: dict[int | str, dict[str, Any]] = {
     }
 }
 QUEUED = frame({"type": "data-status", "data": {"status": "queued"}, "transient": True}, "")
-"""Frame of a run that waits for its turn. It is not part of the message."""
+"""Frame sent first if the run is queued. It is not part of the message."""
 
 NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "There is no stream to resume."}}
 
@@ -57,7 +57,7 @@ async def chat_turn(server: CurrentServer, caller: Chatter, attempt: CurrentAtte
 
 @router.get("/{chat_id}/stream", response_model=None, response_class=Response, responses=STREAM | NOTHING)
 async def chat_stream(server: CurrentServer, caller: Reader, chat_id: str, sdk: Sdk = None, last_event_id: LastEventId = None) -> Response:
-    """Resume the stream of the live message, from the start or, with `Last-Event-ID`, after that frame."""
+    """Resume the stream of the message being written. It starts after the frame `Last-Event-ID`, by default at the beginning."""
     conversation = await continued_conversation(caller, chat_id)
     opening = None if conversation is None else await shown(server.engine, caller, conversation, last_event_id)
     if opening is None:
@@ -77,7 +77,7 @@ async def stop_chat(server: CurrentServer, caller: Chatter, chat_id: str) -> Sto
 
 @router.get("/{chat_id}/messages", response_model=None, response_class=Response, responses=MESSAGES)
 async def chat_messages(caller: Reader, chat_id: str, sdk: Sdk = None) -> Response:
-    """Return all messages of the current branch as UIMessages, oldest first."""
+    """Get all messages of the current branch as UIMessages of the AI SDK, oldest first."""
     conversation = await _conversation(caller, chat_id)
     branch = [await as_sent(caller.store.blobs, message) for message in await caller.store.conversations.branch(conversation.id)]
     blobs: Blobs = []

@@ -1,4 +1,4 @@
-"""The context of a conversation's next request, and the summaries in it."""
+"""Routes for the context that a conversation's next model request will contain, and for the summaries in it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PieceOut(Out, of=ContextPiece, fields="name tokens share"):
 
 
 class ContextOut(Out, of=ContextReport, fields="model window tokens share compact_at messages pieces request"):
-    """The contents of the next request. Numbers of tokens are estimates."""
+    """The contents of the next request to the model. Numbers of tokens are estimates."""
 
     tokens: int
     """Sum of all pieces."""
@@ -41,7 +41,7 @@ class ContextOut(Out, of=ContextReport, fields="model window tokens share compac
 
 
 class CompactionOut(Out, of=Compaction, fields="through summary plan exchange seq at"):
-    """A summary that is sent in place of the messages up to `through`."""
+    """A summary that is sent to the model in place of the messages up to `through`."""
 
     exchange: str | None
 
@@ -61,16 +61,16 @@ async def get_context(
     caller: Reader,
     conversation_id: str,
     request: Annotated[bool, Query(description="Include the exact body of the request.")] = False,
-    prompt: Annotated[str, Query(max_length=20_000, description="Prompt to include as if it was sent.")] = "",
+    prompt: Annotated[str, Query(max_length=20_000, description="Prompt to include in the request, as if it had been sent.")] = "",
 ) -> ContextOut:
-    """Show what fills the context of the next request, without sending anything."""
+    """Show what fills the context of the next model request, without sending it."""
     report = await context_report(server.engine, await conversation_of(caller, conversation_id), prompt=prompt)
     return ContextOut.model_validate(report.to_json(request=request))
 
 
 @router.get("/compactions")
 async def list_compactions(caller: Reader, conversation_id: str) -> ListOut[CompactionOut]:
-    """List the current summaries of all branches, oldest first. On a branch with several, the last one is sent."""
+    """List the current summaries of all branches, oldest first. If a branch has several, only the last one is sent to the model."""
     found = await conversation_of(caller, conversation_id)
     return ListOut(data=[CompactionOut.of(one) for one in await caller.store.tree.compactions(found.id)])
 
@@ -79,14 +79,14 @@ async def list_compactions(caller: Reader, conversation_id: str) -> ListOut[Comp
 async def change_compaction(
     server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str, body: SummaryIn
 ) -> CompactionOut:
-    """Change the summary that ends with a message."""
+    """Change the summary that replaces the messages up to `message_id`."""
     known = await _compaction(caller, conversation_id, message_id)
     return await _record(server, caller, conversation_id, replace(known, summary=body.summary, exchange=None))
 
 
 @router.delete("/compactions/{message_id}")
 async def withdraw_compaction(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str) -> CompactionOut:
-    """Withdraw a summary, so that an earlier one or the messages themselves are sent again."""
+    """Withdraw a summary, so that an earlier summary or the messages themselves are sent to the model again."""
     known = await _compaction(caller, conversation_id, message_id)
     await _record(server, caller, conversation_id, Compaction(known.through, ""))
     return CompactionOut.of(known)

@@ -1,4 +1,4 @@
-"""Messages: read, prompt, edit, delete; the tree, raw events and the queue."""
+"""Routes to read, add, edit and delete messages, and for the message tree, raw events and the queue of prompts."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def get_message(caller: Reader, conversation_id: str, message_id: str) -> 
 
 @router.put("/messages/{message_id}", status_code=201, response_model=MessageOut)
 async def edit_message(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str, body: PartsIn) -> Response:
-    """Add an edited copy of a message as a new branch and switch to it. It is not answered; to get an answer, submit it with `edits`."""
+    """Add an edited copy of a message as a new branch and switch to it. To also get an answer, submit a prompt with `edits` instead."""
     found = await _message(caller, conversation_id, message_id)
     parts = await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads)
     edited = await caller.store.tree.edit(found.id, parts)
@@ -96,7 +96,7 @@ async def edit_message(server: CurrentServer, caller: Chatter, conversation_id: 
 
 @router.delete("/messages/{message_id}", response_model=MessageOut)
 async def delete_message(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str) -> Response:
-    """Hide a message from the branch, history and search. It keeps its position and can be restored."""
+    """Delete a message: hide it from the conversation, the model and search. It can be restored."""
     return await _hidden(server, caller, conversation_id, message_id, restore=False)
 
 
@@ -137,7 +137,7 @@ async def list_raw_events(
 
 
 async def shown(caller: Caller, messages: list[Message]) -> list[Json]:
-    """Return messages in their wire format: large outputs as excerpts with a link, blobs as links."""
+    """Return messages in the format of the API, with excerpts in place of large outputs and links in place of blobs."""
     blobs: Blobs = []
     found: list[Json] = []
     for message in messages:
@@ -191,7 +191,7 @@ async def list_queue(caller: Reader, conversation_id: str) -> Response:
 
 @queue_router.delete("", response_model=QueueOut)
 async def empty_queue(server: CurrentServer, caller: Chatter, conversation_id: str) -> Response:
-    """Remove all queued runs and unread messages for the live run, and return them with their prompts."""
+    """Remove all queued runs and all messages that the live run has not received yet. Return them with their prompts."""
     found = await conversation_of(caller, conversation_id)
     removed = [
         run for run in (await _waiting(caller, found.id))[::-1] if await server.engine.store.records.withdraw(run.id)
@@ -207,7 +207,7 @@ async def empty_queue(server: CurrentServer, caller: Chatter, conversation_id: s
 
 @queue_router.put("/{run_id}", status_code=202)
 async def edit_queued(server: CurrentServer, caller: Chatter, conversation_id: str, run_id: str, body: PartsIn) -> SubmittedOut:
-    """Replace the last queued prompt: it is withdrawn and a new one is queued."""
+    """Replace the last queued prompt. Its run is withdrawn, and a new run is queued."""
     run = await _run(caller, conversation_id, run_id)
     if [other.id for other in await _waiting(caller, run.conversation)][-1:] != [run.id]:
         raise Busy(f"The run {run.id!r} is not the last one in the queue.", fix="Remove it and send the prompt again.")
@@ -234,7 +234,7 @@ async def edit_queued(server: CurrentServer, caller: Chatter, conversation_id: s
 
 @queue_router.delete("/steered/{message_id}", response_model=MessageOut)
 async def remove_steered(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str) -> Response:
-    """Take back a message that the live run has not received yet."""
+    """Withdraw a message that the live run has not received yet."""
     found = await conversation_of(caller, conversation_id)
     for run in await caller.store.records.runs(conversation=found.id, statuses=RUNNING):
         for item in await server.engine.store.records.withdraw_steers(run.id, message_id):
@@ -270,7 +270,7 @@ async def _queue(caller: Caller, runs: list[Run], steered: list[Message]) -> Res
 
 
 def _steered(run: Run, item: InboxItem) -> Message:
-    """Return the message of an item that steers the run."""
+    """Return the message in an inbox item with which a user steers the run."""
     body = item.body if isinstance(item.body, dict) else {}
     parts, client_id = body.get("parts"), body.get("client_id")
     return Message(

@@ -1,4 +1,4 @@
-"""Replays of runs, and comparisons of conversations."""
+"""Routes that replay answers and compare conversations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CallOut(Out):
 
     name: str
     input: str
-    """Start of the arguments as JSON."""
+    """Beginning of the arguments, as JSON."""
     state: str
 
 
@@ -58,21 +58,21 @@ class AnswerOut(TookOut):
 
 
 class PromptsOut(Out):
-    """The prompts of both sides; null = none."""
+    """A prompt of each conversation; null = the conversation has no matching prompt."""
 
     a: str | None
     b: str | None
 
 
 class PairOut(Out):
-    """Matching prompts with their answers."""
+    """Two matching prompts, one of each conversation, with their answers."""
 
     prompt: PromptsOut
     a: AnswerOut | None
     b: AnswerOut | None
     same: bool
     diff: list[tuple[Literal[" ", "-", "+"], str]]
-    """The texts in pieces: in both, only in a, only in b."""
+    """The answers' texts as marked fragments: ` ` = in both answers, `-` = only in a, `+` = only in b."""
 
 
 class SideOut(TookOut):

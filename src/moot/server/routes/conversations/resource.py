@@ -1,4 +1,4 @@
-"""Conversations: list, read, create, change, delete and fork."""
+"""Routes to list, read, create, change, delete and fork conversations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from moot.types.run import Awaits, RunStatus
 
 
 class FileOut(Out, of=FileOutcome, fields="path what why"):
-    """Outcome for a file outside the database."""
+    """Result for a file outside the database that contains data to be deleted."""
 
     why: str | None
 
@@ -63,39 +63,39 @@ class ForgottenOut(
     of=ErasureReceipt,
     fields="no kind begun_at done_at conversations rows blobs blob_bytes files left not_looked_into bytes_before bytes_after",
 ):
-    """The receipt of a purge. Times are in milliseconds."""
+    """Receipt of a permanent deletion. Times are in milliseconds."""
 
     done_at: int | None
-    """Null while work remains; the server continues it automatically."""
+    """Time at which everything was deleted; null while the server still works on it."""
     files: list[FileOut]
     not_looked_into: list[str]
-    """Descriptions of what a redaction did not search."""
+    """Descriptions of data that a redaction did not search."""
 
 
 class RelativeOut(Out):
-    """A conversation in a tree of agents."""
+    """A conversation and, in `children`, those of the sub-agents that its agent started."""
 
     id: str
     agent: str
     status: ChildStatus
-    """standby: queued or interrupted. pending: waits for a person, its client or a time."""
+    """`standby` = the run is queued or interrupted. `pending` = it waits for a person, its client or a time."""
     call: str | None
-    """Id of the tool call that started it; null = no call did."""
+    """Id of the tool call that started the conversation; null if none did."""
     run: str | None
     run_status: RunStatus | None
     awaits: Awaits | None
     prompt: str
-    """First line of its first prompt."""
+    """First line of the conversation's first prompt."""
     summary: str
-    """Result of its newest run, once that has ended."""
+    """Result of the newest run, after the run has ended."""
     cost: int | None
-    """Nano-dollars, with everything below it; null = unknown."""
+    """Cost in nano-dollars, including all sub-agents; null = unknown."""
     files: list[str]
-    """Files that its agent has written."""
+    """Files that the agent has written."""
     origin: str | None
-    """Path of the file it was imported from."""
+    """Path of the file from which the conversation was imported; null if it was created in moot."""
     watchers: int
-    """Number of clients that have it open on this server."""
+    """Number of clients that have the conversation open on this server."""
     children: list[RelativeOut]
 
 
@@ -115,9 +115,9 @@ async def list_conversations(
     directory: Annotated[str | None, Query(max_length=4096)] = None,
     archived: Annotated[bool | None, Query(description="Filter by archived state. Defaults to false unless `deleted` is set.")] = None,
     deleted: bool = False,
-    parent: Annotated[str | None, Query(max_length=200, description="List the conversations of its sub-agents instead.")] = None,
+    parent: Annotated[str | None, Query(max_length=200, description="Id of a conversation; list those of its sub-agents instead.")] = None,
 ) -> ListOut[ConversationOut]:
-    """List conversations, most recent activity first. Those of sub-agents are listed only below their `parent`."""
+    """List conversations, most recent activity first. Conversations of sub-agents are only listed with `parent`."""
     shelf = archived if archived is not None or deleted else False
     above = None if parent is None else (await conversation_of(caller, parent)).id
     page = await caller.store.conversations.list(
@@ -172,7 +172,7 @@ async def list_children(server: CurrentServer, caller: Reader, conversation_id: 
 async def list_conversation_files(
     server: CurrentServer, caller: ToolUser, conversation_id: str, q: Match = "", limit: Limit = 50
 ) -> ListOut[ListedFileOut]:
-    """List files of the conversation's folder that match `q`, best match first, without ignored files. Empty if it has no folder."""
+    """List files in the conversation's folder that match `q`, best match first. Files ignored by Git are left out."""
     found = await confined_conversation(server.engine.store, (await conversation_of(caller, conversation_id)).id)
     return await files_of(found.directory if has_folder(found) else "", q, limit)
 
@@ -181,8 +181,8 @@ async def list_conversation_files(
 async def change_conversation(
     server: CurrentServer, caller: Chatter, conversation_id: str, body: ConversationChange, if_match: IfMatch = None
 ) -> Response:
-    """Change the title, agent, model, project, settings, current branch or archived state. `If-Match` prevents overwriting concurrent
-    changes.
+    """Change the title, agent, model, project, settings, current branch or archived state. Send the ETag as `If-Match` to detect
+    concurrent changes.
     """
     async with server.change_lock:
         found = await conversation_of(caller, conversation_id)
@@ -201,7 +201,7 @@ async def delete_conversation(
         bool, Query(description="Permanently delete the conversation and everything that belongs to it, and return a receipt.")
     ] = False,
 ) -> Response:
-    """Delete a conversation. It can be restored until it is purged; `purge` purges it immediately."""
+    """Delete a conversation. It can be restored until it is deleted permanently. With `purge`, it is deleted permanently now."""
     async with server.change_lock:
         found = await conversation_of(caller, conversation_id)
         check_match(if_match, _tag(found))
@@ -238,7 +238,7 @@ async def fork_conversation(
 
 @router.post("/{conversation_id}/continue")
 async def continue_conversation(server: CurrentServer, caller: Chatter, conversation_id: str, body: ContinueIn) -> GoingOut:
-    """Get the conversation to continue in: this one, or a linked copy if another program writes it."""
+    """Get the conversation in which to send new prompts: this one, or a linked copy if another program writes this one."""
     found = await conversation_of(caller, conversation_id)
     target = await caller.store.tree.continuation(found.id, message=await message_id(caller, found.id, body.message))
     return GoingOut(conversation=await _out(server, caller, target.conversation), message=target.message)
@@ -253,13 +253,13 @@ async def show_branch(server: CurrentServer, caller: Chatter, conversation_id: s
 
 
 async def _created(server: Server, caller: Caller, attempt: Attempt) -> Response | None:
-    """Return the response for the conversation that an earlier attempt has created, or None."""
+    """Return the response for the conversation that an earlier attempt of the same request has created, or None."""
     found = await caller.store.conversations.by_client_id(attempt.id) if attempt.repeated else None
     return None if found is None else await _sent(server, caller, found, 201, {"location": f"/api/conversations/{found.id}"})
 
 
 async def _change(server: Server, caller: Caller, found: Conversation, body: ConversationChange) -> None:
-    """Apply the changes, after checking everything that can be refused."""
+    """Apply the changes after all checks have passed."""
     agent = None
     if body.agent is not None or body.model:
         kind = await _agent_type(server, body.agent or found.agent, body.model or "", found.directory)
@@ -293,11 +293,11 @@ async def _show(server: Server, caller: Caller, conversation: Conversation, mess
 
 
 async def _check_widening(server: Server, caller: Caller, found: Conversation, change: SettingsChange) -> None:
-    """Raise Refused if the change allows more and the caller may not do that, UsageError for a folder that does not exist."""
+    """Raise Refused if the change allows more than before and the caller may not do that, UsageError if a folder does not exist."""
     # links are resolved, which may take long on a network disk
     wider = await to_thread.run_sync(widened, server.engine.runtime.settings, found, change.applied(found))
     if wider and not caller.may("tools"):
-        raise Refused(f"A change of {' and '.join(wider)} that allows more requires the 'tools' scope.")
+        raise Refused(f"Changing {' and '.join(wider)} to allow more than before requires the 'tools' scope.")
     for folder in change.allowed_uris or () if "allowed_uris" in wider else ():
         await check_directory(caller, folder)
 
@@ -317,7 +317,7 @@ def _tag(conversation: Conversation) -> str:
 
 
 async def _out(server: Server, caller: Caller, conversation: Conversation) -> ConversationOut:
-    # read before the status: a client that watches from here gets the event of a run that ends meanwhile
+    # read before the status, so that a client that streams from this `seq` is notified of a run that ends meanwhile
     seq = await caller.store.log.last_seq(conversation.id)
     return conversation_out(conversation, await live_statuses(server, caller, conversation.id), seq)
 

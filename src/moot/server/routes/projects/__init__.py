@@ -1,1 +1,1 @@
-"""Projects and what is in them."""
+"""Routes for projects, their files and their tasks."""

@@ -30,7 +30,7 @@ class ProjectOut(Out, of=Project, fields="id name description root_path context 
     """A project, which groups conversations."""
 
     root_path: ShownPath | None
-    """Absolute path; null = none."""
+    """Absolute path of the project's folder; null = none."""
 
 
 class ProjectIn(In):
@@ -39,7 +39,7 @@ class ProjectIn(In):
     name: Annotated[str, Field(min_length=1, max_length=200)]
     description: Text = ""
     root_path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Absolute path; requires the `tools` scope. Other users than the owner of the home can't set it."""
+    """Absolute path of a folder; requires the scope `tools`. Only the user who runs the server can set it."""
     context: Text = ""
     rules: Text = ""
 
@@ -50,7 +50,7 @@ class ProjectChange(In):
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     description: Text | None = None
     root_path: Annotated[str, Field(max_length=4096)] | None = None
-    """Requires the scope `tools`; empty = remove the root. Other users than the owner of the home can't set it."""
+    """Absolute path of a folder; empty = remove it. Requires the scope `tools`. Only the user who runs the server can set it."""
     context: Text | None = None
     rules: Text | None = None
 
@@ -60,19 +60,19 @@ class ProjectRemoved(Out):
 
     removed: ProjectOut
     conversations: int
-    """Number of conversations that moved to the default project, without deleted ones."""
+    """Number of conversations that moved to the default project, not counting deleted ones."""
 
 
 class ListedFileOut(Out):
     """A file that a prompt can mention."""
 
     path: ShownPath
-    """Relative to the folder; folders end with `/`."""
+    """Path relative to the searched folder. Paths of folders end with `/`."""
     type: Literal["file", "folder"]
 
 
 class GitOut(Out):
-    """Git status of a project; null outside a repository."""
+    """Git status of a project's folder. All fields are null outside a repository."""
 
     branch: str | None
     """Null if no branch is checked out."""
@@ -89,7 +89,7 @@ OfUser: TypeAlias = Annotated[
 
 
 async def _projects(server: Server, caller: Caller, user: str | None) -> Projects:
-    """Return the projects of the caller, or of another user. Raise Refused if the scope is missing, NotFound for an unknown user."""
+    """Return the projects of the caller or of another user. Raise Refused if the scope is missing, NotFound for an unknown user."""
     if user is None:
         return caller.store.projects
     if not caller.may("machine"):
@@ -101,7 +101,7 @@ async def _projects(server: Server, caller: Caller, user: str | None) -> Project
 
 
 async def _check_root(caller: Caller, root: str) -> None:
-    """Raise Refused if the caller can't set the root of a project: for other users than the home's owner, it is their only folder."""
+    """Raise Refused unless the caller runs the server. Other users must not choose the folders that they can access."""
     if not caller.is_home_owner:
         raise Refused(
             "Only the administrator of this machine can set the folder of your projects.",
@@ -128,7 +128,7 @@ async def list_projects(
 async def create_project(
     server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, body: ProjectIn, user: OfUser = None
 ) -> ProjectOut:
-    """Create a project. With `user` and `root_path`, this gives another user a folder of the machine."""
+    """Create a project. With `user` and `root_path`, another user gets access to a folder on the server's machine."""
     projects = await _projects(server, caller, user)
     if attempt.repeated:
         with suppress(NotFound):
@@ -176,10 +176,10 @@ Match: TypeAlias = Annotated[str, Query(max_length=500, description="Partial pat
 
 @router.get("/{project_id}/files")
 async def list_files(caller: Reader, project_id: str, q: Match = "", limit: Limit = 50) -> ListOut[ListedFileOut]:
-    """List files of the folder that a new conversation of the project gets, best match first, without ignored files.
+    """List the files that match `q` in the project's folder, best match first. Files ignored by Git are left out.
 
-    That is the project's root. Without a root, it is the folder of the server, which requires the scope `tools` and which other users than
-    the owner of the home don't get: then the list is empty.
+    A project without a folder uses the server's working directory. This requires the scope `tools`, and only the user who runs the server
+    has access to it. For others, the list is empty.
     """
     found = await caller.store.projects.get(project_id)
     default = default_directory(caller.owner_id) if caller.may("tools") else ""
@@ -187,7 +187,7 @@ async def list_files(caller: Reader, project_id: str, q: Match = "", limit: Limi
 
 
 async def files_of(folder: str, q: str, limit: int) -> ListOut[ListedFileOut]:
-    """Return the files of a folder that match `q`, best match first, without ignored files; empty if there is no folder."""
+    """Return the files of a folder that match `q`, best match first, without files ignored by Git. Empty if `folder` is empty."""
     if not folder:
         return ListOut(data=[])
     root = Path(folder)
@@ -197,7 +197,7 @@ async def files_of(folder: str, q: str, limit: int) -> ListOut[ListedFileOut]:
 
 @router.get("/{project_id}/git")
 async def get_git(caller: Reader, project_id: str) -> GitOut:
-    """Get the current branch and commit of the project's root. No program is run: a repository's configuration may name some."""
+    """Get the current branch and commit of the project's folder. Git is not run, because a repository can configure programs to run."""
     found = await caller.store.projects.get(project_id)
     at = GitState() if found.root_path is None else await anyio.to_thread.run_sync(git_state, Path(found.root_path))
     return GitOut.of(at)

@@ -69,9 +69,9 @@ class TaskChangeIn(In):
     status: TaskStatus | None = None
     tags: Annotated[list[Tag], Field(max_length=TAGS)] | None = None
     assignee: Name | None = None
-    """Empty = no one."""
+    """Name of an agent or person; empty = no one."""
     due: Due | None = None
-    """Empty = no date."""
+    """ISO date; empty = none."""
 
 
 class TaskCommentOut(Out, of=TaskComment, fields="id author text run at"):
@@ -90,11 +90,11 @@ class TaskChangeOut(Out, of=TaskChange, fields="event fields before status autho
 
 
 class TaskRunOut(Out, of=TaskRun, fields="watcher at reason run conversation status"):
-    """A run that a watcher has started for a task."""
+    """A run that a watcher (an automatic reaction to task changes) has started for a task."""
 
 
 class TaskHistoryOut(Out):
-    """The last changes of a task, and the last runs of watchers."""
+    """The latest changes of a task, and the latest runs that watchers started for it."""
 
     changes: list[TaskChangeOut]
     """Newest first."""
@@ -106,12 +106,12 @@ router = Router(prefix="/api/projects/{project_id}/tasks", tags=["tasks"])
 
 
 async def _project(caller: Caller, id: str) -> str:
-    """Return the id of a project of the caller. Raise NotFound."""
+    """Return the id of the caller's project. Raise NotFound if it does not exist."""
     return (await caller.store.projects.get(id)).id
 
 
 def _author(caller: Caller) -> Author:
-    """Return the caller as an author. A watcher has more rights than the scope `chat`, so changes with that scope don't start any."""
+    """Return the caller as an author. Watchers have more rights than the scope `chat`, so changes made with it don't start watchers."""
     return Author(caller.owner_id, depth=0 if caller.may("tools") else DEEPEST)
 
 
@@ -140,11 +140,11 @@ async def list_tasks(
     author: Annotated[str, Query(max_length=NAME_CHARACTERS)] = "",
     assignee: Annotated[str, Query(max_length=NAME_CHARACTERS)] = "",
     query: Annotated[str, Query(max_length=500, description="Words to find in title or description.")] = "",
-    updated_after: Annotated[int, Query(ge=0, le=LATEST, description="Time in ms.")] = 0,
+    updated_after: Annotated[int, Query(ge=0, le=LATEST, description="Only tasks changed after this time, in ms.")] = 0,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListOut[TaskOut]:
-    """List the tasks of a project by status, the newest first."""
+    """List the tasks of a project, sorted by status, then newest first."""
     conditions = TaskFilter(status or (), tag or (), author, assignee, query, updated_after)
     page = await caller.store.tasks.list(await _project(caller, project_id), conditions, limit=limit, cursor=cursor)
     return page_out(page, TaskOut.of)
@@ -152,7 +152,7 @@ async def list_tasks(
 
 @router.post("", status_code=201)
 async def add_task(caller: Chatter, attempt: CurrentAttempt, response: Response, project_id: str, body: TaskIn) -> TaskOut:
-    """Add a task. With the scope `tools`, this may start watchers of the configuration."""
+    """Add a task. With the scope `tools`, this can start runs of watchers that are defined in the configuration."""
     task = Task(attempt.id or new_id(), await _project(caller, project_id), body.title)
     return _tagged(response, await caller.store.tasks.create(task, _author(caller), body.model_dump()))
 
@@ -168,7 +168,7 @@ async def get_task(caller: Reader, request: Request, project_id: str, task: Numb
 async def change_task(
     caller: Chatter, response: Response, project_id: str, task: Number, body: TaskChangeIn, if_match: IfMatch = None
 ) -> TaskOut:
-    """Change a task. With the scope `tools`, this may start watchers of the configuration."""
+    """Change a task. With the scope `tools`, this can start runs of watchers that are defined in the configuration."""
     project = await _project(caller, project_id)
     found = await _checked(caller, project, task, if_match)
     version = found.version if if_match is not None else None
@@ -195,7 +195,7 @@ async def list_task_comments(
 
 @router.post("/{task}/comments", status_code=201)
 async def comment_on_task(caller: Chatter, attempt: CurrentAttempt, project_id: str, task: Number, body: TaskCommentIn) -> TaskCommentOut:
-    """Comment on a task. With the scope `tools`, this may start watchers of the configuration."""
+    """Comment on a task. With the scope `tools`, this can start runs of watchers that are defined in the configuration."""
     project = await _project(caller, project_id)
     return TaskCommentOut.of(await caller.store.tasks.comment(project, task, body.text, _author(caller), id=attempt.id))
 
@@ -204,6 +204,6 @@ async def comment_on_task(caller: Chatter, attempt: CurrentAttempt, project_id: 
 async def get_task_history(
     caller: Reader, project_id: str, task: Number, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> TaskHistoryOut:
-    """Get the last changes of a task and the last runs of watchers."""
+    """Get the latest changes of a task and the latest runs that watchers started for it."""
     changes, runs = await caller.store.tasks.history(await _project(caller, project_id), task, limit=limit)
     return TaskHistoryOut(changes=[TaskChangeOut.of(change) for change in changes], runs=[TaskRunOut.of(run) for run in runs])

@@ -1,1 +1,1 @@
-"""Resources of the configuration: values, agents, MCP servers and access tokens."""
+"""Routes for settings: configuration values, agents, MCP servers and access tokens."""

@@ -33,10 +33,10 @@ from moot.types.conversation import Conversation
 
 
 class PromptSettingsOut(Out):
-    """Selection of the parts of an agent's system prompt."""
+    """Settings of an agent's system prompt."""
 
     parts: list[str] | None
-    """null = all."""
+    """Names of the included parts; null = all."""
     variables: dict[str, str]
     max_tokens: int | None
 
@@ -47,19 +47,19 @@ class AgentOut(
     fields="id name description agent_type model instructions rules tools role temperature max_steps effort fallback agents output_format"
     " hidden beta default version origin forked_from",
 ):
-    """An agent; `agent:NAME` is its model name below /v1."""
+    """An agent. Clients of `/v1` use it as the model `agent:NAME`."""
 
     id: str
     prompt: PromptSettingsOut
     source: Source
-    """Kind of place that defines it. Agents of the source `home` can be changed."""
+    """Origin of the agent's definition. Only agents with the source `home` can be changed."""
     ready: bool
     """True if its program is installed; moot's own agents need none."""
     program: str
     missing: str
-    """Description of the missing program."""
+    """Error if the program is not installed; otherwise empty."""
     install: str
-    """Command that installs it."""
+    """Command that installs the missing program."""
 
 
 Text = Annotated[str, Field(max_length=200_000)]
@@ -93,11 +93,11 @@ class AgentIn(AgentFieldsIn):
 
     name: Annotated[str, Field(max_length=64)]
     copy_of: Annotated[str, Field(max_length=200)] | None = None
-    """Agent whose fields are used where the request has none."""
+    """Name of an agent to copy. Its fields are used unless the request contains them."""
 
 
 class PartOut(Out):
-    """A part of a system prompt with its estimated tokens; the last one, `tools`, is the definitions of the tools."""
+    """A part of a system prompt and its estimated number of tokens. The last part, `tools`, contains the tool definitions."""
 
     name: str
     tokens: int
@@ -120,7 +120,7 @@ async def list_agents(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListOut[AgentOut]:
-    """List the available agents: moot's own, those of files and the configuration, and outside agents whose program is installed.
+    """List the available agents: built-in ones, those defined in files or the configuration, and outside agents that are installed.
 
     With `absent`, also list known agents whose program is not installed.
     """
@@ -142,8 +142,8 @@ async def show_agent(
     conversation: InConversation = None,
     directory: InDirectory = None,
 ) -> AgentOut:
-    """Get all settings of an agent. The ETag covers its file in the home, which other programs may edit."""
-    await server.configuration.refresh()  # the ETag of a changed file must not come with the settings of the old one
+    """Get all settings of an agent. The ETag also changes if another program edits the agent's file in moot's home folder."""
+    await server.configuration.refresh()  # the ETag and the settings must come from the same version of the file
     agent = _named(server, name, (await _place(server, caller, conversation, directory)).directory)
     return await _tagged(response, agent, _out(server, caller, agent))
 
@@ -152,7 +152,7 @@ async def show_agent(
 async def show_prompt(
     server: CurrentServer, caller: Reader, name: str, conversation: InConversation = None, directory: InDirectory = None
 ) -> ListOut[PartOut]:
-    """Get the parts of an agent's system prompt, as sent in a conversation or folder."""
+    """Get the parts of the system prompt that the agent would get in a conversation or folder."""
     place = await _place(server, caller, conversation, directory)
     parts = await prompt_preview(server.engine, _named(server, name, place.directory).name, place)
     return ListOut(data=[PartOut(name=part.name, tokens=part.tokens, text=part.text) for part in parts])
@@ -160,9 +160,9 @@ async def show_prompt(
 
 @router.post("", status_code=201)
 async def create(server: CurrentServer, caller: Operator, attempt: CurrentAttempt, response: Response, body: AgentIn) -> AgentOut:
-    """Create an agent in a file of the home. Invalid fields are reported by their key.
+    """Create an agent as a file in moot's home folder. Errors name the invalid fields.
 
-    A copy of an agent that contains `${VAR}` becomes an entry of the configuration, with the same references.
+    A copy of an agent with references such as `${VAR}` is added to the configuration file instead, which keeps the references.
     """
     if attempt.repeated and body.name in server.engine.runtime.settings.agents:
         return _out(server, caller, server.engine.runtime.settings.agents[body.name])
@@ -180,9 +180,9 @@ async def create(server: CurrentServer, caller: Operator, attempt: CurrentAttemp
 async def change(
     server: CurrentServer, caller: Operator, response: Response, name: str, body: AgentFieldsIn, if_match: IfMatch = None
 ) -> AgentOut:
-    """Change an agent that is a file of the home. Fields that the request doesn't contain, and comments, are kept.
+    """Change an agent that is a file in moot's home folder. Comments and fields that the request doesn't contain are kept.
 
-    `If-Match` takes the ETag of the agent.
+    Send the agent's ETag as `If-Match` to detect concurrent changes.
     """
     settings = server.engine.runtime.settings
     check = _check(server, caller, name, if_match)
@@ -192,14 +192,14 @@ async def change(
 
 @router.delete("/{name}", status_code=204, response_class=Response)
 async def delete(server: CurrentServer, caller: Operator, name: str, if_match: IfMatch = None) -> None:
-    """Delete an agent's file in the home. `If-Match` takes the ETag of the agent."""
+    """Delete an agent's file in moot's home folder. Send the agent's ETag as `If-Match` to detect concurrent changes."""
     check = _check(server, caller, name, if_match)
     await to_thread.run_sync(partial(delete_agent, server.engine.runtime.settings, name, check=check))
     await changed(server)
 
 
 def _check(server: Server, caller: Caller, name: str, if_match: str | None) -> Check:
-    """Return a check that raises Problem (412) if the agent or the text of its file is not the one that the caller has seen."""
+    """Return a check that raises Problem (412) if the agent or its file has changed since the caller read it."""
     agent = server.engine.runtime.settings.agents.get(name)
     if if_match is None or agent is None:
         return lambda text: None
@@ -224,7 +224,7 @@ async def _changed(server: Server, caller: Caller, response: Response, name: str
 
 
 async def _place(server: Server, caller: Caller, conversation: str | None, directory: str | None) -> Conversation:
-    """Return the conversation, or one in the folder; by default in the folder of new conversations."""
+    """Return the conversation, or an unsaved one in the directory. By default, it is in the directory of new conversations."""
     if conversation is not None:
         place = await confined_conversation(server.engine.store, (await caller.store.conversations.get(conversation)).id)
     else:

@@ -1,4 +1,4 @@
-"""The configuration and permissions: current values, their origin, and changes."""
+"""Routes to show and change the configuration and the permission rules."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class ConfigOut(Out):
     """The current configuration with secrets masked, and the layer that set each value."""
 
     generation: int
-    """Number of successful loads."""
+    """Number of times the configuration was loaded successfully."""
     error: FaultOut | None
-    """null = the current file is loaded."""
+    """Error because of which the current file is not loaded; null if there is none."""
     home: str
     config: dict[str, JsonValue]
     origin: dict[str, str]
-    """Dotted key → layer and location."""
+    """Layer and location that set each value, by dotted key."""
     notes: list[str]
 
 
@@ -67,7 +67,7 @@ class ConfigIn(In):
         dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_@:/-]+(\.[A-Za-z0-9_@:/-]+)*$", max_length=300)], JsonValue],
         Field(min_length=1, max_length=100),
     ]
-    """Dotted key → value, such as `{"models.main": "…"}`."""
+    """Values by dotted key, such as `{"models.main": "…"}`."""
 
 
 async def write(server: Server, values: Mapping[str, Json]) -> None:
@@ -93,7 +93,7 @@ async def show_config(server: CurrentServer, _: Operator, request: Request) -> R
 
 @router.patch("")
 async def change_config(server: CurrentServer, _: Operator, response: Response, body: ConfigIn, if_match: IfMatch = None) -> ConfigOut:
-    """Write values to the configuration file, all or none. They are validated first and take effect immediately; comments and order are
+    """Write values to the configuration file, all or none. They are validated first and take effect immediately. Comments and order are
     preserved.
     """
     check_match(if_match, etag_of(_shown(server)))
@@ -119,7 +119,7 @@ Match = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
 class RuleOut(Out):
-    """A standing rule, or a conversation's grant (kind `grant`)."""
+    """A permission rule of the configuration, or a permission granted in one conversation (kind `grant`)."""
 
     kind: Literal["rule", "grant"]
     tool: str
@@ -142,7 +142,7 @@ class PermissionsOut(Out):
 
 
 class ModeIn(In):
-    """The configured mode."""
+    """The permission mode to set."""
 
     mode: Mode
 
@@ -157,26 +157,26 @@ class RuleIn(In):
 
 
 class CallIn(In):
-    """A call to evaluate."""
+    """A tool call to evaluate against the permission rules."""
 
     tool: Tool
     subject: Annotated[str, Field(max_length=100_000)] = ""
     """The call's command, path or URL."""
     mode: Mode | None = None
-    """Defaults to the mode of the conversation, else to the configured one."""
+    """Permission mode; defaults to the mode of the conversation, or without one to the configured mode."""
     access: Access = "sandbox"
     """The access that a command asks for."""
     conversation: Annotated[str, Field(max_length=128)] | None = None
 
 
 class PartOut(Out, of=ApprovalPart, fields="text action why patterns always within edits"):
-    """A part of a call, such as one command of a line."""
+    """A part of a tool call, such as one command of a shell line."""
 
     origin: str
 
 
 class RulingOut(Out):
-    """The outcome for a call, the rule that decides it, and where the rule is defined."""
+    """The outcome for a tool call, the rule that decides it, and where the rule is defined."""
 
     action: Action
     why: str
@@ -191,20 +191,20 @@ Of = Annotated[str | None, Query(max_length=128, description="Also list the gran
 
 @permissions_router.get("")
 async def list_permissions(server: CurrentServer, caller: Admin, conversation: Of = None) -> PermissionsOut:
-    """List the current mode and all rules with their origin, and the grants of a conversation if one is given."""
+    """List the current permission mode, all rules with their origin, and the grants of a conversation if one is given."""
     return _permissions(server, await _grants(caller, conversation))
 
 
 @permissions_router.put("/mode")
 async def set_mode(server: CurrentServer, _: Operator, body: ModeIn) -> PermissionsOut:
-    """Set the configured mode, which applies to all runs without a mode of their own."""
+    """Set the configured permission mode. It applies to all runs for which no other mode is set."""
     await write(server, {"permissions.mode": body.mode})
     return _permissions(server, ())
 
 
 @permissions_router.post("/rules", status_code=201)
 async def add_rule(server: CurrentServer, _: Operator, rule: RuleIn) -> PermissionsOut:
-    """Append a rule to the configuration."""
+    """Append a permission rule to the configuration file."""
     if not rule.tool.startswith(RULE_PREFIX):  # the tools of MCP servers are not known before the servers run
         find_tool(rule.tool, server.engine.settings)
     values = {name: value for name, value in rule.model_dump().items() if (name, value) != ("always", "offer")}
@@ -215,7 +215,7 @@ async def add_rule(server: CurrentServer, _: Operator, rule: RuleIn) -> Permissi
 
 @permissions_router.delete("/rules")
 async def remove_rule(server: CurrentServer, _: Operator, tool: str, match: str) -> PermissionsOut:
-    """Remove a rule from the configuration file."""
+    """Remove a permission rule from the configuration file."""
     await changed(server)  # load the current rules from the file
     await to_thread.run_sync(_remove, _file(server), server.engine.runtime.settings.permissions, tool, match)
     await changed(server)
@@ -224,7 +224,7 @@ async def remove_rule(server: CurrentServer, _: Operator, tool: str, match: str)
 
 @permissions_router.delete("/grants", status_code=204)
 async def revoke_grant(caller: Chatter, conversation: str, tool: str, match: str) -> None:
-    """Revoke a grant of a conversation."""
+    """Revoke a permission that was granted in a conversation."""
     found = await caller.store.conversations.get(conversation)
     if not await caller.store.grants.revoke(found.id, tool=tool, match=match):
         raise NotFound(f"The conversation has no grant of {match!r} for the tool {tool}.", fix="GET /api/permissions?conversation=")
@@ -232,7 +232,7 @@ async def revoke_grant(caller: Chatter, conversation: str, tool: str, match: str
 
 @permissions_router.post("/test")
 async def test_permission(server: CurrentServer, caller: Admin, call: CallIn) -> RulingOut:
-    """Evaluate what would happen to a call, and which rule decides it; a command line is evaluated part by part."""
+    """Test whether a tool call would be allowed, and which rule decides. A shell line is evaluated command by command."""
     runtime, found = server.engine.runtime, Conversation("", owner=caller.owner_id)
     if call.conversation is not None:
         own = await caller.store.conversations.get(call.conversation)

@@ -1,4 +1,4 @@
-"""MCP servers: their state, the tools that wait to be accepted, and the switch of each server."""
+"""Routes for MCP servers: show their state, enable them, and accept their tools."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from moot.types.mcp import McpState, McpStatus, McpTool
 
 
 class McpToolOut(Out, of=McpTool, fields="name title description read_only digest"):
-    """A tool as its server defines it."""
+    """A tool of an MCP server, as the server defines it."""
 
     digest: str
-    """A hash of the definition, including the schema of the arguments."""
+    """Hash of the tool's definition, including the schema of its arguments."""
     is_changed: bool
-    """True if the tool is new or differs from the accepted one, so that agents don't get it."""
+    """True if the tool is new or its definition has changed. Agents can't use it until it is accepted."""
 
 
 class McpServerOut(Out):
@@ -38,11 +38,11 @@ class McpServerOut(Out):
     place: str
     """The command line of a program, or the URL of a remote server."""
     tools: list[McpToolOut]
-    """Accepted tools, then those that wait to be accepted."""
+    """Accepted tools, followed by tools that must be accepted before agents can use them."""
 
 
 class McpServerIn(In):
-    """Changes of a server."""
+    """The settings of an MCP server to change."""
 
     enabled: bool
 
@@ -51,7 +51,7 @@ class AcceptIn(In):
     """Tools to accept."""
 
     digests: Annotated[list[str], Field(min_length=1, max_length=1000)]
-    """The `digest` of each tool that waits to be accepted."""
+    """The `digest` of each tool whose `is_changed` is true."""
 
 
 ServerName = Annotated[str, Path(max_length=64, description="Name of the server in the section `mcp` of the configuration.")]
@@ -80,7 +80,7 @@ def _one(servers: McpServers, server: McpServer) -> McpServerOut:
 
 @router.get("")
 async def list_mcp_servers(server: CurrentServer, _: Operator) -> ListOut[McpServerOut]:
-    """List the configured servers. None is started."""
+    """List the configured MCP servers without starting any."""
     servers = server.engine.runtime.mcp
     found = servers.status(server.engine.runtime.settings.mcp.values()) if servers is not None else []
     return ListOut(data=[_shown(status) for status in found])
@@ -88,7 +88,7 @@ async def list_mcp_servers(server: CurrentServer, _: Operator) -> ListOut[McpSer
 
 @router.patch("/{name}")
 async def change_mcp_server(server: CurrentServer, _caller: Operator, name: ServerName, body: McpServerIn) -> McpServerOut:
-    """Enable or disable a server in the configuration file."""
+    """Enable or disable an MCP server in the configuration file."""
     servers, _ = _found(server, name)
     await write(server, {f"mcp.{name}.enabled": body.enabled})
     if not body.enabled:
@@ -98,7 +98,7 @@ async def change_mcp_server(server: CurrentServer, _caller: Operator, name: Serv
 
 @router.post("/{name}/connect")
 async def connect_mcp_server(server: CurrentServer, _: Operator, name: ServerName) -> McpServerOut:
-    """Connect to an enabled server and fetch its tools."""
+    """Connect to an enabled MCP server and fetch its tools."""
     servers, found = _found(server, name)
     if not found.enabled:
         raise Problem(409, f"The MCP server {name!r} is disabled.", fix="Enable it first.")
@@ -108,10 +108,10 @@ async def connect_mcp_server(server: CurrentServer, _: Operator, name: ServerNam
 
 @router.post("/{name}/accept")
 async def accept_mcp_tools(server: CurrentServer, _: Operator, name: ServerName, body: AcceptIn) -> McpServerOut:
-    """Accept all new and changed tools, named by their digests, so that agents get them. Refused if they have changed meanwhile."""
+    """Accept all new and changed tools of an MCP server, so that agents can use them. Return 409 if `digests` is not the current list."""
     servers, found = _found(server, name)
     accepted = servers.accepted.of(found)
     if accepted is None or {tool.digest for tool in accepted.changes} != set(body.digests):
-        raise Problem(409, f"The tools of {name!r} are not the ones that were accepted.", fix="Load them again, and review them.")
+        raise Problem(409, f"The tools of {name!r} have changed since you loaded them.", fix="Load them again, and review them.")
     servers.accepted.accept(found, accepted.seen)
     return _one(servers, found)

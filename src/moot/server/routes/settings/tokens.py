@@ -1,4 +1,4 @@
-"""Tokens, and signing a browser in and out."""
+"""Routes for access tokens, and for signing a browser in and out."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LoginIn(In):
 
 
 class SessionOut(Out):
-    """The signed-in session."""
+    """The caller's token."""
 
     token_id: str
     owner: str
@@ -75,7 +75,9 @@ async def list_tokens(server: CurrentServer, caller: Admin, revoked: bool = Quer
 
 @router.post("", status_code=201)
 async def create_token(server: CurrentServer, caller: Admin, attempt: CurrentAttempt, request: Request, body: TokenIn) -> TokenMade:
-    """Create a token. Its secret is shown only once. Tokens of other users require the scope `machine`, which theirs can't have."""
+    """Create a token. Its secret is shown only once. Creating a token for another user requires the scope `machine`, which only tokens of
+    the user who runs the server can have.
+    """
     request.scope[SECRET] = True
     if body.user is not None and not caller.may("machine"):
         raise Refused("Creating tokens of other users requires the 'machine' scope.", fix="Omit `user`.")
@@ -128,7 +130,7 @@ async def login(server: CurrentServer, request: Request, response: Response, cre
 
 
 async def _signed_in(server: Server, credentials: LoginIn) -> tuple[Caller, str]:
-    """Return the caller and the cookie. A token is the cookie itself, so that revoking it also ends the browser session."""
+    """Return the caller and the value of the cookie. A token itself becomes the cookie, so revoking it ends the browser session."""
     secret = credentials.token
     if credentials.code is not None:
         created = await server.tokens.sign_in(credentials.code, "browser")
