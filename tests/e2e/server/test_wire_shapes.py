@@ -26,7 +26,7 @@ RECORDED = Path(__file__).parent / "responses.json"
 CATALOGUES = ("agents", "models", "providers", "tools", "tools/shell", "commands", "channels", "formats", "exports", "config")
 """Resources whose values are texts and settings that change often: only their shape is recorded."""
 
-TIMES = re.compile(r"(.*_)?at|(.*_)?seq|events|frames|ms|first_ms|timed_output|first|rate|seconds|pid|host|.*bytes|size")
+TIMES = re.compile(r"(.*_)?at|(.*_)?seq|events|frames|ms|first_ms|timed_output|first|rate|seconds|pid|host|(.*_)?bytes(_.*)?|size")
 VARYING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"[0-9a-f]{64}"), "<sha256>"),
