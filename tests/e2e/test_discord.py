@@ -294,7 +294,7 @@ async def _deliver(at: Any, discord: DiscordServer, text: str) -> None:
         ({"token": "wrong"}, "Discord refused the token"),
         ({"token": ""}, "needs a token"),
         ({"user": [1]}, "Unknown key channels.discord.user"),
-        ({"users": ["ann"]}, "must be a list of ids"),
+        ({"users": ["ann"]}, "must be a list of Discord ids"),
         ({"token_file": "/nowhere"}, "can't be read"),
     ],
 )
