@@ -80,7 +80,8 @@ async def current_runs(server: Server, runs: Sequence[Run]) -> list[Run]:
 
 async def live_statuses(server: Server, caller: Caller, conversation: str | None = None) -> Mapping[str, RunStatus]:
     """Return the live status of each conversation; a run that has started takes precedence over a queued one."""
-    runs = await current_runs(server, await caller.store.records.runs(conversation=conversation, statuses=LIVE))
+    found = await current_runs(server, await caller.store.records.runs(conversation=conversation, statuses=LIVE))
+    runs = [run for run in found if run.status in LIVE]  # one may have ended since the list was read
     started = [run for run in runs if run.status in STARTED]
     return {run.conversation: run.status for run in [*runs, *started]}
 

@@ -20,6 +20,7 @@ from moot.testing.script import Reply
 from moot.types.agent import Agent
 from moot.types.event import Event
 from moot.types.message import text_of
+from moot.types.run import Run
 
 pytestmark = pytest.mark.anyio
 
@@ -361,3 +362,14 @@ async def test_the_ids_that_clients_resolve_as_paths_are_rejected(server: LiveSe
         assert (await server.client.post("/api/chat", json=say("hi", chat=id))).status == 422
         assert (await server.client.post("/api/chat", json=say("hi", id=id))).status == 422
         assert (await server.client.post("/api/conversations", json={"client_id": id})).status == 422
+
+
+async def test_a_run_that_ends_while_its_status_is_read_is_not_shown(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await (await server.client.post("/api/conversations", json={})).json()
+
+    async def just_ended(*_: object) -> list[Run]:
+        return [Run("run", made["id"], "message", status="cancelled")]
+
+    monkeypatch.setattr("moot.server.resources.current_runs", just_ended)
+    answer = await server.client.get(f"/api/conversations/{made['id']}")
+    assert (answer.status, (await answer.json())["status"]) == (200, "standby")
