@@ -19,7 +19,7 @@ from moot.cli.arguments.completion import FILE as TABLE
 from moot.cli.arguments.completion import build_table, leaves
 from moot.cli.repl import keys as keyboard
 from moot.cli.tree import TREE
-from moot.commands import find, names
+from moot.commands import built_in
 from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, FORMATS, PROVIDERS, TOOLS
 from moot.server.app import routed
@@ -97,8 +97,8 @@ def commands() -> str:
 
 
 def slash_commands() -> str:
-    rows = ((f"/`{name}`", find(name).argument.replace("|", "\\|"), find(name).help) for name in names())
-    return table(("command", "argument", "what it does"), rows)
+    rows = ((f"/`{one.name}`", one.argument.replace("|", "\\|"), one.help, one.category) for one in built_in().facts())
+    return table(("command", "argument", "what it does", "category"), rows)
 
 
 def keys() -> str:

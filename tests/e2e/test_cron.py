@@ -332,3 +332,20 @@ async def test_a_prompt_whose_time_is_recorded_is_refused(jobs: Any) -> None:
         with pytest.raises(Busy, match="has run for this time already"):
             await at.on.engine.runs.submit(Prompt(({"type": "text", "text": "again"},), key="cron:other", due=record.due))
         assert len((await at.on.engine.store.conversations.list()).items) == 1, "nothing of it is stored"
+
+
+async def test_a_slash_command_as_the_prompt_is_expanded_when_it_is_due(jobs: Any) -> None:
+    async with jobs() as at:
+        path = at.on.engine.settings.home / "commands/report.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("Report about $1. !`echo $1`")
+        await at.add(every=HOUR, prompt="/report birds", mode="auto")
+        await at.move(HOUR)
+        (record,) = await at.history(1)
+        branch = await at.on.engine.store.conversations.branch(record.conversation)
+        assert text_of(branch[0].parts).startswith("Report about birds. `echo birds`")
+        assert [part.get("input") for part in branch[1].parts if part["type"] == "tool-shell"] == [{"command": "echo birds"}]
+        path.write_text("---\nparameters: [{name: what, required: true}, {name: how, required: true}]\n---\n$what $how")
+        await at.move(HOUR)
+        (_, failed) = await at.history(2)
+        assert (failed.outcome, failed.reason.startswith("The argument 'how' is missing.")) == ("failed", True)

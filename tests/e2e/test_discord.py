@@ -76,6 +76,18 @@ def chat(stage: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return opened
 
 
+async def test_a_message_that_is_a_custom_command_is_expanded(chat: Any) -> None:
+    async with chat() as at:
+        path = at.on.engine.settings.home / "commands/report.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("Report about $ARGUMENTS.")
+        await at.discord.say("/report birds")
+        await at.shows("Hello there.")
+        await at.discord.say("/usr/bin is full")
+        await at.discord.until(lambda: len(at.discord.shown("101")) == 2)
+        assert await at.prompts("dm/101") == ["Report about birds.", "/usr/bin is full"]
+
+
 async def test_an_answer_grows_by_edits_and_mentions_no_one(chat: Any) -> None:
     text = "@everyone " + "All is well. " * 20
     async with chat([Reply(text=text, delay=0.01)]) as at:

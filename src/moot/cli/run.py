@@ -23,6 +23,7 @@ from moot.cli.download import provide_weights
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.welcome.check import ensure_model, needs_main_model
+from moot.commands import Send
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import UsageError
@@ -106,6 +107,8 @@ class Request:
     """True to repeat the last answer instead of sending `parts`."""
     show_history: bool = False
     """True to print the conversation first, on a terminal."""
+    command: Send | None = None
+    """The reply of a slash command that sends the prompt. Its agent and model apply to this prompt only."""
 
 
 async def run(
@@ -131,7 +134,7 @@ async def perform(request: Request, output: Output) -> int:
     """Run a prompt in the foreground, show it, and return the exit code."""
     schema = read_schema(request.flags.schema) if request.flags.schema is not None else None
     show = make_show(request.shown, output)
-    settings = run_settings(request.flags, schema, attended=output.attended)
+    settings = {**run_settings(request.flags, schema, attended=output.attended), **(request.command.settings if request.command else {})}
     loader = configured_loader(output)
     write_notes(output, loader.current.notes)
     flags = request.flags
@@ -171,6 +174,7 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
             agent=flags.agent,
             model=flags.model,
             mode=flags.mode,
+            once=request.command is not None and (request.command.agent is not None or request.command.model is not None),
             on_busy=flags.on_busy,
             settings=settings,
             answers=answers,

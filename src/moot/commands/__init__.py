@@ -5,8 +5,9 @@ entry-point group `moot.commands`. It gets a `CommandContext` and returns replie
 displays nothing and asks nothing.
 """
 
-from moot.commands.catalogue import find, names, parse
+from moot.commands.catalogue import Catalogue, built_in, catalogue_of, parse
 from moot.commands.command import (
+    BaseCommand,
     Choice,
     Choose,
     Command,
@@ -19,9 +20,14 @@ from moot.commands.command import (
     Regenerate,
     Reply,
     RunOverrides,
+    Save,
+    Send,
+    prompt_of,
 )
 
 __all__ = [
+    "BaseCommand",
+    "Catalogue",
     "Choice",
     "Choose",
     "Command",
@@ -34,7 +40,10 @@ __all__ = [
     "Regenerate",
     "Reply",
     "RunOverrides",
-    "find",
-    "names",
+    "Save",
+    "Send",
+    "built_in",
+    "catalogue_of",
     "parse",
+    "prompt_of",
 ]

@@ -1,19 +1,29 @@
-"""Lookup of slash commands: parse a typed line and find the command by name or alias."""
+"""Lookup of slash commands: parse a typed line, and find a command that can be used in a folder."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
-from moot.commands.command import Choose, Command, CommandContext, Notice, Reply
-from moot.engine import Engine
-from moot.errors import UsageError
+import anyio.to_thread
+
+from moot.commands.command import Command, CommandContext, facts_of
+from moot.config.settings import Settings
+from moot.errors import ConfigError, UsageError
 from moot.plugins import COMMANDS
-from moot.runtime.setup import find_agent
-from moot.types.conversation import Conversation
+from moot.plugins.registry import attribute, hint
+from moot.types.command import CommandFacts
+from moot.types.token import LOCAL_USER
 
 ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m": "model", "?": "keys"}
+"""Aliases of built-in commands, as a table so that a lookup imports only the command."""
 
-_NAME = re.compile(r"/([a-z?][\w-]*)(?:\s+(.*))?", re.DOTALL)
+_FILE_COMMANDS = "moot.config.commands:file_commands"
+_CUSTOM = "moot.commands.custom:CustomCommand"
+"""Loaded by path: most processes run no custom command."""
+
+_NAME = re.compile(r"/([A-Za-z?][\w:-]*)(?:\s+(.*))?", re.DOTALL)
 
 Typed = tuple[str, str]
 """Command name as typed, and its argument."""
@@ -30,33 +40,59 @@ def parse(line: str) -> Typed | None:
     return (match[1], (match[2] or "").strip()) if match else None
 
 
-def names() -> list[str]:
-    """Return the names of all commands, sorted."""
-    return COMMANDS.names()
+class Catalogue:
+    """The commands that can be used in a folder. Built-in names can't be replaced; otherwise the nearest definition wins."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Command]], refused: Mapping[str, ConfigError], aliases: Mapping[str, str]) -> None:
+        self._makers = makers
+        self._aliases = aliases
+        self.refused = refused
+        """Name of a command that can't be used → the reason."""
+
+    def names(self) -> list[str]:
+        """Return the names of all commands, sorted."""
+        return sorted(self._makers)
+
+    def __contains__(self, name: str) -> bool:
+        return self._aliases.get(name, name) in self._makers
+
+    def find(self, name: str) -> Command:
+        """Return the command with this name or alias. Raise UsageError with a suggestion, or ConfigError if it can't be used."""
+        known = self._aliases.get(name, name)
+        if known in self._makers:
+            return self._makers[known]()
+        if known in self.refused:
+            raise self.refused[known]
+        raise UsageError(f"Command {name!r} not found.{hint(name, self.names())}", fix="/help lists all commands.")
+
+    def facts(self) -> Iterator[CommandFacts]:
+        """Yield the facts of all commands, sorted by name."""
+        for name in self.names():
+            yield facts_of(name, self.find(name))
 
 
-def find(name: str) -> Command:
-    """Return the command with this name or alias. Raise UsageError with a suggestion if there is none."""
-    known = ALIASES.get(name, name)
-    if known not in COMMANDS:
-        raise UsageError(COMMANDS.unknown(name), fix="/help lists all commands.")
-    command: Command = COMMANDS.load(known)()
-    return command
+def built_in() -> Catalogue:
+    """Return the commands of moot and of installed packages."""
+    return Catalogue({name: _maker(name) for name in COMMANDS.names()}, {}, ALIASES)
 
 
-async def run_in_channel(engine: Engine, conversation: Conversation, name: str, argument: str) -> str:
-    """Run a command for a conversation of a channel, such as Discord, and return its reply as text. Choices are stored."""
-    context = CommandContext(engine, conversation.directory, conversation.id)
-    texts = [_text(reply) for reply in await find(name).run(context, argument)]
-    if (chosen := context.overrides.agent) is not None:
-        agent = find_agent(engine.runtime.settings, chosen, {}, conversation.directory)
-        await engine.store.conversations.update(conversation.id, agent=(chosen, agent.agent_type), model="")
-    return "\n".join(filter(None, texts)) or "Done."
+def _maker(name: str) -> Callable[[], Command]:
+    return lambda: COMMANDS.make(name)
 
 
-def _text(reply: Reply) -> str:
-    if isinstance(reply, Notice):
-        return reply.text
-    if isinstance(reply, Choose):
-        return f"{reply.title}: {', '.join(choice.value for choice in reply.choices)}"
-    return ""
+async def catalogue_of(context: CommandContext) -> Catalogue:
+    """Return the commands that can be used in a conversation. Those of other users of a server are the built-in ones only."""
+    if context.owner != LOCAL_USER:
+        return built_in()
+    return await load(context.engine.runtime.settings, await context.folder())
+
+
+async def load(settings: Settings, folder: str) -> Catalogue:
+    """Return the commands that the owner of the home can use in a folder; empty = outside of any folder."""
+    files = await anyio.to_thread.run_sync(lambda: attribute(_FILE_COMMANDS)(settings.home, Path(folder) if folder else None))
+    definitions = {**settings.commands, **files.commands}
+    own = {name: _maker(name) for name in COMMANDS.names()}
+    aliases = {alias: name for name, one in definitions.items() for alias in one.facts.aliases if alias not in definitions}
+    makers = {name: (lambda one=one: attribute(_CUSTOM)(one)) for name, one in definitions.items()}
+    refused = {name: error for name, error in files.refused.items() if name not in own}
+    return Catalogue({**makers, **own}, refused, {**aliases, **ALIASES})

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Protocol, TypeAlias
 
 from moot.engine import Engine
 from moot.errors import NotFound, UsageError
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject, empty
+from moot.types.command import BUILT_IN, CommandFacts, CommandParameter, CommandType, Requirement
 from moot.types.conversation import Conversation
+from moot.types.message import Part, text_part
 from moot.types.model import Effort
+from moot.types.run import Prompt
+from moot.types.store import OwnerStore
+from moot.types.token import LOCAL_USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +43,12 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """Let the user choose, then run the command again with the chosen value."""
+    """Let the user choose, then run a command with the chosen value."""
 
     title: str
     choices: Sequence[Choice]
+    command: str = ""
+    """The command to run; empty = the same command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,32 @@ class Compose:
     text: str
     edits: str | None = None
     """ID of the message that the text replaces, on a new branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a prompt. Empty fields leave the choice to the conversation, or to `RunOverrides`."""
+
+    text: str
+    parts: tuple[Part, ...] = ()
+    """Further parts, such as files, to send before the text."""
+    agent: str | None = None
+    model: str | None = None
+    mode: Mode | None = None
+    settings: JsonObject = field(default_factory=empty)
+    """Further settings of the run, see `Prompt.settings`."""
+
+    def message(self) -> tuple[Part, ...]:
+        """Return all parts of the user's message."""
+        return (*self.parts, text_part(self.text)) if self.text else self.parts
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Save a conversation to a file, in a format of `moot export`."""
+
+    conversation: str
+    format: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +112,7 @@ class Quit:
     """Leave the conversation."""
 
 
-Reply: TypeAlias = Notice | Choose | OpenConversation | Compose | Copy | Regenerate | Quit
+Reply: TypeAlias = Notice | Choose | OpenConversation | Compose | Send | Save | Copy | Regenerate | Quit
 
 
 # ── context ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,10 +157,21 @@ class CommandContext:
     """Description of the user interface's keyboard shortcuts, for /help."""
     unstored: JsonObject = field(default_factory=empty)
     """Settings chosen before the conversation exists. They are stored with its first prompt."""
+    project: str = ""
+    """Id of the project of a new conversation; empty = the one of `directory`."""
+    owner: str = LOCAL_USER
+    """The user who runs the command."""
+    file: str = ""
+    """Path of the file that is open in the user interface; empty = none."""
     further_folders: list[str] | None = None
     """Folders allowed before the conversation exists, for its first prompt. None if the user interface doesn't support this."""
     stored: Callable[[Conversation], None] = lambda _: None
     """Called with the conversation after its settings have changed."""
+
+    @property
+    def store(self) -> OwnerStore:
+        """The part of the store that belongs to the user."""
+        return self.engine.store.of(self.owner)
 
     async def folder(self) -> str:
         """Return the working directory of the conversation, or `directory` if it has none."""
@@ -139,7 +183,7 @@ class CommandContext:
         if self.conversation is None:
             return None
         try:
-            return await self.engine.store.conversations.get(self.conversation)
+            return await self.store.conversations.get(self.conversation)
         except NotFound:
             return None
 
@@ -155,7 +199,7 @@ class CommandContext:
         if (conversation := await self.current()) is None:
             self.unstored |= settings
         elif changes := {**self.unstored, **settings}:
-            stored = await self.engine.store.conversations.update(conversation.id, settings=changes)
+            stored = await self.store.conversations.update(conversation.id, settings=changes)
             self.unstored = {}
             self.overrides.drop(changes)
             self.stored(stored)
@@ -190,8 +234,44 @@ class Command(Protocol):
         ...
 
 
-class WithoutChoices:
-    """Base class of commands whose argument can't be completed."""
+class BaseCommand:
+    """Base class of commands, with the facts that most of them don't set. See `CommandFacts` for their meaning."""
+
+    help = ""
+    argument = ""
+    category = "conversation"
+    type: CommandType = "action"
+    aliases: tuple[str, ...] = ()
+    parameters: tuple[CommandParameter, ...] = ()
+    requires: tuple[Requirement, ...] = ()
+    agent = ""
+    examples: tuple[str, ...] = ()
+    origin = BUILT_IN
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        """Return possible arguments for completion, or nothing if the argument is free text."""
         return ()
+
+
+def facts_of(name: str, command: Command) -> CommandFacts:
+    """Return the facts of a command. Those that a package's command doesn't have get their defaults."""
+    values: dict[str, Any] = {"category": BaseCommand.category, "type": BaseCommand.type}
+    values |= {one.name: getattr(command, one.name) for one in fields(CommandFacts) if one.name != "name" and hasattr(command, one.name)}
+    return CommandFacts(name, **values)
+
+
+def prompt_of(context: CommandContext, send: Send, prompt: Prompt) -> Prompt:
+    """Return the prompt for the context's conversation, or for a new one. An agent or model of `send` applies to this prompt only."""
+    overrides = context.overrides
+    return replace(
+        prompt,
+        conversation=context.conversation,
+        directory=context.directory,
+        project=context.project,
+        agent=send.agent or overrides.agent,
+        model=send.model or (overrides.model if send.agent is None else None),
+        mode=send.mode or overrides.mode,
+        once=send.agent is not None or send.model is not None,
+        settings={**overrides.settings(), **send.settings},
+        user=None if context.owner == LOCAL_USER else context.owner,
+    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moot.commands.command import CommandContext, Notice, Reply, WithoutChoices
+from moot.commands.command import BaseCommand, CommandContext, Notice, Reply
 from moot.features.context import compact_conversation, context_report
 
 
-class CompactCommand(WithoutChoices):
+class CompactCommand(BaseCommand):
     help = "Summarize the older messages to free context; they stay readable"
     argument = "[FOCUS]"
+    category = "context"
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.require_current()
@@ -25,9 +26,10 @@ class CompactCommand(WithoutChoices):
         return [Notice(words, "dim")]
 
 
-class ContextCommand(WithoutChoices):
+class ContextCommand(BaseCommand):
     help = "Show what fills the context of the next request"
     argument = ""
+    category = "context"
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.require_current()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from moot.commands.command import (
+    BaseCommand,
     Choice,
     Choose,
     CommandContext,
@@ -14,7 +15,6 @@ from moot.commands.command import (
     Quit,
     Regenerate,
     Reply,
-    WithoutChoices,
 )
 from moot.errors import NotFound, UsageError
 from moot.types.conversation import Conversation
@@ -25,7 +25,7 @@ _INDEX = re.compile(r"[1-9][0-9]{0,2}")
 _RESUMABLE = frozenset[RunStatus]({"interrupted", "waiting"})
 
 
-class NewCommand(WithoutChoices):
+class NewCommand(BaseCommand):
     help = "Start a new conversation"
     argument = ""
 
@@ -33,12 +33,12 @@ class NewCommand(WithoutChoices):
         return [OpenConversation(None)]
 
 
-class ContinueCommand:
+class ContinueCommand(BaseCommand):
     help = "Continue another conversation"
     argument = "[CONVERSATION]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        page = await context.engine.store.conversations.list(limit=_LISTED)
+        page = await context.store.conversations.list(limit=_LISTED)
         others = [one for one in page.items if one.id != context.conversation]
         return [Choice(one.id, one.title or "(untitled)", _description(one)) for one in others]
 
@@ -50,7 +50,7 @@ class ContinueCommand:
 
 
 async def _find(context: CommandContext, reference: str) -> Conversation:
-    conversations = context.engine.store.conversations
+    conversations = context.store.conversations
     if not _INDEX.fullmatch(reference):
         return await conversations.get(reference)
     listed = (await conversations.list(limit=min(int(reference), _LISTED))).items
@@ -64,7 +64,7 @@ def _description(conversation: Conversation) -> str:
     return f"{origin}{conversation.message_count} messages · {conversation.directory or 'no folder'} · {conversation.id[:13]}"
 
 
-class TitleCommand(WithoutChoices):
+class TitleCommand(BaseCommand):
     help = "Show or set the title"
     argument = "[TITLE]"
 
@@ -72,32 +72,32 @@ class TitleCommand(WithoutChoices):
         conversation = await context.require_current()
         if argument:
             title = " ".join(argument.split())
-            conversation = await context.engine.store.conversations.rename(conversation.id, title, "user")
+            conversation = await context.store.conversations.rename(conversation.id, title, "user")
         return [Notice(conversation.title or "(untitled)")]
 
 
-class ForkCommand(WithoutChoices):
+class ForkCommand(BaseCommand):
     help = "Continue in a copy of this conversation"
     argument = "[TITLE]"
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.require_current()
-        fork = await context.engine.store.tree.fork(conversation.id, title=argument)
+        fork = await context.store.tree.fork(conversation.id, title=argument)
         return [Notice(f"{fork.title}: {fork.id}", "dim"), OpenConversation(fork.id)]
 
 
-class RetryCommand(WithoutChoices):
+class RetryCommand(BaseCommand):
     help = "Resume an interrupted answer, or answer the last prompt again"
     argument = ""
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         if context.conversation is None:
             raise UsageError("There is no prompt to answer yet.")
-        runs = await context.engine.store.records.runs(conversation=context.conversation, statuses=_RESUMABLE)
+        runs = await context.store.records.runs(conversation=context.conversation, statuses=_RESUMABLE)
         return [Regenerate(resume=runs[0].id if runs else None)]
 
 
-class ExitCommand(WithoutChoices):
+class ExitCommand(BaseCommand):
     help = "Exit; everything is saved"
     argument = ""
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moot.commands.command import Choice, Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Reply
+from moot.commands.command import BaseCommand, Choice, Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Reply
 from moot.errors import NotFound, UsageError
 from moot.types.message import text_of
 from moot.types.tree import Node
 
 
-class EditCommand:
+class EditCommand(BaseCommand):
     help = "Edit one of your messages; the original stays on its own branch"
     argument = "[NUMBER|last]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         if context.conversation is None:
             return ()
-        nodes = await context.engine.store.tree.nodes(context.conversation)
+        nodes = await context.store.tree.nodes(context.conversation)
         own = [node for node in reversed(nodes) if node.shown and not node.deleted and node.role == "user"]
         return [Choice(str(node.no), f"{node.no} {node.line}") for node in own]
 
@@ -28,22 +28,22 @@ class EditCommand:
             raise UsageError("This conversation has no messages of yours to edit.")
         if not argument:
             return [Choose("Edit", choices)]
-        nodes = await context.engine.store.tree.nodes(conversation.id)
+        nodes = await context.store.tree.nodes(conversation.id)
         node = _node(nodes, choices[0].value if argument == "last" else argument)
         if node.role != "user":
             raise UsageError(f"Message {node.no} was not written by you.", fix="/edit lists your messages.")
-        message = await context.engine.store.conversations.message(node.id)
+        message = await context.store.conversations.message(node.id)
         return [Compose(text_of(message.parts), edits=message.id)]
 
 
-class TreeCommand:
+class TreeCommand(BaseCommand):
     help = "Show all messages and branches; choose one to switch to its branch"
     argument = "[NUMBER]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         if context.conversation is None:
             return ()
-        nodes = [node for node in await context.engine.store.tree.nodes(context.conversation) if not node.deleted]
+        nodes = [node for node in await context.store.tree.nodes(context.conversation) if not node.deleted]
         depths: dict[str, int] = {}
         children: dict[str | None, int] = {}
         for node in nodes:
@@ -59,8 +59,8 @@ class TreeCommand:
         conversation = await context.require_current()
         if not argument:
             return [Choose("Messages", await self.choices(context))]
-        node = _node(await context.engine.store.tree.nodes(conversation.id), argument)
-        await context.engine.store.tree.switch(conversation.id, node.id)
+        node = _node(await context.store.tree.nodes(conversation.id), argument)
+        await context.store.tree.switch(conversation.id, node.id)
         return [Notice(f"Switched to the branch of message {node.no}.", "dim"), OpenConversation(conversation.id)]
 
 
@@ -71,7 +71,7 @@ def _node(nodes: Sequence[Node], number: str) -> Node:
     return found
 
 
-class CopyCommand:
+class CopyCommand(BaseCommand):
     help = "Copy the last answer, or its last code block, to the clipboard"
     argument = "[code]"
 
@@ -82,7 +82,7 @@ class CopyCommand:
         if argument not in ("", "code"):
             raise UsageError(f"Cannot copy {argument!r}.", fix="Use /copy or /copy code.")
         conversation = await context.require_current()
-        branch = await context.engine.store.conversations.branch(conversation.id)
+        branch = await context.store.conversations.branch(conversation.id)
         answers = (text_of(message.parts).strip() for message in reversed(branch) if message.role == "assistant")
         text = next(filter(None, answers), "")
         if argument == "code":

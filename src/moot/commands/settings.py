@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from moot.agents.known import available_agents
-from moot.commands.command import Choice, Choose, CommandContext, Notice, Reply
+from moot.commands.command import BaseCommand, Choice, Choose, CommandContext, Notice, Reply
 from moot.errors import UsageError
 from moot.features.settings import allow_folders, chosen_folders
 from moot.guard.roots import with_folders
@@ -34,9 +34,10 @@ MODES: dict[Mode, str] = {
 _MODES_BY_NAME: dict[str, Mode] = {name: name for name in MODES}
 
 
-class AgentCommand:
+class AgentCommand(BaseCommand):
     help = "Use another agent"
     argument = "[AGENT]"
+    category = "settings"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         agents = available_agents(context.engine.runtime.settings, await context.folder())
@@ -50,9 +51,10 @@ class AgentCommand:
         return [Notice(f"Agent set to {argument}, starting with the next prompt.", "dim")]
 
 
-class HandoffCommand:
+class HandoffCommand(BaseCommand):
     help = "Hand this conversation over to another agent"
     argument = "[AGENT]"
+    category = "settings"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         agents = available_agents(context.engine.runtime.settings, await context.folder())
@@ -72,9 +74,10 @@ class HandoffCommand:
         return [Notice(f"{argument} continues {title} with the next prompt, {how}. Existing messages are not changed.", "dim")]
 
 
-class ModelCommand:
+class ModelCommand(BaseCommand):
     help = "Use another model"
     argument = "[MODEL]"
+    category = "settings"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         """Return all available models, recently used ones first."""
@@ -89,13 +92,13 @@ class ModelCommand:
         chosen = await context.engine.providers.choice(argument)
         context.overrides.model = str(chosen.model.id)
         if (conversation := await context.current()) is not None:
-            await context.engine.store.conversations.update(conversation.id, model=context.overrides.model)
+            await context.store.conversations.update(conversation.id, model=context.overrides.model)
         return [Notice(f"Model set to {chosen.model.id}, starting with the next prompt.", "dim")]
 
 
 async def recent_models(context: CommandContext) -> list[str]:
     """Return the recently used models, newest first."""
-    runs = await context.engine.store.records.runs(limit=_RECENT)
+    runs = await context.store.records.runs(limit=_RECENT)
     return list(dict.fromkeys(run.model for run in runs if run.model))
 
 
@@ -116,9 +119,10 @@ def _per_million(nano_per_token: float | None) -> str:
     return "?" if nano_per_token is None else f"{nano_per_token / 1000:g}"
 
 
-class EffortCommand:
+class EffortCommand(BaseCommand):
     help = "Set how much the model reasons before it answers"
     argument = "[EFFORT]"
+    category = "settings"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         return [*(Choice(name) for name in _EFFORTS), Choice("default", about="the model's default")]
@@ -134,9 +138,10 @@ class EffortCommand:
         return [Notice(f"Effort set to {argument}, starting with the next prompt.", "dim")]
 
 
-class ModeCommand:
+class ModeCommand(BaseCommand):
     help = "Set which actions need your approval: " + ", ".join(MODES)
     argument = "[MODE]"
+    category = "settings"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         return [Choice(name, about=about) for name, about in MODES.items()]
@@ -158,9 +163,10 @@ def next_mode(mode: Mode) -> Mode:
     return names[(names.index(mode) + 1) % len(names)]
 
 
-class AllowCommand:
+class AllowCommand(BaseCommand):
     help = "Show the folders that tools and commands may use, or allow another one"
     argument = "[DIR]"
+    category = "settings"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         return []
@@ -186,9 +192,10 @@ def _is_own(conversation: Conversation | None) -> bool:
     return conversation is None or conversation.owner == LOCAL_USER
 
 
-class ToolsCommand:
+class ToolsCommand(BaseCommand):
     help = "Show the tools offered to the agent, or choose them: names, all or none"
     argument = "[NAME …|all|none]"
+    category = "settings"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         return [

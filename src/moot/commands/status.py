@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moot.agents.known import agent_named
-from moot.commands.catalogue import find, names
-from moot.commands.command import Choice, CommandContext, Notice, Reply, WithoutChoices
+from moot.commands.catalogue import catalogue_of
+from moot.commands.command import BaseCommand, Choice, CommandContext, Notice, Reply, facts_of
+from moot.types.command import BUILT_IN, CommandFacts
 from moot.types.conversation import Conversation, ConversationSettings
 
 _NANO = 1e9
@@ -24,9 +25,10 @@ def current_model(context: CommandContext, conversation: Conversation | None) ->
     return "" if overrides.agent or known.follows else known.last_model
 
 
-class StatusCommand(WithoutChoices):
+class StatusCommand(BaseCommand):
     help = "Show the conversation, model, mode, usage and cost"
     argument = ""
+    category = "information"
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.current()
@@ -63,9 +65,10 @@ def _cost(conversation: Conversation) -> str:
     return " + ".join(part for part in (cost, unpriced) if part) or "unknown"
 
 
-class CostCommand(WithoutChoices):
+class CostCommand(BaseCommand):
     help = "Show the token usage and cost of this conversation"
     argument = ""
+    category = "information"
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.current()
@@ -76,29 +79,49 @@ class CostCommand(WithoutChoices):
         return [Notice(f"{_cost(conversation)} · {usage.input or 0:,} tokens in{cached}, {usage.output or 0:,} out")]
 
 
-class HelpCommand:
+class HelpCommand(BaseCommand):
     help = "Show the commands and keyboard shortcuts"
     argument = "[COMMAND]"
+    category = "information"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        return [Choice(name, about=find(name).help) for name in names()]
+        return [Choice(facts.name, about=facts.help) for facts in (await catalogue_of(context)).facts()]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
-        if argument:
-            return [Notice(_help_line(argument.removeprefix("/"), 0))]
-        width = max(len(f"/{name} {find(name).argument}".rstrip()) for name in names()) + 2
-        lines = [_help_line(name, width) for name in names()]
-        return [Notice("\n".join([*lines, "", context.keys] if context.keys else lines))]
+        catalogue = await catalogue_of(context)
+        if name := argument.removeprefix("/"):
+            return [Notice(_described(facts_of(name, catalogue.find(name))))]
+        found = [*catalogue.facts()]
+        width = max(len(usage(facts)) for facts in found) + 2
+        own = sorted({facts.category for facts in found if facts.origin == BUILT_IN}, key=_ORDER.index)
+        lines: list[str] = []
+        for category in dict.fromkeys((*own, *sorted({facts.category for facts in found}))):
+            lines += [category.capitalize(), *(f"  {usage(one):{width}}{one.help}" for one in found if one.category == category), ""]
+        lines += [f"/{name} can't be used: {error.advice()}" for name, error in sorted(catalogue.refused.items())]
+        return [Notice("\n".join([*lines, context.keys]).strip("\n"))]
 
 
-def _help_line(name: str, width: int) -> str:
-    command = find(name)
-    return f"{f'/{name} {command.argument}'.rstrip():{width}}  {command.help}".strip()
+_ORDER = ("conversation", "settings", "context", "project", "runtime", "information")
+"""Categories of built-in commands, in the order of help."""
 
 
-class KeysCommand(WithoutChoices):
+def usage(facts: CommandFacts) -> str:
+    """Return a command's name and arguments as typed."""
+    return f"/{facts.name} {facts.argument}".rstrip()
+
+
+def _described(facts: CommandFacts) -> str:
+    lines = [f"{usage(facts)}  {facts.help}"]
+    lines += [f"  {one.name}: {one.description}".rstrip(": ") for one in facts.parameters]
+    lines += [f"  alias: /{alias}" for alias in facts.aliases]
+    lines += [f"  example: {example}" for example in facts.examples]
+    return "\n".join(lines if facts.origin == BUILT_IN else [*lines, f"  from {facts.origin}"])
+
+
+class KeysCommand(BaseCommand):
     help = "Show the keyboard shortcuts"
     argument = ""
+    category = "information"
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         return [Notice(context.keys or "There are no keyboard shortcuts here. /help lists the commands.")]

@@ -28,6 +28,10 @@ CHECKED = 4
 PARTS = 200
 """Number of parts of further files to keep."""
 
+_HERE = Path(__file__).parent
+_CODE = ("validation.py", "schema/__init__.py", "schema/basics.py", "schema/definitions.py")
+"""The files that decide what is valid."""
+
 _SAME = 0  # represents a text that is in the tree at the same path
 
 
@@ -78,7 +82,7 @@ class Memory:
 
     def checked(self, values: Json, check: Callable[[], JsonObject]) -> JsonObject:
         """Return the validated values, using `check` if they are not cached."""
-        times = [Path(__file__).with_name(name).stat().st_mtime_ns for name in ("schema.py", "validation.py")]
+        times = [(_HERE / name).stat().st_mtime_ns for name in _CODE]
         key = self._hash(f"{__version__} {times}\0".encode() + dumps(values))
         for cached in self._cache["checked"]:
             if cached[0] == key:

@@ -11,6 +11,7 @@ from moot.config.hooks import command_hooks, run_hooks
 from moot.plugins.registry import attribute
 from moot.types.agent import Agent, HistorySettings, McpServer, Mode, PromptSettings
 from moot.types.canonical import JsonObject, empty
+from moot.types.command import CommandDefinition
 from moot.types.command_tool import CommandTool, schema_of
 from moot.types.cron import Job
 from moot.types.hooks import CommandHook, HookEvent
@@ -207,6 +208,8 @@ class Settings:
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """Settings of tools, by name."""
     custom_tools: Mapping[str, CommandTool] = field(default_factory=dict[str, CommandTool])
+    commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
+    """Slash commands of the section `commands`. Those of files are not part of it."""
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     webhooks: Mapping[str, Webhook] = field(default_factory=dict[str, Webhook])
     outgoing_webhooks: Mapping[str, OutgoingWebhook] = field(default_factory=dict[str, OutgoingWebhook])
@@ -250,6 +253,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         task_watchers={name: _watcher(name, part) for name, part in whole["task_watchers"].items()},
         tools={name: part for name, part in whole["tools"].items() if "command" not in part},
         custom_tools={name: _custom_tool(name, part) for name, part in whole["tools"].items() if "command" in part},
+        commands=_commands(whole["commands"], home),
         channels=whole["channels"],
         webhooks={name: Webhook(**part) for name, part in whole["webhooks"].items()},
         outgoing_webhooks={name: OutgoingWebhook(**_tupled(part)) for name, part in whole["outgoing_webhooks"].items()},
@@ -277,6 +281,13 @@ def _custom_tool(name: str, part: _Part) -> CommandTool:
     command = part["command"] if isinstance(part["command"], str) else tuple(cast("list[str]", part["command"]))
     part = part | {"command": command, "parameters": schema_of(part["parameters"], command)}
     return CommandTool(name, **part)
+
+
+def _commands(section: _Part, home: Path) -> Mapping[str, CommandDefinition]:
+    if not section:
+        return {}
+    define = attribute("moot.config.commands:definition")
+    return {name: define(name, part, str(home / "config.yaml")) for name, part in section.items()}
 
 
 def _tupled(part: _Part) -> _Part:

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias, cast
 from pydantic import BaseModel, ValidationError
 
 from moot.config import hooks
-from moot.config.schema import CUSTOM, SETTINGS, Configuration, CustomToolPart, fields_at
+from moot.config.schema import Configuration, fields_at
+from moot.config.schema.definitions import CUSTOM, SETTINGS, CustomToolPart
 from moot.config.secrets import is_secret
 from moot.config.tree import Node, Place, place_of, plain
 from moot.errors import ConfigError, UsageError

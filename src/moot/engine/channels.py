@@ -26,7 +26,7 @@ from moot.types.channel import Channel, ChannelAnswer, HasPost
 from moot.types.conversation import Conversation
 from moot.types.cron import JobReport
 from moot.types.event import Event
-from moot.types.message import Message, Part
+from moot.types.message import Message, Part, text_of
 from moot.types.run import OPEN, OnBusy, Prompt, Run, Submitted
 from moot.types.token import LOCAL_USER
 
@@ -44,7 +44,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 _POLL = 0.5
 """Seconds between two checks for changed settings."""
 
-_RUN_COMMAND = "moot.commands.catalogue:run_in_channel"
+_RUN_COMMAND, _EXPANDED = "moot.commands.submission:run_in_channel", "moot.commands.submission:expanded"
 """Loaded by path: a room above, which most processes don't need."""
 
 log = logging.getLogger("moot.engine")
@@ -152,21 +152,22 @@ class Port:
     async def submit(self, who: str, parts: Sequence[Part], *, on_busy: OnBusy = "queue", id: str = "") -> Submitted:
         known = await self.conversation(who)
         options = _options_of(self._name, self._engine.runtime.settings.channels.get(self._name, self._settings))
-        return await self._engine.runs.submit(
-            Prompt(
-                tuple(parts),
-                key=self._prefix + who,
-                client_id=self._prefix + id if id else None,
-                directory=options.directory or "",
-                project=options.project or "",
-                agent=options.agent if known is None else None,
-                model=options.model if known is None else None,
-                mode=options.mode if known is None or known.own_settings.mode is None else None,
-                on_busy=on_busy,
-                trigger="channel",
-                on_crash="resume",
-            )
+        prompt = Prompt(
+            tuple(parts),
+            key=self._prefix + who,
+            client_id=self._prefix + id if id else None,
+            directory=options.directory or "",
+            project=options.project or "",
+            agent=options.agent if known is None else None,
+            model=options.model if known is None else None,
+            mode=options.mode if known is None or known.own_settings.mode is None else None,
+            on_busy=on_busy,
+            trigger="channel",
+            on_crash="resume",
         )
+        if text_of(prompt.parts).startswith("/"):
+            prompt = await attribute(_EXPANDED)(self._engine.runtime, prompt)
+        return await self._engine.runs.submit(prompt)
 
     async def command(self, who: str, name: str, argument: str = "") -> str:
         if name not in COMMANDS:

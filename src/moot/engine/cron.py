@@ -50,6 +50,9 @@ _FAILED = "The answer could not be delivered: {}"
 _POST = "moot.engine.channels:post"
 """Loaded by path: channels need a whole engine."""
 
+_EXPANDED = "moot.commands.submission:expanded"
+"""Loaded by path, from a room above, when a job's prompt is a slash command."""
+
 _NEXT, _LAST = "moot.config.schedules:next_after", "moot.config.schedules:last_until"
 """Loaded by path when there is a job."""
 
@@ -188,12 +191,16 @@ class CronJobs:
 
     async def submit(self, job: Job, due: Due) -> None:
         """Store the prompt of a job and start its run. Raise Busy if the instant has run, or the job's last run is not over."""
-        prompt = _prompt(job, due, await self._variables(job))
+        prompt = await self._expanded(_prompt(job, due, await self._variables(job)))
         point("cron.due")
         if job.wake:
             await self._runs.submit(prompt)
         else:
             await self._runs.note(prompt)
+
+    async def _expanded(self, prompt: Prompt) -> Prompt:
+        """Replace a slash command by what it sends."""
+        return await attribute(_EXPANDED)(self._runtime, prompt) if text_of(prompt.parts).startswith("/") else prompt
 
     async def _variables(self, job: Job) -> JsonObject:
         """Return what hooks of a job know about its last run, if that was in another conversation."""
@@ -327,7 +334,7 @@ class CronJobs:
                 return False
             await self._check_owner(job)
             due = dataclasses.replace(record.due, attempt=record.due.attempt + 1, by_clock=True)
-            prompt = _prompt(job, due, await self._variables(job))
+            prompt = await self._expanded(_prompt(job, due, await self._variables(job)))
             await self._runs.submit(dataclasses.replace(prompt, parts=(), conversation=conversation.id, answers=run.message, key=None))
         except (Busy, StoreError):
             raise

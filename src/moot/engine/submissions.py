@@ -85,7 +85,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
         prompt.on_busy,
         owner,
         runtime.settings.limits.runs_per_user,
-        remember=prompt.agent is not None or prompt.model is not None,
+        remember=not prompt.once and (prompt.agent is not None or prompt.model is not None),
         edits=prompt.edits,
         answers=prompt.answers,
         may_exist=bool(prompt.id),

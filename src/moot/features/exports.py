@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import unicodedata
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
@@ -17,8 +18,9 @@ from typing import Literal
 import anyio.to_thread
 
 from moot.convert.history import without_withheld
-from moot.errors import MootError, NotFound
+from moot.errors import MootError, NotFound, UsageError
 from moot.features.compactions import with_summaries
+from moot.plugins import FORMATS
 from moot.runtime.history import without_unsent
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
 from moot.types.conversation import Conversation
@@ -37,9 +39,10 @@ from moot.types.format import (
     WriteOnly,
 )
 from moot.types.imports import Content, Recorder, Recording
+from moot.types.maintenance import StoredCopy
 from moot.types.message import Message, Part
 from moot.types.run import Run
-from moot.types.store import OwnerStore
+from moot.types.store import OwnerStore, Store
 
 _EVENTS_PAGE = 512
 _CHILDREN = 200
@@ -363,6 +366,22 @@ def write_private_file(path: Path, data: bytes) -> None:
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         raise MootError(f"Cannot write {str(path)!r}: {error.strerror}.") from error
+
+
+async def save_conversation(store: Store, conversation: Conversation, name: str, folder: Path) -> Path:
+    """Export the conversation to a new file in the folder, named after its title. Return its path, which later purges report.
+
+    Raise UsageError if the format is unknown or read-only.
+    """
+    if name not in FORMATS:
+        raise UsageError(FORMATS.unknown(name))
+    format: Format = FORMATS.make(name)
+    written = await export_conversation(store, conversation, format)
+    stem = slug(conversation.title) or conversation.id
+    path = next(path for number in count(1) if not (path := folder / f"{stem}{f'-{number}' if number > 1 else ''}{format.suffix}").exists())
+    await anyio.to_thread.run_sync(write_private_file, path, written.data)
+    await store.erasure.register_files([StoredCopy(str(path), "export", time.time_ns() // 1_000_000, len(written.data), conversation.id)])
+    return path
 
 
 def slug(title: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 from ruamel.yaml import YAML
 
 from moot.errors import MootError, UsageError
+from moot.formats.apps.mcp_files import servers_in
 from moot.guard.secrets import redact
 from moot.guard.terminal import visible
 from moot.imports.sources import Source
@@ -18,17 +20,17 @@ from moot.types.format import ForeignConfiguration, HasConfiguration
 
 _HEAD = """\
 Settings of other programs, converted to moot's configuration. moot does not read this file: review it and copy what you want
-into config.yaml. MCP servers are disabled; permissions grant access; hooks, cron jobs, webhooks, task watchers and custom tools run
-commands or agents; secrets were left out."""
+into config.yaml. Permissions grant access; MCP servers, hooks, cron jobs, webhooks, task watchers, commands and custom tools run programs
+or agents; secrets were left out."""
 
 
-def configuration_of(sources: Iterable[Source]) -> ForeignConfiguration:
-    """Return the combined configuration of the sources' programs. Reads files; call it in a worker thread."""
+def configuration_of(sources: Iterable[Source], servers: Sequence[Path] = ()) -> ForeignConfiguration:
+    """Return the combined configuration of the sources' programs, and of files with MCP servers. Blocks."""
     pieces: dict[str, Json] = {}
     unsupported: JsonObject = {}
     notes: dict[str, None] = {}
     lost: dict[str, None] = {}
-    for one in _each(sources):
+    for one in chain(_each(sources), servers_in([*servers])):
         lost |= dict.fromkeys(one.lost)
         for note in [*one.notes, *_merge(pieces, one.pieces)]:
             notes.setdefault(note)
@@ -84,7 +86,11 @@ def _merge(pieces: dict[str, Json], more: JsonObject) -> Iterator[str]:
             before = there.get(name)
             if isinstance(before, list) and isinstance(value, list):
                 there[name] = [*before, *(item for item in value if item not in before)]
-            elif section in ("agents", "mcp", "cron", "webhooks", "tools", "task_watchers") and before is not None and before != value:
+            elif (
+                section in ("agents", "mcp", "cron", "webhooks", "tools", "task_watchers", "commands")
+                and before is not None
+                and before != value
+            ):
                 number = next(number for number in range(2, len(there) + 3) if f"{name}-{number}" not in there)
                 there[f"{name}-{number}"] = value
                 yield f"{section}: {name!r} exists twice; the second is now {name}-{number}"

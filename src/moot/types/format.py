@@ -267,7 +267,7 @@ class ForeignConfiguration:
     """A program's configuration, for review by the user. Nothing in it is applied automatically."""
 
     pieces: JsonObject = field(default_factory=empty)
-    """Sections of a moot configuration, such as `agents` and `mcp`. MCP servers are disabled; secrets are omitted."""
+    """Sections of a moot configuration, such as `agents` and `mcp`. Secrets are omitted; MCP servers that need one are disabled."""
     unsupported: JsonObject = field(default_factory=empty)
     """Settings without an equivalent, unchanged and under the program's own names."""
     notes: tuple[str, ...] = ()

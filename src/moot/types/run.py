@@ -109,6 +109,8 @@ class Prompt:
     """None = the conversation's agent, else the default agent."""
     model: str | None = None
     mode: Mode | None = None
+    once: bool = False
+    """True if agent and model apply to this run only, and an existing conversation keeps its own."""
     on_busy: OnBusy = "reject"
     trigger: Trigger = "user"
     on_crash: OnCrash = "ask"

@@ -16,13 +16,13 @@ from prompt_toolkit.utils import get_cwidth
 
 from moot.cli.repl.composer import Composer, PromptHistory
 from moot.cli.repl.drafts import Draft, Drafts
-from moot.cli.repl.mentions import paths_of, read_mentions
 from moot.cli.repl.programs import notification_text
 from moot.cli.repl.status import Status, branch_of, current_status, status_line
 from moot.commands import CommandContext, RunOverrides
 from moot.config.settings import Models, Settings
 from moot.convert.files.attachments import label_of, prompt_text, with_texts
 from moot.errors import Refused, UsageError
+from moot.features.attachments import paths_of, read_mentions
 from moot.features.folders import candidates
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage

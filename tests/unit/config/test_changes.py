@@ -85,7 +85,7 @@ for number in range(15):
     if which == "rules":
         add_rules(path, [{"tool": "shell", "match": f"ls {number}", "action": "allow"}], {})
     else:
-        set_value(path, f"commands.{which}{number}", "demo", {})
+        set_value(path, f"agents.{which}{number}.description", "demo", {})
 """
 
 

@@ -413,7 +413,7 @@ def test_possible_models_are_accepted(home: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
-        ("hooks: {Stop: []}\ncron: {}\ncommands: {a: 1}", ["3:1: commands"]),
+        ("hooks: {Stop: []}\ncron: {}\nagents: {a: {isolation: worktree}}", ["3:14: agents.a.isolation"]),
         (
             "agents:\n  a: {skills: [s], tools: [], history: {keep: 2, max_tokens: 9}}",
             ["2:7: agents.a.skills"],

@@ -259,7 +259,7 @@ def test_the_file_is_valid_and_comments_stay_comments_for_any_input(name: str, w
     draft.lose(words, words, {name: words, "list": [words]})
     draft.note(words)
     value = loaded(to_yaml(draft.found()))
-    assert set(value) == {"agents", "mcp"} and all(server["enabled"] is False for server in value["mcp"].values())
+    assert set(value) == {"agents", "mcp"} and all(server["command"] for server in value["mcp"].values())
 
 
 def test_neither_the_active_configuration_nor_any_file_is_overwritten(tmp_path: Path) -> None:

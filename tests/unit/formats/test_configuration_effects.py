@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from format_samples.apps import CLAI, tai_database
 from format_samples.talkcody import sample as talkcody_sample
 from moot.config.loader import load
 from moot.config.settings import Settings
+from moot.formats.apps.mcp_files import files_at
 from moot.imports.configuration import configuration_of, to_yaml
 from moot.imports.sources import sources_at
 from moot.plugins import FORMATS
@@ -21,8 +23,8 @@ from moot.plugins import FORMATS
 class Converted:
     """The result of converting the configuration of the program whose sources are at a path."""
 
-    def __init__(self, path: Path, folder: Path) -> None:
-        found = configuration_of(sources_at(path, "", folder / "data"))
+    def __init__(self, path: Path, folder: Path, *, servers: Sequence[Path] = ()) -> None:
+        found = configuration_of(() if servers else sources_at(path, "", folder / "data"), servers)
         self.lost = "\n".join(found.lost)
         self.text = to_yaml(found)
         self._home = folder / "home"
@@ -75,7 +77,9 @@ webhooks:
     - {path: github, action: agent, messageTemplate: "Push to {{repository.name}}", agent: helper}
     - {path: noise, action: log, messageTemplate: "x"}
 taskWatcher: {enabled: true, prompt: "{{action}}: {{task_title}}", agent: helper, debounceMs: 2000, triggers: [created, updated]}
-commands: {hello: {description: Say hello., prompt: Hello}}
+commands:
+  hello: {description: Say hello., command: "date +{{input}}", prompt: "Greet {{input}}: {{output}}", agent: helper, new_session: true}
+  odd: {command: "echo `date`"}
 tools:
   exec: {enabled: true, allowedCommands: [ls]}
   write: {enabled: true, allowedPaths: [/srv/notes]}
@@ -108,8 +112,20 @@ def test_what_tai_does_takes_effect_or_is_named_as_lost(tmp_path: Path) -> None:
     watcher = settings.task_watchers["tai"]
     assert (watcher.prompt, watcher.debounce, watcher.fresh) == ("{{changes}}: {{task.title}}", 2.0, True)
     assert {(rule.tool, rule.action) for rule in settings.permissions.rules} == {("shell", "allow"), ("fetch_url", "deny")}
+    hello = settings.commands["hello"]
+    assert (hello.facts.help, hello.facts.agent) == ("Say hello.", "helper")
+    assert hello.prompt == "!`date +$ARGUMENTS`\n\nGreet $ARGUMENTS: (the output of the command above)"
     converted.check_lost(
-        "'off'", "'seconds'", "'chat'", "'noise'", "custom tool 'shell'", "commands 'hello'", "gmail", "nudgeOnText", "server"
+        "'off'",
+        "'seconds'",
+        "'chat'",
+        "'noise'",
+        "custom tool 'shell'",
+        "commands 'odd'",
+        "commands.hello.new_session",
+        "gmail",
+        "nudgeOnText",
+        "server",
     )
     assert "hunter2" not in converted.text and "sk-abcdef" not in converted.text
 
@@ -217,7 +233,9 @@ def test_permissions_and_agents_of_claude(tmp_path: Path) -> None:
     (folder / "agents" / "scout.md").write_text(
         "---\nname: scout\ndescription: Looks.\ntools: Read, Grep\nskills: [x]\n---\nLook around.\n"
     )
-    (folder / "commands" / "fix.md").write_text("Fix it.")
+    (folder / "commands" / "git").mkdir()
+    (folder / "commands" / "git" / "fix.md").write_text("---\nargument-hint: [file] [how]\nallowed-tools: Bash\n---\nFix $1 in ${HOME}.")
+    (folder / "commands" / "bad.md").write_text("---\nmodel: [\n---\nx")
     permissions = {
         "allow": ["Bash(git log:*)", "WebFetch(domain:example.org)", "mcp__docs__find", "mcp__docs"],
         "deny": ["Read(~/.ssh/**)", "Task(x)"],
@@ -239,7 +257,9 @@ def test_permissions_and_agents_of_claude(tmp_path: Path) -> None:
     assert settings.agents["scout"].tools == ("read_file", "search_files")
     assert settings.agents["scout"].instructions == "Look around."
     assert settings.mcp["docs"].enabled is False and "topsecret" not in converted.text
-    converted.check_lost("Task(x)", "commands fix", "settings model", "allow mcp__docs:", "scout.skills")
+    fix = settings.commands["git:fix"]
+    assert (fix.prompt, fix.facts.argument) == ("Fix $1 in ${HOME}.", "[file] [how]")
+    converted.check_lost("Task(x)", "command 'bad'", "settings model", "allow mcp__docs:", "scout.skills")
 
 
 def test_models_profiles_and_sandbox_of_codex(tmp_path: Path) -> None:
@@ -249,6 +269,8 @@ def test_models_profiles_and_sandbox_of_codex(tmp_path: Path) -> None:
     format: Any = FORMATS.make("codex")
     data = next(one for one in samples_of(format).values() if isinstance(one, bytes))
     (folder / "rollout-2026-01-02T00-00-00-0b0b1ab4-8a05-4a0b-a3a9-0123456789ab.jsonl").write_bytes(data)
+    (home / "prompts").mkdir()
+    (home / "prompts" / "draft.md").write_text("Draft $ARGUMENTS")
     (home / "config.toml").write_text(
         'model = "gpt-5.2-codex"\napproval_policy = "never"\nsandbox_mode = "workspace-write"\n'
         '[sandbox_workspace_write]\nnetwork_access = true\nwritable_roots = ["/srv/x"]\n'
@@ -258,7 +280,34 @@ def test_models_profiles_and_sandbox_of_codex(tmp_path: Path) -> None:
     converted = Converted(home / "sessions", tmp_path)
     settings = converted.settings("DOCS_API_KEY")
     assert (settings.agents["codex"].agent_type, settings.agents["codex"].model) == ("codex", "gpt-5.2-codex")
-    assert settings.agents["codex-deep"].effort == "high"
+    assert settings.agents["codex-deep"].effort == "high" and settings.commands["draft"].prompt == "Draft $ARGUMENTS"
     assert settings.sandbox.network and settings.sandbox.writable == ("/srv/x",)
     assert settings.mcp["docs"].enabled is False and "topsecret" not in converted.text
     converted.check_lost("settings approval_policy", "profiles.deep.approval_policy")
+
+
+def test_servers_of_projects_and_editors_take_effect_unless_a_secret_is_missing(tmp_path: Path) -> None:
+    servers = {
+        "git": {"command": "uvx", "args": ["mcp-server-git", "--repository", "${env:WORK}"]},
+        "docs": {"type": "http", "url": "https://example.org/mcp", "headers": {"Authorization": "Bearer topsecret123456789"}},
+        "off": {"command": "x", "disabled": True},
+        "old": {"type": "sse", "url": "https://example.org/sse", "headers": {"X-Key": "${DOCS_KEY:-none}"}},
+        "bad": {"args": ["x"]},
+    }
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    (tmp_path / ".cursor/mcp.json").write_text(json.dumps({"mcpServers": {"git": {"command": "other"}}}))
+    asking = {"command": "npx", "env": {"KEY": "${input:key}"}}
+    (tmp_path / ".vscode/mcp.json").write_text(json.dumps({"servers": {"time": {"type": "stdio", "command": "time"}, "asks": asking}}))
+    converted = Converted(tmp_path, tmp_path, servers=files_at(tmp_path))
+    found = converted.settings("WORK", "DOCS_AUTHORIZATION").mcp
+    assert {name for name, server in found.items() if server.enabled} == {"git", "git-2", "old", "time"}
+    assert {name for name, server in found.items() if not server.enabled} == {"docs", "off"}
+    assert found["git"].args == ("mcp-server-git", "--repository", "secret-value") and found["git-2"].command == "other"
+    assert (found["old"].protocol, found["old"].headers) == ("sse", {"X-Key": "none"})
+    assert "topsecret" not in converted.text
+    converted.check_lost("mcp server 'bad'", "mcp server 'asks'")
+    assert files_at(tmp_path / ".mcp.json") == [tmp_path / ".mcp.json"] and files_at(tmp_path / ".vscode") == [
+        tmp_path / ".vscode/mcp.json"
+    ]

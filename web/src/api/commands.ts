@@ -5,18 +5,23 @@ export interface Command {
   name: string
   help: string
   argument: string
+  category: string
 }
 
 /** An action for the page to perform after a command ran. */
 export interface Reply {
-  kind: 'say' | 'choose' | 'go' | 'compose' | 'copy' | 'answer' | 'leave'
+  kind: 'say' | 'choose' | 'go' | 'compose' | 'copy' | 'answer' | 'run' | 'save' | 'leave'
   text: string
   style: string
   title: string
   choices: { value: string; label: string; about: string }[]
+  /** For `choose`: the command that gets the value; empty = the same one. */
+  command: string
   conversation: string | null
   edits: string | null
   resume: string | null
+  run: string | null
+  format: string
 }
 
 /** Overrides for the next prompts. Null means the default of the conversation, agent or configuration. */
@@ -33,23 +38,35 @@ interface Done {
   wishes: Wishes
 }
 
-let listed: Promise<readonly Command[]> | null = null
+/** Where a command runs: a stored conversation, or a new one in a project. */
+export interface Place {
+  conversation: string | null
+  project: string
+}
+
+const FRESH = 5_000
+const listed = new Map<string, { at: number; found: Promise<readonly Command[]> }>()
 
 export const commands = {
-  /** Return all commands, or none if the request fails. */
-  list: (): Promise<readonly Command[]> => {
-    listed ??= api.get<Page<Command>>('/commands').then(
+  /** Return the commands that can be used in a place, or none if the request fails. Files may change, so the list is kept briefly. */
+  list: ({ conversation, project }: Place): Promise<readonly Command[]> => {
+    const key = conversation ?? `project ${project}`
+    const known = listed.get(key)
+    if (known && Date.now() - known.at < FRESH) return known.found
+    const query = conversation ? { conversation } : { project }
+    const found = api.get<Page<Command>>('/commands', { query }).then(
       (page) => page.data,
       () => [],
     )
-    return listed
+    listed.set(key, { at: Date.now(), found })
+    return found
   },
-  run: (name: string, given: { argument: string; conversation: string | null; wishes: Wishes }) =>
+  run: (name: string, given: Place & { argument: string; wishes: Wishes }) =>
     api.post<Done>(`/commands/${encodeURIComponent(name)}`, given),
 }
 
 /** Parse a text as a command: `/name argument`. Return null for any other text. */
 export function commandIn(text: string): { name: string; argument: string } | null {
-  const found = /^\/([\w-]+)(?:\s+([\s\S]*))?$/.exec(text.trim())
+  const found = /^\/([\w:-]+)(?:\s+([\s\S]*))?$/.exec(text.trim())
   return found ? { name: found[1] ?? '', argument: found[2]?.trim() ?? '' } : null
 }

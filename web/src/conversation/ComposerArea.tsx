@@ -36,7 +36,8 @@ interface Props {
 /** The composer with queued prompts, command output and pickers. */
 export function ComposerArea({ session, busy, live, send, choice, choose, draft }: Props) {
   const state = useSyncExternalStore(session.subscribe, session.get)
-  const { output, clear, take, run, wishes, edits } = useCommands(session, state.conversation !== null, choose)
+  const place = { conversation: state.conversation ? session.id : null, project: choice.project ?? '' }
+  const { output, clear, take, run, wishes, edits } = useCommands(session, place, choose)
   const giveBack = useGiveBack()
   const status = state.conversation?.status ?? ''
   const running = busy || status === 'running' || status === 'queued' // true even before the run's stream is open
@@ -66,6 +67,7 @@ export function ComposerArea({ session, busy, live, send, choice, choose, draft 
             ? `/conversations/${encodeURIComponent(session.id)}/files`
             : `/projects/${encodeURIComponent(choice.project || 'default')}/files`
         }
+        place={place}
         autoFocus={!matchMedia('(pointer: coarse)').matches}
         pickers={
           <Pickers

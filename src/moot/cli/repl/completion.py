@@ -12,10 +12,10 @@ import anyio.to_thread
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from moot.cli.repl.mentions import paths_of
 from moot.cli.repl.status import short_count
-from moot.commands import Choice, CommandContext, find, names
+from moot.commands import Catalogue, Choice, CommandContext, catalogue_of
 from moot.errors import MootError
+from moot.features.attachments import paths_of
 from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
 
@@ -33,6 +33,8 @@ class ReplCompleter(Completer):
 
     def __init__(self, context: CommandContext) -> None:
         self._context = context
+        self._catalogue: Catalogue | None = None
+        """Read again when the next command is typed."""
         self._arguments: tuple[str, Sequence[Choice]] | None = None
         """The last completed command and its choices."""
         self._paths: Sequence[str] = ()
@@ -49,14 +51,16 @@ class ReplCompleter(Completer):
         text = document.text_before_cursor
         if text.startswith("/") and "\n" not in text:
             name, blank, argument = text[1:].partition(" ")
+            if not name or self._catalogue is None:
+                self._catalogue = await catalogue_of(self._context)
             if not blank:
                 self._arguments = None
                 return [
-                    Completion(one, -len(name), display=f"/{one} {find(one).argument}".rstrip(), display_meta=find(one).help)
-                    for one in names()
-                    if one.startswith(name)
+                    Completion(one.name, -len(name), display=f"/{one.name} {one.argument}".rstrip(), display_meta=one.help)
+                    for one in self._catalogue.facts()
+                    if one.name.startswith(name)
                 ]
-            return await self._complete_argument(name, argument.lstrip())
+            return await self._complete_argument(self._catalogue, name, argument.lstrip())
         match = _MENTION.search(text)
         if match is None:
             return ()
@@ -68,10 +72,10 @@ class ReplCompleter(Completer):
         quoted = {path: f'"{path}"' if any(character.isspace() for character in path) else path for path in found}
         return [Completion(f"@{quoted[path]}", -len(match[0]), display=clean(path), display_meta=sizes[path]) for path in found]
 
-    async def _complete_argument(self, name: str, argument: str) -> Sequence[Completion]:
+    async def _complete_argument(self, catalogue: Catalogue, name: str, argument: str) -> Sequence[Completion]:
         if self._arguments is None or self._arguments[0] != name:
             try:
-                self._arguments = (name, await find(name).choices(self._context))
+                self._arguments = (name, await catalogue.find(name).choices(self._context))
             except MootError:  # unknown command, or its choices are not available
                 self._arguments = (name, ())
         typed = argument.lower()

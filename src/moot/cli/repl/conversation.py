@@ -14,7 +14,7 @@ from moot.cli.approvals.requests import ask_approvals
 from moot.cli.console.messages import for_display
 from moot.cli.context.references import copied, in_folder
 from moot.cli.repl.branch import QueuedPrompt, ShownBranch, parts_of, taken_text, withdrawn
-from moot.commands import CommandContext
+from moot.commands import CommandContext, Send, prompt_of
 from moot.convert.files.attachments import readable_prompt
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, MootError, NotFound, UsageError
@@ -219,16 +219,17 @@ class InteractiveConversation:
         echoed: bool = False,
         edits: str | None = None,
         extra: tuple[Part, ...] = (),
+        command: Send | None = None,
     ) -> None:
         """Submit a prompt. Raise MootError if nothing was stored.
 
         `shown` is the text for the queue. `echoed` is True if the prompt is already on the screen. `edits` is the message it replaces.
-        `extra` are the parts to give back with the text.
+        `extra` are the parts to give back with the text. `command` is the reply of a slash command that sends the prompt.
         """
         client = new_id()
         if echoed:
             self._echoed.add(client)
-        submitted = await self._submit(Prompt(tuple(parts), client_id=client, on_busy=on_busy, edits=edits))
+        submitted = await self._submit(Prompt(tuple(parts), client_id=client, on_busy=on_busy, edits=edits), command)
         prompt = QueuedPrompt(submitted.run.id, shown, submitted.run.message, extra)
         if submitted.steered:
             self.unread.append(prompt)
@@ -254,10 +255,9 @@ class InteractiveConversation:
             return
         await self._submit(Prompt((), on_busy="reject"))
 
-    async def _submit(self, prompt: Prompt) -> Submitted:
-        context, overrides = self.context, self.context.overrides
-        prompt = replace(prompt, conversation=context.conversation, directory=context.directory, settings=overrides.settings())
-        prompt = replace(prompt, agent=overrides.agent, model=overrides.model, mode=overrides.mode)
+    async def _submit(self, prompt: Prompt, command: Send | None = None) -> Submitted:
+        context = self.context
+        prompt = prompt_of(context, command or Send(""), prompt)
         if context.conversation is None:
             prompt = replace(prompt, allowed_uris=with_folders((), context.directory, context.further_folders or ()))
         submitted = await self._engine.runs.submit(prompt)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import anyio.to_thread
@@ -14,15 +15,30 @@ from moot.cli.context.configuration import apply
 from moot.cli.download import provide_weights, wants_weights
 from moot.cli.repl.branch import QueuedPrompt
 from moot.cli.repl.conversation import InteractiveConversation
-from moot.cli.repl.mentions import Mentions, paths_of, read_mentions
 from moot.cli.repl.programs import ShellCommand, copy_with_program
 from moot.cli.repl.scrollback import RunDisplay, Scrollback
 from moot.cli.repl.status import current_status
 from moot.cli.terminal.prompts.items import Column, Item
 from moot.cli.terminal.prompts.pick import pick
-from moot.commands import Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Quit, Regenerate, Reply, find, parse
+from moot.commands import (
+    Choose,
+    CommandContext,
+    Compose,
+    Copy,
+    Notice,
+    OpenConversation,
+    Quit,
+    Regenerate,
+    Reply,
+    Save,
+    Send,
+    catalogue_of,
+    parse,
+)
 from moot.config.loader import Loaded
 from moot.errors import ConfigError, MootError, UsageError
+from moot.features.attachments import Mentions, paths_of, read_mentions
+from moot.features.exports import save_conversation
 from moot.types.message import Part, text_part
 from moot.types.run import OnBusy
 
@@ -126,9 +142,7 @@ class InputHandler:
                 mentions = await anyio.to_thread.run_sync(partial(read_mentions, text, paths))
             for note in mentions.notes:
                 self._scrollback.say(f"{note}\n", "yellow")
-            providers = self._context.engine.providers
-            if (model := self._next_model()) and await wants_weights(providers, model):
-                await self._host.suspend_for(partial(provide_weights, providers, model, self._output, consent=False))
+            await self._provide_weights(self._next_model())
             message = (*self.shell_output, *mentions.parts, *parts, *((text_part(text),) if text else ()))
             edits, self.edits = self.edits, None
             extra = tuple(self.shell_output)
@@ -142,7 +156,8 @@ class InputHandler:
 
     async def command(self, name: str, argument: str) -> None:
         """Run a slash command and carry out its replies."""
-        for reply in await find(name).run(self._context, argument):
+        command = (await catalogue_of(self._context)).find(name)
+        for reply in await command.run(self._context, argument):
             await self._reply(name, reply)
 
     async def stop(self) -> None:
@@ -173,12 +188,12 @@ class InputHandler:
             self._scrollback.say("The previous configuration stays active.", "yellow")
         self._host.touch()
 
-    def _next_model(self) -> str:
-        """Return the model of the next prompt; empty if an outside agent chooses it."""
+    def _next_model(self, named: str | None = None) -> str:
+        """Return the model of the next prompt; empty if an outside agent chooses it. `named` is the agent of a command."""
         settings, conversation = self._context.engine.runtime.settings, self._conversation.conversation
         overrides = self._context.overrides
-        agent = overrides.agent or (conversation.agent if conversation else "default")
-        model = overrides.model or (conversation.next_model if conversation and not overrides.agent else "")
+        agent = named or overrides.agent or (conversation.agent if conversation else "default")
+        model = "" if named else overrides.model or (conversation.next_model if conversation and not overrides.agent else "")
         found = agent_named(settings, agent)
         if found is None or found.agent_type != "moot":
             return ""
@@ -192,7 +207,7 @@ class InputHandler:
             case Notice(text, style):
                 self._scrollback.say(f"{text}\n", style)
             case Choose():
-                await self._choose(name, reply)
+                await self._choose(reply.command or name, reply)
             case OpenConversation(conversation):
                 await self._host.open(conversation)
             case Compose(text, edits):
@@ -200,13 +215,43 @@ class InputHandler:
                 self.edits = edits
                 if edits is not None:
                     self._scrollback.say("Enter sends it as a new branch; Ctrl+C cancels.\n", "dim")
-            case Copy(text):
-                await self._copy(text)
+            case Send() | Save() | Copy():
+                await self._carry_out(reply)
             case Regenerate(resume):
                 self._display.wait_for(self._model())
                 await self._conversation.answer(resume)
             case Quit():
                 self._host.leave()
+
+    async def _carry_out(self, reply: Send | Save | Copy) -> None:
+        if isinstance(reply, Send):
+            await self._send(reply)
+        elif isinstance(reply, Save):
+            await self._save(reply.conversation, reply.format)
+        else:
+            await self._copy(reply.text)
+
+    async def _send(self, send: Send) -> None:
+        await self._provide_weights(send.model or self._next_model(send.agent))
+        parts, extra = (*self.shell_output, *send.message()), tuple(self.shell_output)
+        self._display.wait_for(self._model())
+        try:
+            await self._conversation.send(parts, send.text, extra=extra, command=send)
+        except MootError:
+            self._display.wait_for(None)
+            raise
+        self.shell_output.clear()
+
+    async def _provide_weights(self, model: str) -> None:
+        """Download the model's weights if they are missing."""
+        providers = self._context.engine.providers
+        if model and await wants_weights(providers, model):
+            await self._host.suspend_for(partial(provide_weights, providers, model, self._output, consent=False))
+
+    async def _save(self, conversation: str, format: str) -> None:
+        store = self._context.engine.store
+        path = await save_conversation(store, await store.conversations.get(conversation), format, Path(self._context.directory))
+        self._scrollback.say(f"Exported to {path}\n", "dim")
 
     async def _copy(self, text: str) -> None:
         """Copy a text through the terminal and with a program, because we cannot know which one reaches the user's clipboard."""

@@ -1,4 +1,4 @@
-"""The commands that connect moot to other programs: `moot channels`, `moot mcp`, `moot tokens` and `moot webhooks`."""
+"""The commands about extensions and other programs: `moot channels`, `moot commands`, `moot mcp`, `moot tokens` and `moot webhooks`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,20 @@ CHANNELS = Group(
         "test": command("commands.channels:test", "Test whether a channel can connect.", ("moot channels test discord",)),
     },
     ("moot channels list", "moot channels test discord"),
+)
+
+COMMANDS = Group(
+    "List and run slash commands: built-in ones, and those that you write as Markdown files.",
+    {
+        "list": command("commands.slash:list_commands", "List the commands that can be used here.", ("moot commands list",)),
+        "show": command("commands.slash:show_command", "Show a command and its text.", ("moot commands show review",)),
+        "run": command(
+            "commands.slash:run_command",
+            "Run a command, and print the answer if it sends a prompt.",
+            ("moot commands run review main..HEAD", "moot commands run compact -c 1"),
+        ),
+    },
+    ("moot commands list", "moot commands run review"),
 )
 
 MCP = Group(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.cli.tree.connections import CHANNELS, MCP, TOKENS, WEBHOOKS
+from moot.cli.tree.connections import CHANNELS, COMMANDS, MCP, TOKENS, WEBHOOKS
 from moot.cli.tree.cron import CRON
 from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
 from moot.cli.tree.nodes import Group, command
@@ -422,6 +422,7 @@ TREE = Group(
         "providers": PROVIDERS,
         "tools": TOOLS,
         "channels": CHANNELS,
+        "commands": COMMANDS,
         "mcp": MCP,
         "webhooks": WEBHOOKS,
         "approvals": APPROVALS,
@@ -456,9 +457,9 @@ TREE = Group(
         ),
         "trust": command(
             "commands.maintenance.trust:trust",
-            "Trust a project's configuration file and agents.",
+            "Trust a project's configuration file, agents and commands.",
             ("moot trust", "moot trust ~/work/app", "moot trust --revoke", "moot trust --list"),
-            details="A project's .moot/config.yaml and its agents are ignored until you trust them, and again after they change.",
+            details="A project's .moot/config.yaml, agents and commands are ignored until you trust them, and again after they change.",
         ),
         "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },
@@ -467,7 +468,18 @@ TREE = Group(
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
         "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks"),
-        "Agents and models": ("agents", "models", "providers", "tools", "mcp", "permissions", "memory", "knowledge", "channels"),
+        "Agents and models": (
+            "agents",
+            "models",
+            "providers",
+            "tools",
+            "commands",
+            "mcp",
+            "permissions",
+            "memory",
+            "knowledge",
+            "channels",
+        ),
         "Server": ("serve", "web", "tokens", "cron", "webhooks"),
         "Maintenance": (
             *("config", "doctor", "logs", "verify", "backup", "restore", "purge", "redact", "store"),

@@ -1,4 +1,4 @@
-"""Fields of Claude Code's agent files as fields of moot's agents (reference: Claude Code documentation, subagents)."""
+"""Fields of Claude Code's agent and command files as moot's own (reference: Claude Code documentation, subagents and slash commands)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from moot.config.tree import Node, plain
 from moot.plugins import TOOLS
 
 FOLDER = ".claude/agents"
+COMMANDS_FOLDER = ".claude/commands"
+
+_COMMAND_FIELDS: Mapping[str, str] = {"argument-hint": "argument"}
+_COMMAND_LOST = ("allowed-tools", "context", "disable-model-invocation", "hooks", "user-invocable", "name", "version", "when_to_use")
+"""Fields of commands without equivalent. `allowed-tools` would let a file allow calls."""
 
 _TOOLS: Mapping[str, str] = {
     "AskUserQuestion": "ask_user",
@@ -93,3 +98,16 @@ def _tools(node: Node, denied: set[str], notes: list[str], *, foreign: bool) -> 
         elif ours not in denied:
             kept.setdefault(ours, replace(item, value=ours, text=ours))
     return replace(node, value=list(kept.values()))
+
+
+def command_fields(fields: Mapping[str, Node], *, foreign: bool) -> tuple[dict[str, Node], tuple[str, ...]]:
+    """Return the fields of moot's command, and notes about what was lost. A file that is not `foreign` keeps unknown fields."""
+    lost = [name for name in fields if name in _COMMAND_LOST or (foreign and name not in (*_COMMAND_KNOWN, *_COMMAND_FIELDS))]
+    found = {_COMMAND_FIELDS.get(name, name): node for name, node in fields.items() if name not in lost}
+    if (model := found.get("model")) is not None and model.value in _MODELS:
+        alias = _MODELS[str(model.value)]
+        found["model"] = replace(model, value="" if alias == "main" else alias)
+    return found, (f"no equivalent for {', '.join(sorted(lost))}",) if lost else ()
+
+
+_COMMAND_KNOWN = ("description", "model", "agent", "argument")

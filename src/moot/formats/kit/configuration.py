@@ -1,4 +1,4 @@
-"""Conversion of other programs' settings to moot's configuration, without secrets and with MCP servers disabled."""
+"""Conversion of other programs' settings to moot's configuration, without secrets."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, cast
 
+from moot.config.commands import read_command
 from moot.config.schedules import check_schedule
-from moot.errors import UsageError
+from moot.errors import ConfigError, UsageError
 from moot.formats.kit.fields import items, obj
-from moot.formats.kit.files import read_inside
+from moot.formats.kit.files import files_below, read_inside
 from moot.formats.kit.json import json_value
 from moot.guard.secrets import redact
 from moot.guard.terminal import visible
@@ -55,23 +56,36 @@ class ConfigurationBuilder:
         return name
 
     def server(self, name: str, facts: JsonObject) -> None:
-        """Add an MCP server, disabled because it can run programs or send data. Values of `args`, `env` and `headers` may have any type."""
+        """Add an MCP server. Values of `args`, `env` and `headers` may have any type. It is disabled if a secret was left out."""
         name = self._free("mcp", server_name(name))
         if "args" in facts:
-            facts = {**facts, "args": [str(one) for one in items(facts, "args")]}
+            facts = {**facts, "args": [_with_variables(str(one)) for one in items(facts, "args")]}
         for holder in facts.keys() & {"env", "headers"}:
-            plain: JsonObject = {key: str(one) for key, one in obj(facts, holder).items() if isinstance(one, str | int | float)}
+            plain: JsonObject = {
+                key: _with_variables(one) if isinstance(one, str) else str(one)
+                for key, one in obj(facts, holder).items()
+                if isinstance(one, str | int | float)
+            }
             facts = {**facts, holder: plain}
         fields = {key: value for key, value in facts.items() if value not in ("", None, [], {})}
         if bool(fields.get("command")) == bool(fields.get("url")):
             self.lose(f"mcp server {name!r}", "it needs either a command or a URL", facts)
             return
+        missing: list[str] = []
         for holder in ("env", "headers"):
             values = fields.get(holder)
             if isinstance(values, dict):
-                fields[holder] = {key: self.secret(f"{name}_{key}", str(value), key) for key, value in values.items()}
-        self._sections.setdefault("mcp", {})[name] = {**{key: self._plain(value) for key, value in fields.items()}, "enabled": False}
-        self.note("MCP servers are disabled; set `enabled: true` on those that you want to use")
+                kept = {
+                    key: value if isinstance(value, _Variable) else self.secret(f"{name}_{key}", str(value), key)
+                    for key, value in values.items()
+                }
+                missing += [value for key, value in kept.items() if isinstance(value, _Variable) and value is not values[key]]
+                fields[holder] = {**kept}
+        if missing:
+            self.note(f"the MCP server {name} is disabled; enable it when {', '.join(missing)} is set")
+        entry: JsonObject = {key: self._plain(value) for key, value in fields.items()}
+        self._sections.setdefault("mcp", {})[name] = {**entry, **({"enabled": False} if missing else {})}
+        self.note("MCP servers run programs on this machine or send data to others: review each one")
 
     def rule(self, tool: str, action: Literal["allow", "ask", "deny"], match: str = "*") -> None:
         """Add a permission rule."""
@@ -161,7 +175,7 @@ class ConfigurationBuilder:
 
     def _free(self, section: str, name: str) -> str:
         existing = self._sections.get(section, {})
-        base = entry_name(name)
+        base = ":".join(map(entry_name, name.split(":"))) if section == "commands" else entry_name(name)
         free, number = base, 1
         while free in existing:
             number += 1
@@ -197,6 +211,31 @@ def add_job(draft: ConfigurationBuilder, name: str, facts: JsonObject) -> str:
     return ours
 
 
+def add_command(draft: ConfigurationBuilder, name: str, facts: JsonObject) -> None:
+    """Add a slash command, or report it as lost if it has no prompt."""
+    if not str(facts.get("prompt") or "").strip():
+        draft.lose(f"command {name!r}", "it has no prompt", facts)
+        return
+    draft.entry("commands", name, facts)
+    draft.note("commands may contain shell lines (!`…`), which need your permission when they run: review each command")
+
+
+def add_command_files(draft: ConfigurationBuilder, folder: Path, inside: Path) -> None:
+    """Add the commands in the Markdown files of a folder."""
+    for file in files_below(folder, ".md", depth=3):
+        data = read_inside(file, inside=inside, limit=MAX_SETTINGS)
+        name = ":".join(file.relative_to(folder).with_suffix("").parts)
+        try:
+            found = read_command(name, file, (data or b"").decode("utf-8", "replace"), foreign=True)
+        except ConfigError as error:
+            draft.lose(f"command {name!r}", error.message)
+            continue
+        facts = found.facts
+        add_command(draft, name, {"description": facts.help, "argument": facts.argument, "model": found.model, "prompt": found.prompt})
+        for note in found.notes:
+            draft.note(f"command {name!r}: {note}")
+
+
 def add_custom_tool(draft: ConfigurationBuilder, name: str, facts: JsonObject) -> str:
     """Add a custom tool and return its name. If moot rejects it, report it as lost and return an empty string."""
     written = facts.get("command")
@@ -222,6 +261,16 @@ def entry_name(name: str) -> str:
 def server_name(name: str) -> str:
     """Convert a name to one that is valid for an MCP server: two underscores separate a server from its tool."""
     return re.sub("__+", "_", entry_name(name))
+
+
+_REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)(:-[^{}]*)?\}")
+
+
+def _with_variables(text: str) -> str:
+    """Return the text as a reference if it contains environment variables, such as `${NAME}`, `${env:NAME}` or `${NAME:-default}`."""
+    if "${" not in text or "${" in _REFERENCE.sub("", text):
+        return text
+    return _Variable(_REFERENCE.sub(lambda found: f"${{{found[1]}{found[2] or ''}}}", text))
 
 
 def _without_markers(value: Json) -> Json:

@@ -3,8 +3,8 @@
 from moot.server.dialects import ROUTERS as DIALECTS
 from moot.server.routes.approvals import router as approvals
 from moot.server.routes.blobs import router as blobs
-from moot.server.routes.catalogues import commands_router as commands
 from moot.server.routes.catalogues import router as deciding
+from moot.server.routes.commands import router as commands
 from moot.server.routes.conversations.chat import router as chat
 from moot.server.routes.conversations.context import router as context
 from moot.server.routes.conversations.messages import queue_router as queue

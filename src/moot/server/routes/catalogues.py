@@ -1,4 +1,4 @@
-"""Routes that list models, providers, tools, channels and formats, and that run slash commands."""
+"""Routes that list models, providers, tools, channels and formats."""
 
 from __future__ import annotations
 
@@ -6,34 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from moot.commands import (
-    Choose,
-    CommandContext,
-    Compose,
-    Copy,
-    Notice,
-    OpenConversation,
-    Quit,
-    Regenerate,
-    Reply,
-    RunOverrides,
-    find,
-    names,
-)
 from moot.convert.serialization import model_json
-from moot.errors import NotFound, UsageError
-from moot.plugins import CHANNELS, COMMANDS, FORMATS
+from moot.errors import NotFound
+from moot.plugins import CHANNELS, FORMATS
 from moot.providers.status import answer_json, check_model, providers_json
-from moot.server.auth import Admin, Reader, Router, ToolUser
-from moot.server.idempotency import CurrentAttempt
+from moot.server.auth import Admin, Reader, Router
 from moot.server.models import In, ListOut, Out
 from moot.server.resources import Cursor, Limit, cut, page_out
 from moot.server.state import CurrentServer
 from moot.tools.catalogue import find_tool, is_tool, tool_facts, tool_json, tool_names, unknown_tool
 from moot.tools.schema import definition
-from moot.types.agent import Mode
 from moot.types.canonical import JsonObject
-from moot.types.model import Effort, Model, Price
+from moot.types.model import Model, Price
 
 
 class PriceOut(Out, of=Price, fields="input output"):
@@ -118,58 +102,6 @@ class ToolShown(ToolOut):
     schema_: dict[str, JsonValue] = Field(serialization_alias="schema", validation_alias="schema")
 
 
-class CommandOut(Out):
-    """A slash command."""
-
-    name: str
-    help: str
-    argument: str
-    """Argument syntax, such as `[NAME]`; empty = none."""
-
-
-class WishesModel(In):
-    """Settings for the next prompts; null = use the setting of the conversation, the agent or the configuration."""
-
-    agent: Annotated[str, Field(max_length=200)] | None = None
-    model: Annotated[str, Field(max_length=500)] | None = None
-    mode: Mode | None = None
-    effort: Effort | None = None
-    tools: list[str] | None = None
-
-
-class CommandIn(In):
-    """A command to run."""
-
-    argument: Annotated[str, Field(max_length=10_000)] = ""
-    conversation: Annotated[str, Field(max_length=128)] | None = None
-    """Id of the conversation to run the command in; null = a conversation without messages that is not stored yet."""
-    wishes: WishesModel = WishesModel()
-
-
-class ReplyOut(Out):
-    """An instruction to the client. By `kind`: `say` = show a text. `choose` = let the user choose a value and run the command again with
-    it. `go` = open another conversation. `compose` = let the user write a text. `copy` = copy a text to the clipboard. `answer` = answer
-    the last prompt. `leave` = exit.
-    """
-
-    kind: Literal["say", "choose", "go", "compose", "copy", "answer", "leave"]
-    text: str = ""
-    style: str = ""
-    title: str = ""
-    choices: list[dict[str, str]] = Field(default_factory=list[dict[str, str]])
-    conversation: str | None = None
-    edits: str | None = None
-    resume: str | None = None
-
-
-class CommandDone(Out):
-    """Result of a command."""
-
-    replies: list[ReplyOut]
-    wishes: WishesModel
-    """Settings that the client sends with the next command and applies to the next prompt."""
-
-
 class NamedOut(Out):
     """A format or channel and the package that provides it."""
 
@@ -239,50 +171,3 @@ async def list_formats(_: Reader) -> ListOut[NamedOut]:
 
 def _name(item: JsonObject) -> str:
     return str(item["name"])
-
-
-commands_router = Router(prefix="/api/commands", tags=["commands"])
-
-
-@commands_router.get("")
-async def list_commands(_: Reader) -> ListOut[CommandOut]:
-    """List all slash commands."""
-    found = [(name, find(name)) for name in names()]
-    return ListOut(data=[CommandOut(name=name, help=command.help, argument=command.argument) for name, command in found])
-
-
-@commands_router.post("/{name}")
-async def run_command(server: CurrentServer, caller: ToolUser, attempt: CurrentAttempt, name: str, body: CommandIn) -> CommandDone:
-    """Run a slash command and return what the client should do next."""
-    attempt.check_repeatable()
-    if name not in COMMANDS:
-        raise NotFound(COMMANDS.unknown(name), fix="GET /api/commands")
-    conversation = None if body.conversation is None else await caller.store.conversations.get(body.conversation)
-    if conversation is not None and conversation.deleted_at is not None:
-        raise UsageError("The conversation has been deleted.", fix="Restore it first.")
-    overrides = RunOverrides(**body.wishes.model_dump())
-    context = CommandContext(
-        server.engine,
-        "" if conversation is None else conversation.directory,
-        None if conversation is None else conversation.id,
-        overrides,
-    )
-    replies = await find(name).run(context, body.argument)
-    return CommandDone(replies=[_reply(reply) for reply in replies], wishes=WishesModel.model_validate(overrides, from_attributes=True))
-
-
-_KINDS: dict[type[Reply], str] = {
-    Notice: "say",
-    Choose: "choose",
-    OpenConversation: "go",
-    Compose: "compose",
-    Copy: "copy",
-    Regenerate: "answer",
-    Quit: "leave",
-}
-
-
-def _reply(reply: Reply) -> ReplyOut:
-    choices = reply.choices if isinstance(reply, Choose) else ()
-    choices_json = [{"value": choice.value, "label": choice.label or choice.value, "about": choice.about} for choice in choices]
-    return ReplyOut.of(reply, kind=_KINDS[type(reply)], choices=choices_json)

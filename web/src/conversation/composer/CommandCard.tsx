@@ -36,7 +36,7 @@ export function CommandCard({ output, choose, close }: Props) {
               <button
                 key={choice.value}
                 type="button"
-                onClick={() => void choose(output.command, choice.value).catch(notifyError)}
+                onClick={() => void choose(reply.command || output.command, choice.value).catch(notifyError)}
                 className="flex min-h-9 w-full cursor-pointer items-baseline gap-3 rounded-lg px-2.5 py-1.5 text-left hover:bg-hover max-md:min-h-11"
               >
                 <span className="min-w-0 truncate">{choice.label}</span>

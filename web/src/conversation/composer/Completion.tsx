@@ -2,6 +2,7 @@ import { useAui } from '@assistant-ui/react'
 import { clsx } from 'clsx'
 import { File as FileIcon, Folder, Slash } from 'lucide-react'
 import { type KeyboardEvent, type RefObject, useEffect, useId, useState } from 'react'
+import type { Place } from '@/api/commands'
 import { type Candidate, candidates } from '@/conversation/composer/candidates'
 import { text } from '@/text'
 
@@ -26,14 +27,15 @@ export interface CompletionRequest {
 /** Return the completion request at the caret, or null. */
 export function completionAt(value: string, caret: number): CompletionRequest | null {
   const before = value.slice(0, caret)
-  const slash = /^\/([\w-]*)$/.exec(before)
+  const slash = /^\/([\w:-]*)$/.exec(before)
   if (slash) return { sign: '/', word: slash[1] ?? '', from: 0, to: caret }
   const found = /(?:^|\s)@([^\s@]*)$/.exec(before)
   return found ? { sign: '@', word: found[1] ?? '', from: caret - (found[1] ?? '').length - 1, to: caret } : null
 }
 
 /** Complete files after `@` and commands after `/` while typing. */
-export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, files: string): Completing {
+export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, files: string, place: Place): Completing {
+  const { conversation, project } = place
   const aui = useAui()
   const listId = useId()
   const [asked, setAsked] = useState<CompletionRequest | null>(null)
@@ -44,7 +46,7 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, file
     if (!asked) return setFound([])
     const stop = new AbortController()
     const timer = setTimeout(() => {
-      candidates(asked, files, stop.signal).then(
+      candidates(asked, files, { conversation, project }, stop.signal).then(
         (next) => {
           setFound(next)
           setAt(0)
@@ -56,7 +58,7 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, file
       clearTimeout(timer)
       stop.abort()
     }
-  }, [asked, files])
+  }, [asked, files, conversation, project])
 
   function look() {
     const element = field.current

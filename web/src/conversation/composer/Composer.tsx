@@ -10,6 +10,7 @@ import {
 import { clsx } from 'clsx'
 import { ArrowUp, CornerDownRight, LoaderCircle, Paperclip, Square, X } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react'
+import type { Place } from '@/api/commands'
 import type { Part } from '@/api/types'
 import { attachments } from '@/conversation/composer/attachments'
 import { Completion, useCompletion } from '@/conversation/composer/Completion'
@@ -33,6 +34,8 @@ interface Props {
   command: (text: string) => Promise<boolean>
   /** The route that lists the files to offer after `@`. */
   files: string
+  /** Where commands run. */
+  place: Place
   autoFocus?: boolean
 }
 
@@ -44,10 +47,10 @@ async function uploaded(attachment: Attachment): Promise<CompleteAttachment> {
 }
 
 /** The message field. Enter sends, or queues during a run; Ctrl+Enter steers the run. */
-export function Composer({ id, busy, send, stop, pickers, command, files, autoFocus = false }: Props) {
+export function Composer({ id, busy, send, stop, pickers, command, files, place, autoFocus = false }: Props) {
   const aui = useAui()
   const field = useRef<HTMLTextAreaElement>(null)
-  const completion = useCompletion(field, files)
+  const completion = useCompletion(field, files, place)
   useDraft(id)
 
   async function submit(delivery: 'queue' | 'steer') {

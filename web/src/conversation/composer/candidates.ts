@@ -1,5 +1,5 @@
 import { api } from '@/api/client'
-import { commands } from '@/api/commands'
+import { commands, type Place } from '@/api/commands'
 import type { Page } from '@/api/types'
 import type { CompletionRequest } from '@/conversation/composer/Completion'
 
@@ -19,9 +19,14 @@ interface FileEntry {
 const MANY = 20
 
 /** Return matching commands, or matching files from the route `files`. */
-export async function candidates(asked: CompletionRequest, files: string, signal: AbortSignal): Promise<Candidate[]> {
+export async function candidates(
+  asked: CompletionRequest,
+  files: string,
+  place: Place,
+  signal: AbortSignal,
+): Promise<Candidate[]> {
   if (asked.sign === '/') {
-    return (await commands.list())
+    return (await commands.list(place))
       .filter((command) => command.name.startsWith(asked.word))
       .slice(0, MANY)
       .map(({ name, help, argument }) => ({ kind: 'command', text: name, about: help, whole: Boolean(argument) }))

@@ -1,7 +1,8 @@
 import { useAui } from '@assistant-ui/react'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
-import { commandIn, commands, type Reply, type Wishes } from '@/api/commands'
+import { address } from '@/api/client'
+import { commandIn, commands, type Place, type Reply, type Wishes } from '@/api/commands'
 import { runs } from '@/api/conversations'
 import type { Choice } from '@/conversation/composer/Pickers'
 import type { Session } from '@/conversation/session'
@@ -26,7 +27,7 @@ interface Commands {
 }
 
 /** Slash commands, shared with the terminal. The server runs them and returns the actions to perform. */
-export function useCommands(session: Session, known: boolean, choose: (change: Partial<Choice>) => void): Commands {
+export function useCommands(session: Session, place: Place, choose: (change: Partial<Choice>) => void): Commands {
   const aui = useAui()
   const [, go] = useLocation()
   const [output, setOutput] = useState<CommandOutput | null>(null)
@@ -44,6 +45,16 @@ export function useCommands(session: Session, known: boolean, choose: (change: P
       await navigator.clipboard.writeText(reply.text)
       notify(text.common.copied)
     }
+    if (reply.kind === 'save') {
+      const link = document.createElement('a')
+      link.href = address(`/conversations/${reply.conversation}/export`, { format: reply.format })
+      link.download = ''
+      link.click()
+    }
+    if (reply.kind === 'run') {
+      if (reply.conversation === place.conversation) await session.sync(true)
+      else go(`/c/${reply.conversation}`)
+    }
     if (reply.kind === 'answer') {
       if (reply.resume) await runs.resume(reply.resume)
       else void session.regenerate().catch(notifyError)
@@ -52,19 +63,19 @@ export function useCommands(session: Session, known: boolean, choose: (change: P
   }
 
   async function run(name: string, argument: string): Promise<void> {
-    const done = await commands.run(name, { argument, conversation: known ? session.id : null, wishes })
+    const done = await commands.run(name, { ...place, argument, wishes })
     setWishes(done.wishes)
     const { agent, model, mode } = done.wishes
     if (agent || model || mode) choose({ ...(agent && { agent }), ...(model && { model }), ...(mode && { mode }) })
     const shown = done.replies.filter((reply) => reply.kind === 'say' || reply.kind === 'choose')
     setOutput(shown.length ? { command: name, replies: shown } : null)
     for (const reply of done.replies) await act(reply)
-    if (known) void session.sync()
+    if (place.conversation) void session.sync()
   }
 
   async function take(text: string): Promise<boolean> {
     const command = commandIn(text)
-    if (!command || !(await commands.list()).some(({ name }) => name === command.name)) return false
+    if (!command || !(await commands.list(place)).some(({ name }) => name === command.name)) return false
     await run(command.name, command.argument)
     return true
   }

@@ -22,6 +22,7 @@ from moot.convert.serialization import conversation_json
 from moot.engine import Engine
 from moot.engine.locks import find_server
 from moot.errors import UsageError
+from moot.formats.apps.mcp_files import files_at
 from moot.guard.terminal import clean
 from moot.imports.configuration import configuration_of, count_items, refuse_live, to_yaml
 from moot.imports.conversations import ImportOptions
@@ -296,43 +297,48 @@ async def import_(
             return await attribute(_FOLLOW)(engine, places, wanted, output, json=json, verbose=verbose)
         progress = ImportProgress(output, report)
         report.heard = progress.show
-        sources = _sources(source, report, engine, format, all=all)
-        reads_configuration = dry_run or configuration is not None
-        found_configuration = await _configuration(source, engine, format, configuration, all=all) if reads_configuration else None
+        converts = dry_run or configuration is not None
+        converted = await _configuration(source, engine, format, configuration, all=all) if converts else None
+        lenient = converted is not None and bool(converted.pieces)
         started = time.monotonic()
-        await import_sources(engine.store, sources, wanted, report)
+        await import_sources(engine.store, _sources(source, report, engine, format, all=all, lenient=lenient), wanted, report)
         stored = time.monotonic()
-        done, total = 0, 0
+        indexed = 0, 0
         if report.taken.changed and not dry_run:
-            done, total = await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)
+            indexed = await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)
         progress.close()
         seconds = stored - started, time.monotonic() - stored
-    _raise_for_single_source(report, list(source), all=all)
+    _raise_for_single_source(report, list(source), all=all or lenient)
     if json:
-        output.json(_report_json(report, (done, total), seconds, found_configuration))
+        output.json(_report_json(report, indexed, seconds, converted))
     else:
-        print_report(report, (done, total), output, verbose=verbose)
-        if found_configuration is not None:
-            print_configuration(found_configuration, configuration, output)
+        print_report(report, indexed, output, verbose=verbose)
+        if converted is not None:
+            print_configuration(converted, configuration, output)
     return 1 if report.faulty else 0
 
 
-def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool) -> Iterator[Source]:
-    """Yield the sources to read, each once. Raise UsageError if the only path cannot be read."""
+def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool, lenient: bool = False) -> Iterator[Source]:
+    """Yield the sources to read, each once. Raise UsageError if the only path cannot be read.
+
+    If `lenient`, paths without conversations are skipped: they contain settings only.
+    """
     seen: set[Path] = set()
-    for source in _each(paths, report, engine.settings.database.parent, format, all=all):
+    for source in _each(paths, report, engine.settings.database.parent, format, all=all, lenient=lenient):
         if source.path not in seen:  # a directory and its subdirectory may both be given
             seen.add(source.path)
             yield source
 
 
-def _each(paths: tuple[Path, ...], report: Report, data: Path, format: str, *, all: bool) -> Iterator[Source]:
+def _each(paths: tuple[Path, ...], report: Report, data: Path, format: str, *, all: bool, lenient: bool) -> Iterator[Source]:
     if all:
         yield from local_sources(Path.home(), os.environ, data, format)
     for path in paths:
         try:
             yield from sources_at(path, format, data, report)
         except UsageError as error:
+            if lenient and files_at(path):
+                continue
             if len(paths) == 1 and not all:
                 raise
             report.fail(str(path), format, error.advice())
@@ -340,8 +346,9 @@ def _each(paths: tuple[Path, ...], report: Report, data: Path, format: str, *, a
 
 async def _configuration(paths: tuple[Path, ...], engine: Engine, format: str, file: Path | None, *, all: bool) -> ForeignConfiguration:
     """Collect the programs' configuration, and write it to the file if one is given."""
-    sources = _sources(paths, Report(), engine, format, all=all)
-    found = await anyio.to_thread.run_sync(configuration_of, sources)
+    servers = [file for path in paths for file in files_at(path)] + (files_at(Path.home(), is_home=True) if all else [])
+    sources = _sources(paths, Report(), engine, format, all=all, lenient=bool(servers))
+    found = await anyio.to_thread.run_sync(configuration_of, sources, servers)
     if file is not None:
         await anyio.to_thread.run_sync(write_atomically, file, to_yaml(found).encode())
     return found

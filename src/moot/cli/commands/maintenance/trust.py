@@ -13,6 +13,9 @@ from moot.cli.options import Out
 from moot.config.agents.files import SUFFIX, read_agent
 from moot.config.agents.project import PLACES, agent_files_of
 from moot.config.changes import check_text
+from moot.config.commands import FOLDER as COMMANDS_FOLDER
+from moot.config.commands import PLACES as COMMAND_PLACES
+from moot.config.commands import command_files_of, read_command
 from moot.config.home import home_of, read_text
 from moot.config.loader import load, project_file
 from moot.config.trust import revoke_trust, trust_file, trusted_files
@@ -31,7 +34,7 @@ def trust(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Trust a project's .moot/config.yaml and agents until they change. Without trust, they are ignored."""
+    """Trust a project's .moot/config.yaml, agents and commands until they change. Without trust, they are ignored."""
     home = home_of(os.environ)
     if list_:
         names = sorted(trusted_files(home))
@@ -41,18 +44,19 @@ def trust(
             output.line(name)
         return
     directory = (here() / folder) if folder is not None else here()
-    paths = [path for path in (project_file(directory), *agent_files_of(directory.absolute(), home)) if path.is_file()]
+    agents = agent_files_of(directory.absolute(), home)
+    paths = [path for path in (project_file(directory), *agents, *command_files_of(directory.absolute(), home)) if path.is_file()]
     if revoke:
         revoked = [path for path in (project_file(directory), *paths) if revoke_trust(home, path)]
         if not revoked:
-            raise UsageError(f"{project_file(directory)} and the agents of its project are not trusted.", fix="moot trust --list")
+            raise UsageError(f"No file of the project in {str(directory)!r} is trusted.", fix="moot trust --list")
         _report(output, json, revoked, False)
         return
     texts = {path: text for path in paths if (text := read_text(path)).strip()}
     if not texts:
         raise UsageError(
-            f"{project_file(directory)} does not exist or is empty, and the project has no agents.",
-            fix=f"Name the folder that contains .moot/config.yaml, {' or '.join(PLACES)}.",
+            f"{project_file(directory)} does not exist or is empty, and the project has no agents or commands.",
+            fix=f"Name the folder that contains .moot/config.yaml, {' or '.join((*PLACES, *COMMAND_PLACES))}.",
         )
     valid = [path for path, text in texts.items() if _is_valid(path, text, output, only=len(texts) == 1)]
     for path in valid:
@@ -75,15 +79,19 @@ def _show_hooks(output: Output, directory: Path, home: Path) -> None:
 
 
 def _is_valid(path: Path, text: str, output: Output, *, only: bool) -> bool:
-    """Return whether the file is valid, and report an invalid agent.
+    """Return whether the file is valid, and report an invalid agent or command.
 
-    Raise ConfigError if the configuration file is invalid, or an agent that is the only file.
+    Raise ConfigError if the configuration file is invalid, or an agent or command that is the only file.
     """
-    if path.suffix != SUFFIX:
+    is_command = COMMANDS_FOLDER in path.parts
+    if path.suffix != SUFFIX and not is_command:
         check_text(text, path, os.environ)
         return True
     try:
-        read_agent(path, text)
+        if is_command:
+            read_command(path.stem, path, text)
+        else:
+            read_agent(path, text)
     except ConfigError as error:
         if only:
             raise

@@ -10,7 +10,7 @@ from moot.config.agents.claude_code import FOLDER as AGENTS
 from moot.config.agents.files import agent_file
 from moot.config.tree import plain
 from moot.errors import ConfigError
-from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder, add_command_files
 from moot.formats.kit.fields import items, obj, text
 from moot.formats.kit.files import files_below, read_inside
 from moot.formats.kit.hooks import add_command_hooks
@@ -42,7 +42,7 @@ _REASONS = {
     "statusLine": "moot's `ui.statusline` has different fields",
 }
 _UNUSED = frozenset({"skills", "mcp", "isolation"})
-_FILES = {"commands": "moot can't define commands yet", "skills": "moot can't use skills yet"}
+_FILES = {"skills": "moot can't use skills yet"}
 
 
 def configuration(path: Path) -> ForeignConfiguration:
@@ -60,6 +60,7 @@ def configuration(path: Path) -> ForeignConfiguration:
         if isinstance(server, dict):
             facts: JsonObject = {key: server.get(key) for key in ("command", "args", "env", "url", "headers")}
             draft.server(name, {**facts, **({"protocol": "sse"} if server.get("type") == "sse" else {})})
+    add_command_files(draft, home / "commands", home)
     for folder, reason in _FILES.items():
         if names := [file.stem for file in files_below(home / folder, ".md", depth=2)]:
             draft.lose(f"{folder} {', '.join(sorted(set(names)))}", reason)

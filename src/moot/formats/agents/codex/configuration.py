@@ -6,9 +6,9 @@ import tomllib
 from pathlib import Path
 from typing import cast
 
-from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder, add_command_files
 from moot.formats.kit.fields import items, obj, text
-from moot.formats.kit.files import files_below, read_inside
+from moot.formats.kit.files import read_inside
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.format import ForeignConfiguration
 
@@ -47,8 +47,7 @@ def configuration(path: Path) -> ForeignConfiguration:
             draft.server(name, {**facts, "headers": server.get("http_headers")})
     for name in sorted(settings.keys() - set(_READ)):
         draft.lose(f"settings {name}", _REASONS.get(name, "moot has no such setting"), settings[name])
-    if names := sorted(file.stem for file in files_below(home / "prompts", ".md", depth=1)):
-        draft.lose(f"prompts {', '.join(names)}", "moot can't define commands yet")
+    add_command_files(draft, home / "prompts", home)
     return draft.found()
 
 

@@ -14,7 +14,7 @@ from moot.config.document import parse
 from moot.config.schema import fields_at
 from moot.config.tree import Place
 from moot.errors import ConfigError
-from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder, add_custom_tool, add_job, entry_name
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder, add_command, add_custom_tool, add_job, entry_name
 from moot.formats.kit.database import open_copy, row_objects, tables
 from moot.formats.kit.fields import items, obj, objects, text
 from moot.formats.kit.files import files_below, read_inside
@@ -39,6 +39,7 @@ _DELEGATING = frozenset({"delegate", "task_status"})
 """TAI's tools for delegation. In moot, an agent with a list of `agents` has such tools automatically."""
 _BUILT_INTO_MOOT = frozenset({"memory", "read", "write", "web_fetch", "ask_user", "tasks", "projects", "documents"})
 """Sections of `tools` that only enable features that moot always has."""
+_INPUT, _OUTPUT = re.compile(r"\{\{\s*input\s*\}\}"), re.compile(r"\{\{\s*output\s*\}\}")
 _VARIABLES = ("last_run", "last_response", "next_task", "prompt")
 _ACTIONS = {"auto": "allow", "approve": "ask", "conditional": "ask"}
 _DATA = {
@@ -69,7 +70,6 @@ _READ = (
     *("context", "commands", "tools"),
 )
 """Sections that are converted, or whose settings are reported individually."""
-_COMMANDS = "moot can't define commands yet"
 
 
 def configuration(home: Path) -> ForeignConfiguration:
@@ -95,7 +95,7 @@ def configuration(home: Path) -> ForeignConfiguration:
     _task_watcher(draft, obj(settings, "taskWatcher"))
     _channels(draft, obj(settings, "channels"))
     for name, command in obj(settings, "commands").items():
-        draft.lose(f"commands {name!r}", _COMMANDS, command)
+        _command(draft, name, obj(command))
     for section in sorted(settings.keys() - set(_READ)):
         draft.lose(
             section,
@@ -231,6 +231,20 @@ def _custom_tools(draft: ConfigurationBuilder, tools: JsonObject) -> dict[str, s
         if ours := add_custom_tool(draft, name, facts):
             found[name] = ours
     return found
+
+
+def _command(draft: ConfigurationBuilder, name: str, command: JsonObject) -> None:
+    """Add a command. Its shell line runs before the prompt, and its output precedes the prompt."""
+    line, prompt = text(command, "command").strip(), text(command, "prompt")
+    if "`" in line or "\n" in line:
+        draft.lose(f"commands {name!r}", "a shell line in a command can't contain backquotes or line breaks", command)
+        return
+    line, prompt = (_INPUT.sub("$ARGUMENTS", each) for each in (line, prompt))
+    shown = _OUTPUT.sub("(the output of the command above)", prompt) or "Show the output of the command as it is."
+    facts: JsonObject = {"description": text(command, "description"), "agent": text(command, "agent")}
+    add_command(draft, name, {**facts, "prompt": f"!`{line}`\n\n{shown}" if line else prompt})
+    if command.get("new_session"):
+        draft.lose(f"commands.{name}.new_session", "a command of moot continues the conversation; send it in a new one")
 
 
 def _permissions(draft: ConfigurationBuilder, permissions: JsonObject, tools: Mapping[str, str]) -> None:

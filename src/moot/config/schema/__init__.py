@@ -5,55 +5,21 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from moot.config.schema.basics import Count, Duration, HostName, Notify, Origin, Part
+from moot.config.schema.definitions import CommandName, CommandParameterPart, CommandPart, CustomToolPart, ToolPart
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.agent import Mode
-from moot.types.command_tool import COMMAND_CHARACTERS, problem_of, schema_of
 from moot.types.cron import DeliveryMode
-from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.model import Effort
 from moot.types.task import EVENTS, NAME_CHARACTERS, VARIABLES, TaskEvent, TaskStatus
 from moot.types.templates import fields_in
 from moot.types.webhook import WEBHOOK_EVENTS, WebhookEvent
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
-
-def seconds(value: Any) -> Any:
-    """Convert a duration such as `5m`, `90s` or `1h` to seconds. Other types are left for the field's validation."""
-    if not isinstance(value, str):
-        return value
-    match = _DURATION.fullmatch(value.strip())
-    if match is None:
-        raise ValueError("Expected seconds or a duration such as 90s, 5m or 1h.")
-    return float(match[1]) * _SECONDS[match[2]]
-
-
-def valid_notify(value: Any) -> Any:
-    """Validate `ui.notify`."""
-    words = cast("list[object]", value) if isinstance(value, list) else []
-    if not (words and all(isinstance(word, str) for word in words)) and (words or value not in (True, False, "bell", "osc", "off")):
-        raise ValueError("Expected bell, osc, off, true, or a program and its arguments as a list ([notify-send, moot]).")
-    return cast("Any", value)
-
-
-Notify = Annotated[Any, BeforeValidator(valid_notify)]
-Duration = Annotated[float, BeforeValidator(seconds), Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0)]
-
-_PORT = r"(:\d{1,5})?"
-HostName = Annotated[str, Field(pattern=rf"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]
-Origin = Annotated[str, Field(pattern=rf"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-class ModelsPart(_Part):
+class ModelsPart(Part):
     main: str = ""
     small: str = ""
     compaction: str = ""
@@ -62,7 +28,7 @@ class ModelsPart(_Part):
     fallback: list[str] = []
 
 
-class ProviderPart(_Part):
+class ProviderPart(Part):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
     dialect: str = ""
@@ -76,12 +42,12 @@ class ProviderPart(_Part):
     timeout: Duration = 600.0
 
 
-class ReasoningPart(_Part):
+class ReasoningPart(Part):
     effort: Effort | None = None
     show: bool = True
 
 
-class HistoryPart(_Part):
+class HistoryPart(Part):
     max_tokens: int | None = Field(default=None, ge=1)
     compact_at: float = Field(default=0.8, gt=0, le=1)
     keep: Count = 6
@@ -98,20 +64,20 @@ def one_test(value: Any) -> Any:
     return cast("Any", value)
 
 
-class SkipIfPart(_Part):
+class SkipIfPart(Part):
     empty: Literal[True] | None = None
     equals: str | None = None
     contains: str | None = None
     matches: str | None = None
 
 
-class RunHookPart(_Part):
+class RunHookPart(Part):
     tool: str
     arguments: dict[str, Any] = {}
     skip_if: Annotated[SkipIfPart | None, BeforeValidator(one_test)] = None
 
 
-class AgentHooksPart(_Part):
+class AgentHooksPart(Part):
     before_run: list[RunHookPart] = []
     after_run: list[RunHookPart] = []
 
@@ -126,19 +92,19 @@ def valid_expression(value: Any) -> Any:
     return value
 
 
-class HookCommandPart(_Part):
+class HookCommandPart(Part):
     type: Literal["command"] = "command"
     command: str = Field(min_length=1)
     timeout: Annotated[Duration, Field(gt=0)] = 60.0
     required: bool = False
 
 
-class HookGroupPart(_Part):
+class HookGroupPart(Part):
     matcher: Annotated[str, BeforeValidator(valid_expression)] = ""
     hooks: list[HookCommandPart] = []
 
 
-class HooksPart(_Part):
+class HooksPart(Part):
     PreToolUse: list[HookGroupPart] = []
     PostToolUse: list[HookGroupPart] = []
     UserPromptSubmit: list[HookGroupPart] = []
@@ -150,13 +116,13 @@ class HooksPart(_Part):
     Notification: list[HookGroupPart] = []
 
 
-class PromptPart(_Part):
+class PromptPart(Part):
     parts: list[str] | None = None
     variables: dict[Annotated[str, Field(pattern=r"^[\w.-]{1,64}$")], str] = {}
     max_tokens: int | None = Field(default=None, ge=100)
 
 
-class AgentPart(_Part):
+class AgentPart(Part):
     description: str = ""
     agent_type: str = "moot"
     model: str = "main"
@@ -185,7 +151,7 @@ class AgentPart(_Part):
     forked_from: str = ""
 
 
-class McpPart(_Part):
+class McpPart(Part):
     command: str = ""
     args: list[str] = []
     env: dict[str, str] = {}
@@ -196,7 +162,7 @@ class McpPart(_Part):
     trust_hints: bool = False
 
 
-class RulePart(_Part):
+class RulePart(Part):
     tool: str
     action: Literal["allow", "ask", "deny"]
     match: str = "*"
@@ -204,21 +170,21 @@ class RulePart(_Part):
     network: bool = False
 
 
-class PermissionsPart(_Part):
+class PermissionsPart(Part):
     mode: Literal["ask", "edits", "plan", "auto"] = "ask"
     rules: list[RulePart] = []
     timeout: Duration = 300.0
     unattended: Literal["deny"] = "deny"
 
 
-class SandboxPart(_Part):
+class SandboxPart(Part):
     enabled: bool = True
     network: bool = False
     writable: list[Annotated[str, Field(pattern=r"^~?/.*[^/]")]] = []
     required: bool = False
 
 
-class ServerPart(_Part):
+class ServerPart(Part):
     host: str = "127.0.0.1"
     port: int = Field(default=4747, ge=0, le=65535)
     allowed_hosts: list[HostName] = []
@@ -226,13 +192,13 @@ class ServerPart(_Part):
     max_body: int = Field(default=32 * 1024 * 1024, ge=64 * 1024)
 
 
-class StoragePart(_Part):
+class StoragePart(Part):
     url: str = "sqlite"
     durability: Literal["normal", "full"] = "normal"
     seal_after: Duration = 600.0
 
 
-class KeepingPart(_Part):
+class KeepingPart(Part):
     keep_days: Count = 0
     archived_days: Count = 0
 
@@ -242,11 +208,11 @@ class RetentionPart(KeepingPart):
     projects: dict[str, KeepingPart] = {}
 
 
-class ImportsPart(_Part):
+class ImportsPart(Part):
     watch: bool = False
 
 
-class CronPart(_Part):
+class CronPart(Part):
     prompt: str
     cron: str = ""
     every: Duration = 0.0
@@ -284,7 +250,7 @@ class CronPart(_Part):
 JobName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
-class TaskWatcherPart(_Part):
+class TaskWatcherPart(Part):
     prompt: str = Field(min_length=1, max_length=100_000)
     project: str = ""
     events: list[TaskEvent] = Field(default=[*EVENTS], min_length=1)
@@ -308,7 +274,7 @@ class TaskWatcherPart(_Part):
         return self
 
 
-class LimitsPart(_Part):
+class LimitsPart(Part):
     runs_per_user: Count = 3
     subagents_per_user: Count = 20
     subagents_per_run: Count = 8
@@ -325,7 +291,7 @@ class LimitsPart(_Part):
     wait_for_reset: Duration = 0.0
 
 
-class UiPart(_Part):
+class UiPart(Part):
     theme: Literal["auto", "dark", "light", "no-color"] = "auto"
     animations: bool = True
     notify: Notify = True
@@ -334,7 +300,7 @@ class UiPart(_Part):
     statusline: list[str] = []
 
 
-class WebhookPart(_Part):
+class WebhookPart(Part):
     prompt: str = Field(min_length=1)
     secret: str = ""
     secret_file: str = ""
@@ -349,64 +315,7 @@ class WebhookPart(_Part):
     enabled: bool = True
 
 
-Text = Annotated[str, Field(max_length=COMMAND_CHARACTERS)]
-
-
-def as_words(value: Any) -> Any:
-    """Validate `command`, which is a shell line or a list of words."""
-    words = cast("list[object]", value) if isinstance(value, list) else []
-    if not all(isinstance(word, str) for word in words) or not (words or isinstance(value, str)):
-        raise ValueError("Expected a shell line, or a command as a list of words ([ruff, check, '{{path}}']).")
-    return cast("Any", value)
-
-
-class CustomToolPart(_Part):
-    """A custom tool: an entry of `tools` with a command."""
-
-    command: Annotated[Any, BeforeValidator(as_words)]
-    description: str = Field(min_length=1, max_length=2_000)
-    parameters: dict[str, Any] = {}
-    cwd: str = Field(default="", max_length=1_000)
-    timeout: Annotated[Duration, Field(gt=0, le=3_600)] = 120.0
-    network: bool = False
-    read_only: bool = False
-    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
-    max_output: int = Field(default=TOOL_OUTPUT_CHARACTERS, ge=1_000, le=TOOL_OUTPUT_CHARACTERS)
-    hidden: bool = False
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        command = self.command if isinstance(self.command, str) else tuple(cast("list[str]", self.command))
-        if not "".join(command).strip():
-            raise ValueError("The command is empty.")
-        if self.cwd.startswith(("/", "~")) or ".." in self.cwd.split("/"):
-            raise ValueError("Expected a cwd below the conversation's folder, without '..'.")
-        if self.network and self.read_only:
-            raise ValueError("A tool with read_only can't have network, because it runs without approval.")
-        if self.parameters.get("type", "object") != "object":
-            raise ValueError("Expected parameters as a JSON Schema of the type object.")
-        schema = schema_of(self.parameters, command)
-        fault = attribute("moot.guard.json_schema_evaluation:schema_fault")(schema)
-        if problem := fault or problem_of(command, schema):
-            raise ValueError(f"parameters: {fault}" if fault else problem)
-        return self
-
-
-def is_custom_tool(value: Any) -> bool:
-    """Return whether an entry of `tools` is a custom tool and not settings of another one."""
-    return isinstance(value, CustomToolPart) or (isinstance(value, dict) and "command" in value)
-
-
-SETTINGS, CUSTOM = "settings", "custom"
-"""The kinds of entries of `tools`, which occur in the places of errors."""
-
-ToolPart = Annotated[
-    Annotated[CustomToolPart, Tag(CUSTOM)] | Annotated[dict[str, Any], Tag(SETTINGS)],
-    Discriminator(lambda value: CUSTOM if is_custom_tool(value) else SETTINGS),
-]
-
-
-class OutgoingWebhookPart(_Part):
+class OutgoingWebhookPart(Part):
     url: str = Field(pattern=r"^https?://[^\s]+$")
     secret: str = ""
     secret_file: str = ""
@@ -420,7 +329,7 @@ class OutgoingWebhookPart(_Part):
     enabled: bool = True
 
 
-class Configuration(_Part):
+class Configuration(Part):
     """The whole file."""
 
     models: ModelsPart = ModelsPart()
@@ -435,7 +344,7 @@ class Configuration(_Part):
     webhooks: dict[str, WebhookPart] = {}
     outgoing_webhooks: dict[JobName, OutgoingWebhookPart] = {}
     channels: dict[str, dict[str, Any]] = {}
-    commands: dict[str, Any] = {}
+    commands: dict[CommandName, CommandPart] = {}
     tools: dict[Annotated[str, Field(max_length=200)], ToolPart] = {}
     server: ServerPart = ServerPart()
     storage: StoragePart = StoragePart()
@@ -459,6 +368,8 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("hooks",): HooksPart,
     ("hooks", "*", "*"): HookGroupPart,
     ("hooks", "*", "*", "hooks", "*"): HookCommandPart,
+    ("commands", "*"): CommandPart,
+    ("commands", "*", "parameters", "*"): CommandParameterPart,
     ("mcp", "*"): McpPart,
     ("permissions",): PermissionsPart,
     ("permissions", "rules", "*"): RulePart,

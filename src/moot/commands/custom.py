@@ -1,0 +1,176 @@
+"""Custom commands: filling a command's template with the arguments, and sending or composing the result."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import anyio.to_thread
+
+from moot.commands.command import BaseCommand, Choice, CommandContext, Compose, Notice, Reply, Send
+from moot.config.agents.project import repository_root
+from moot.errors import UsageError
+from moot.features.attachments import Mentions, paths_of, read_mentions
+from moot.types.canonical import Json, JsonObject
+from moot.types.command import CommandDefinition, CommandParameter
+from moot.types.conversation import Conversation
+from moot.types.hooks import HOOKS
+from moot.types.templates import fill_line, variables_in
+
+_PLACEHOLDER = re.compile(r"\$(\w+)")
+_TOKEN = re.compile(r"!`([^`\n]+)`|\$(\w+)")
+MAX_LINES = 20
+"""Maximum number of shell lines in one command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A command's text with its arguments, and the shell lines whose output belongs to it."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+
+
+def expand(
+    definition: CommandDefinition, template: str, argument: str, *, file: str = "", more: Mapping[str, str] | None = None
+) -> Expanded:
+    """Fill in a template of the command. Raise UsageError if an argument is missing or a shell line can't be quoted safely.
+
+    `file` is the path of the open file, `more` are further values by name. A template without placeholders for arguments gets them
+    as a last paragraph.
+    """
+    values = {**_values(definition, argument, file), **(more or {})}
+    lines: list[str] = []
+
+    def filled(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return values.get(found[2], found[0])
+        lines.append(_shell_line(definition.facts.name, found[1], values))
+        return f"`{lines[-1]}`"
+
+    text = _TOKEN.sub(filled, template)
+    takes = any(name in values and name != "FILE" for name in _PLACEHOLDER.findall(template))
+    if len(lines) > MAX_LINES:
+        raise UsageError(f"The command /{definition.facts.name} has more than {MAX_LINES} shell lines.")
+    if argument and not takes:
+        text = f"{text}\n\n{argument}"
+    if lines:
+        text = f"{text}\n\n(The output of each shell line that is quoted above was sent before this message.)"
+    return Expanded(text, tuple(lines))
+
+
+def _values(definition: CommandDefinition, argument: str, file: str) -> dict[str, str]:
+    words = _words(argument)
+    values = {"ARGUMENTS": argument, "FILE": file, **{str(at): "" for at in range(1, 10)}}
+    values |= {str(at): word for at, word in enumerate(words[:9], 1)}
+    parameters = definition.facts.parameters
+    for at, parameter in enumerate(parameters):
+        given = words[at : at + 1] if at + 1 < len(parameters) else [" ".join(words[at:])] if words[at:] else []
+        values[parameter.name] = _value(definition, parameter, given[0] if given else "")
+    return values
+
+
+def _value(definition: CommandDefinition, parameter: CommandParameter, given: str) -> str:
+    facts = definition.facts
+    if not given and parameter.required:
+        raise UsageError(f"The argument {parameter.name!r} is missing.", fix=f"/{facts.name} {facts.argument}")
+    if given and parameter.choices and given not in parameter.choices:
+        raise UsageError(f"Invalid {parameter.name} {given!r}.", fix=f"Choose one of: {', '.join(parameter.choices)}.")
+    return given or parameter.default
+
+
+def _words(argument: str) -> list[str]:
+    try:
+        return shlex.split(argument)
+    except ValueError:  # an apostrophe in ordinary text
+        return argument.split()
+
+
+def _shell_line(name: str, template: str, values: Mapping[str, str]) -> str:
+    """Return a shell line with its placeholders replaced and quoted. Variables of the shell stay."""
+    if unsafe := next(variables_in(template), None):
+        raise UsageError(f"The shell line {template!r} of /{name} can't contain {{{{{unsafe}}}}}.")
+    used = {found for found in _PLACEHOLDER.findall(template) if found in values}
+    marked = _PLACEHOLDER.sub(lambda found: f"{{{{p{found[1]}}}}}" if found[1] in used else found[0], template)
+    try:
+        line = fill_line(marked, {f"p{one}": values[one] for one in used}) if used else template
+    except ValueError as error:
+        raise UsageError(f"The shell line {template!r} of /{name} can't be used: {error}") from error
+    if unsafe := next(variables_in(line), None):  # the text of an argument, which a hook would take for a variable of its own
+        raise UsageError(f"An argument of /{name} can't contain {{{{{unsafe}}}}}, because a shell line uses it.")
+    return line
+
+
+def hooks_of(lines: Sequence[str]) -> JsonObject:
+    """Return the run settings that run these shell lines before the first model call, with the permissions of the conversation."""
+    calls: list[Json] = [{"tool": "shell", "arguments": {"command": line}} for line in lines]
+    return {HOOKS: {"before_run": calls}} if lines else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Folder, conversation and open file of the caller."""
+
+    folder: str = ""
+    """Working directory; empty = none."""
+    conversation: Conversation | None = None
+    """None if no message was sent yet."""
+    file: str = ""
+    """Path of the open file; empty = none."""
+
+
+class CustomCommand(BaseCommand):
+    """A command of a file, of the configuration or of an MCP server."""
+
+    def __init__(self, definition: CommandDefinition) -> None:
+        self.definition = definition
+        facts = definition.facts
+        self.help, self.argument, self.category, self.type = facts.help, facts.argument, facts.category, facts.type
+        self.aliases, self.parameters, self.requires = facts.aliases, facts.parameters, facts.requires
+        self.agent, self.examples, self.origin = facts.agent, facts.examples, facts.origin
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        first = next(iter(self.parameters), None)
+        return [Choice(value, about=first.description) for value in first.choices] if first is not None else ()
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        current = await context.current()
+        folder = (current.directory if current is not None else "") or context.directory
+        return await self.replies(Situation(folder, current, context.file), argument)
+
+    async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
+        """Return what the command sends or inserts. Raise UsageError if it can't be used here, or an argument is missing."""
+        definition, name = self.definition, self.definition.facts.name
+        _check_requirements(definition, situation)
+        expanded = expand(definition, definition.prompt, argument, file=situation.file)
+        if self.type == "insert":
+            if expanded.lines:
+                raise UsageError(f"/{name} can't run shell lines, because it only inserts text.")
+            return [Compose(expanded.text)]
+        mentions = await _mentioned(situation, expanded.text)
+        notes = [Notice(note, "yellow") for note in mentions.notes]
+        agent, model = definition.facts.agent or None, definition.model or None
+        return [*notes, Send(expanded.text, mentions.parts, agent, model, None, hooks_of(expanded.lines))]
+
+
+async def _mentioned(situation: Situation, text: str) -> Mentions:
+    """Return the files that a text mentions as `@file`, if the conversation may read files."""
+    if "@" not in text or not situation.folder:
+        return Mentions()
+    paths = paths_of(situation.folder, situation.conversation.allowed_uris if situation.conversation is not None else ())
+    return await anyio.to_thread.run_sync(partial(read_mentions, text, paths))
+
+
+def _check_requirements(definition: CommandDefinition, situation: Situation) -> None:
+    name, requires = definition.facts.name, definition.facts.requires
+    if "conversation" in requires and situation.conversation is None:
+        raise UsageError(f"/{name} needs a conversation with messages.", fix="Send a message first.")
+    if not situation.folder and ("folder" in requires or "repository" in requires):
+        raise UsageError(f"/{name} needs a conversation with a folder.")
+    if "repository" in requires and not repository_root(situation.folder):
+        raise UsageError(f"/{name} needs a Git repository, but {situation.folder} is not in one.")
+    if "file" in requires and not situation.file:
+        raise UsageError(f"/{name} needs an open file.", fix="Open one on the page, or name it with --file.")

@@ -1,0 +1,85 @@
+"""Built-in slash commands that send a prepared prompt: /init, /review, /commit and /plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.commands.command import BaseCommand, CommandContext, Notice, Reply, Send
+from moot.commands.custom import CustomCommand
+from moot.types.command import BUILT_IN, CommandDefinition, CommandFacts
+
+_INIT = """\
+Write the file AGENTS.md in the root of this project: what a programmer, or another agent, must know before the first change.
+Look around first: the README, the build files, the folders, the tests. If AGENTS.md exists, keep what is right and correct the rest.
+
+Write at most 60 lines, in this order: one sentence about the project; the commands to build, test (also one single test), lint and run it;
+the folders and what each contains; conventions that the code follows and that are not obvious; pitfalls.
+Write only what you have verified. Leave out general advice.
+
+$ARGUMENTS"""
+
+_REVIEW = """\
+Review these changes: $ARGUMENTS
+
+Without a name above, review the uncommitted changes of this repository. Otherwise it names a commit, a branch, a range such as main..HEAD,
+or files. Get the diff with git, and read the code around it. Change nothing.
+
+Report only problems: the worst first, one per paragraph, each starting with its place as path:line, then what goes wrong and when, then a
+fix. Name behavior that no test covers. If there are no problems, say so in one sentence."""
+
+_COMMIT = """\
+Commit the changes in this repository.
+
+Current state: !`git status --short --branch`
+Changes: !`git diff --stat HEAD`
+Recent subjects: !`git log --oneline -10`
+
+If files are staged, commit only those. Otherwise stage the changes that belong together, and no secrets, build results or unrelated files.
+Write the message in the style of the recent ones: a subject in the imperative of at most 72 characters, and a body that says why if that is
+not obvious. Don't push. Then answer with the commit's id and subject.
+
+$ARGUMENTS"""
+
+
+def _definition(name: str, prompt: str, help: str, argument: str, *examples: str, repository: bool = False) -> CommandDefinition:
+    requires = ("repository",) if repository else ("folder",)
+    return CommandDefinition(
+        CommandFacts(name, help, argument, "project", "prompt", requires=requires, examples=examples, origin=BUILT_IN), prompt
+    )
+
+
+class InitCommand(CustomCommand):
+    """`/init`."""
+
+    def __init__(self) -> None:
+        about = "Let the agent write AGENTS.md, which describes the project to agents"
+        super().__init__(_definition("init", _INIT, about, "[FOCUS]", "/init", "/init the tests are the difficult part"))
+
+
+class ReviewCommand(CustomCommand):
+    """`/review`."""
+
+    def __init__(self) -> None:
+        about = "Let the agent review uncommitted changes, a commit, a branch or files"
+        super().__init__(_definition("review", _REVIEW, about, "[COMMIT|BRANCH|PATH …]", "/review", "/review main..HEAD", repository=True))
+
+
+class CommitCommand(CustomCommand):
+    """`/commit`."""
+
+    def __init__(self) -> None:
+        about = "Let the agent commit the changes in the repository"
+        super().__init__(_definition("commit", _COMMIT, about, "[INSTRUCTIONS]", "/commit", "/commit only the docs", repository=True))
+
+
+class PlanCommand(BaseCommand):
+    help = "Set the read-only mode plan, and send a prompt if there is one"
+    argument = "[PROMPT]"
+    category = "settings"
+    examples = ("/plan add a dark theme",)
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        context.overrides.mode = "plan"
+        await context.store_settings({"mode": "plan"})
+        notice = Notice("Mode set to plan: read only. Leave it with /mode.", "dim")
+        return [notice, Send(argument, mode="plan")] if argument else [notice]

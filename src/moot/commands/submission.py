@@ -1,0 +1,94 @@
+"""Running commands without a user interface: over HTTP, in channels, for cron jobs and by `moot commands run`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moot.commands.catalogue import catalogue_of, load, parse
+from moot.commands.command import Choose, CommandContext, Compose, Copy, Notice, Reply, Send, prompt_of
+from moot.commands.custom import CustomCommand, Situation
+from moot.convert.vendor import as_list, as_object
+from moot.engine import Engine
+from moot.errors import UsageError
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent
+from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation
+from moot.types.hooks import HOOKS
+from moot.types.message import text_of
+from moot.types.run import Prompt, Submitted
+from moot.types.token import LOCAL_USER
+
+
+async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submitted:
+    """Submit the prompt of a command for a client of the server. Raise as `Runs.submit` does."""
+    prompt = Prompt(send.message(), on_busy="queue", trigger="api", on_crash="resume", id=id)
+    return await context.engine.runs.submit(prompt_of(context, send, prompt))
+
+
+async def run_in_channel(engine: Engine, conversation: Conversation, name: str, argument: str) -> str:
+    """Run a command for a conversation of a channel, such as Discord, and return its reply as text. Choices are stored."""
+    context = CommandContext(engine, conversation.directory, conversation.id)
+    replies = await (await catalogue_of(context)).find(name).run(context, argument)
+    await store_agent(context)
+    return "\n".join(filter(None, map(text_of_reply, replies))) or "Done."
+
+
+async def store_agent(context: CommandContext) -> None:
+    """Store an agent that a command has chosen, for a user interface that keeps no overrides."""
+    conversation, chosen = await context.current(), context.overrides.agent
+    if conversation is not None and chosen not in (None, conversation.agent):
+        agent = find_agent(context.engine.runtime.settings, chosen, {}, conversation.directory)
+        await context.store.conversations.update(conversation.id, agent=(chosen, agent.agent_type), model="")
+
+
+def text_of_reply(reply: Reply) -> str:
+    """Return a reply as text, or nothing if it has none."""
+    if isinstance(reply, Notice | Compose | Copy):
+        return reply.text
+    return f"{reply.title}: {', '.join(choice.value for choice in reply.choices)}" if isinstance(reply, Choose) else ""
+
+
+async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
+    """Return a prompt of a job or a channel. If its text is a command that sends a prompt, return what the command sends.
+
+    Raise UsageError if an argument is missing, or for a custom command that sends nothing.
+    """
+    typed = parse(text_of(prompt.parts))
+    if typed is None or prompt.user not in (None, LOCAL_USER):
+        return prompt
+    current = await _conversation_of(runtime, prompt)
+    folder = (current.directory if current is not None else "") or prompt.directory
+    catalogue = await load(runtime.settings, folder)
+    name, argument = typed
+    command = catalogue.find(name) if name in catalogue or name in catalogue.refused else None
+    if not isinstance(command, CustomCommand):
+        return prompt  # such as a path
+    replies = await command.replies(Situation(folder, current), argument)
+    send = next((reply for reply in replies if isinstance(reply, Send)), None)
+    if send is None:
+        raise UsageError(f"The command /{name} can't be used here, because it doesn't send a prompt.")
+    files = tuple(part for part in prompt.parts if part["type"] != "text")
+    return replace(
+        prompt,
+        parts=(*files, *send.message()),
+        agent=send.agent or prompt.agent,
+        model=send.model or (prompt.model if send.agent is None else None),
+        mode=prompt.mode or send.mode,
+        once=prompt.once or send.agent is not None or send.model is not None,
+        settings=_with_hooks(prompt.settings, send.settings),
+    )
+
+
+async def _conversation_of(runtime: Runtime, prompt: Prompt) -> Conversation | None:
+    conversations = runtime.store.conversations
+    if prompt.conversation is not None:
+        return await conversations.get(prompt.conversation)
+    return await conversations.by_key(prompt.key) if prompt.key is not None else None
+
+
+def _with_hooks(own: JsonObject, added: JsonObject) -> JsonObject:
+    """Return the settings of a job together with those of a command, whose calls come after those of the job."""
+    calls, more = as_object(own.get(HOOKS)), as_object(added.get(HOOKS))
+    hooks: JsonObject = {side: [*as_list(calls.get(side)), *as_list(more.get(side))] for side in ("before_run", "after_run")}
+    return {**own, **added, **({HOOKS: hooks} if any(hooks.values()) else {})}

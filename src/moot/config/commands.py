@@ -1,0 +1,171 @@
+"""Custom slash commands: of the section `commands`, and of Markdown and YAML files in the home and in trusted projects."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from moot.config.agents.claude_code import COMMANDS_FOLDER, command_fields
+from moot.config.agents.files import split
+from moot.config.agents.project import repository_root
+from moot.config.home import read_text
+from moot.config.tree import Node, Place, find
+from moot.config.trust import is_trusted, trust_list, trusted_files
+from moot.errors import ConfigError
+from moot.plugins.registry import attribute
+from moot.types.canonical import dumps
+from moot.types.command import COMMAND_NAME, CommandDefinition, CommandFacts, CommandParameter
+
+FOLDER = "commands"
+PLACES = (f".moot/{FOLDER}", COMMANDS_FOLDER)
+"""Folders with commands in a project."""
+
+SUFFIXES = (".md", ".yaml", ".yml")
+MAX_FILES = 500
+"""Maximum number of files read in one folder."""
+_DEPTH = 3
+
+_PLAIN = re.compile(r"^((?:argument-hint|argument|description):[ \t]*)([^\s\"'|>#].*)$", re.MULTILINE)
+"""Lines whose text is often not quoted although YAML demands it: `argument-hint: [file] [how]`."""
+
+_KEPT = 64
+"""Number of folders whose commands are kept in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileCommands:
+    """The commands in the files of the home and of a folder's project."""
+
+    commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
+    refused: Mapping[str, ConfigError] = field(default_factory=dict[str, ConfigError])
+    """Name of a command that can't be used → the reason: its file is not trusted or not valid."""
+
+
+def definition(name: str, part: Mapping[str, Any], origin: str, notes: tuple[str, ...] = ()) -> CommandDefinition:
+    """Return the command of a complete, validated entry of `commands`."""
+    parameters = tuple(
+        CommandParameter(one["name"], one["description"], one["required"], one["default"], tuple(one["choices"]))
+        for one in part["parameters"]
+    )
+    argument = part["argument"] or " ".join(f"<{one.name}>" if one.required else f"[{one.name}]" for one in parameters)
+    facts = CommandFacts(
+        name,
+        part["description"] or _first_line(part["prompt"]),
+        argument,
+        part["category"],
+        part["type"],
+        tuple(part["aliases"]),
+        parameters,
+        tuple(part["requires"]),
+        part["agent"],
+        tuple(part["examples"]),
+        origin,
+    )
+    return CommandDefinition(facts, part["prompt"], part["model"], notes)
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip(" #") for line in text.split("\n") if line.strip(" #")), "")
+    return line if len(line) <= 80 else f"{line[:79].rstrip()}…"
+
+
+def command_files_of(directory: Path, home: Path) -> list[Path]:
+    """Return the command files of a folder and of its repository's root."""
+    return [path for _, path in _of_project(directory, home)]
+
+
+def file_commands(home: Path, directory: Path | None) -> FileCommands:
+    """Return the commands in the files of the home and of the folder's project; the nearest wins. Reads only changed files. Blocks."""
+    files = [*(_of_project(directory, home) if directory is not None else ()), *_below(home / FOLDER)]
+    stamps = tuple((str(path), _stamp(path)) for path in (*(path for _, path in files), trust_list(home))) if files else ()
+    cached = _cache.get((home, directory))
+    if cached is None or cached[0] != stamps:
+        cached = stamps, _read(home, files)
+        _cache.pop((home, directory), None)
+        _cache[home, directory] = cached
+        while len(_cache) > _KEPT:
+            _cache.popitem(last=False)
+    return cached[1]
+
+
+_cache: OrderedDict[tuple[Path, Path | None], tuple[object, FileCommands]] = OrderedDict()
+
+
+def _of_project(directory: Path, home: Path) -> list[tuple[str, Path]]:
+    folders = dict.fromkeys(filter(None, (str(directory), repository_root(str(directory)))))
+    places = [Path(folder, place) for folder in folders for place in PLACES]
+    return [found for place in places if place.parent != home for found in _below(place)]
+
+
+def _below(folder: Path) -> list[tuple[str, Path]]:
+    """Return the names and paths of a folder's commands. Names of files in subfolders start with the folder's name."""
+    found: list[tuple[str, Path]] = []
+    for above, folders, names in os.walk(folder):
+        inside = Path(above).relative_to(folder).parts
+        folders[:] = sorted(name for name in folders if not name.startswith(".")) if len(inside) < _DEPTH else []
+        paths = [Path(above, name) for name in sorted(names) if name.endswith(SUFFIXES) and not name.startswith(".")]
+        found += [(":".join((*inside, path.stem)), path) for path in paths]
+        if len(found) >= MAX_FILES:
+            break
+    return found[:MAX_FILES]
+
+
+def _stamp(path: Path) -> object:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def _read(home: Path, files: list[tuple[str, Path]]) -> FileCommands:
+    commands: dict[str, CommandDefinition] = {}
+    refused: dict[str, ConfigError] = {}
+    for name, path in files:
+        try:
+            text = read_text(path)
+            if not path.is_relative_to(home / FOLDER) and not is_trusted(home, path, text):
+                raise _untrusted(path, str(path.resolve()) in trusted_files(home))
+            found = read_command(name, path, text)
+        except ConfigError as error:
+            refused.setdefault(name, error)
+            continue
+        commands.setdefault(name, found)
+    return FileCommands(commands, {name: error for name, error in refused.items() if name not in commands})
+
+
+def _untrusted(path: Path, changed: bool) -> ConfigError:
+    why = "The command has changed since it was trusted." if changed else "The command is ignored because its file is not trusted."
+    place = next(str(parent.parent.parent) for parent in path.parents if parent.name == FOLDER)
+    return ConfigError(why, file=str(path), fix=f"Review it, then run 'moot trust {place}'.")
+
+
+def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> CommandDefinition:
+    """Return the command in a file's text: a prompt below YAML front matter, or all of it as YAML. Raise ConfigError.
+
+    A `foreign` file may have fields that moot doesn't know.
+    """
+    place = Place("command", str(path))
+    if not re.fullmatch(COMMAND_NAME, name):
+        raise place.error(f"Invalid command name {name!r}: use letters, digits, - and _.")
+    head, body = split(text) if path.suffix == ".md" else (text, "")
+    head = _PLAIN.sub(lambda line: f"{line[1]}{dumps(line[2].strip()).decode()}", head)
+    tree = attribute("moot.config.document:parse")(head, place) if head.strip() else Node({}, place)
+    given = find(tree)
+    fields = dict(given) if isinstance(given, dict) else {}
+    notes: tuple[str, ...] = ()
+    if path.suffix == ".md":
+        foreign = foreign or any(parent.as_posix().endswith(COMMANDS_FOLDER) for parent in path.parents)
+        fields, notes = command_fields(fields, foreign=foreign)
+        if body.strip() and "prompt" in fields:
+            raise fields["prompt"].place.error("The prompt is given twice: as a field and below the front matter.")
+        if body.strip():
+            fields["prompt"] = Node(body.strip(), replace(place, line=text.count("\n", 0, text.rindex(body)) + 1))
+    root = Node({"commands": Node({name: Node(fields, place)}, place)}, place)
+    part = attribute("moot.config.validation:validate")(root).commands[name]
+    return definition(name, part.model_dump(mode="json"), str(path), notes)

@@ -1,0 +1,103 @@
+"""Sections in which people define tools and slash commands of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self, cast
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from moot.config.schema.basics import Duration, Part
+from moot.plugins.registry import attribute
+from moot.types.command import COMMAND_NAME, Requirement
+from moot.types.command_tool import COMMAND_CHARACTERS, problem_of, schema_of
+from moot.types.limits import TOOL_OUTPUT_CHARACTERS
+
+Text = Annotated[str, Field(max_length=COMMAND_CHARACTERS)]
+
+
+def as_words(value: Any) -> Any:
+    """Validate `command`, which is a shell line or a list of words."""
+    words = cast("list[object]", value) if isinstance(value, list) else []
+    if not all(isinstance(word, str) for word in words) or not (words or isinstance(value, str)):
+        raise ValueError("Expected a shell line, or a command as a list of words ([ruff, check, '{{path}}']).")
+    return cast("Any", value)
+
+
+class CustomToolPart(Part):
+    """A custom tool: an entry of `tools` with a command."""
+
+    command: Annotated[Any, BeforeValidator(as_words)]
+    description: str = Field(min_length=1, max_length=2_000)
+    parameters: dict[str, Any] = {}
+    cwd: str = Field(default="", max_length=1_000)
+    timeout: Annotated[Duration, Field(gt=0, le=3_600)] = 120.0
+    network: bool = False
+    read_only: bool = False
+    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
+    max_output: int = Field(default=TOOL_OUTPUT_CHARACTERS, ge=1_000, le=TOOL_OUTPUT_CHARACTERS)
+    hidden: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        command = self.command if isinstance(self.command, str) else tuple(cast("list[str]", self.command))
+        if not "".join(command).strip():
+            raise ValueError("The command is empty.")
+        if self.cwd.startswith(("/", "~")) or ".." in self.cwd.split("/"):
+            raise ValueError("Expected a cwd below the conversation's folder, without '..'.")
+        if self.network and self.read_only:
+            raise ValueError("A tool with read_only can't have network, because it runs without approval.")
+        if self.parameters.get("type", "object") != "object":
+            raise ValueError("Expected parameters as a JSON Schema of the type object.")
+        schema = schema_of(self.parameters, command)
+        fault = attribute("moot.guard.json_schema_evaluation:schema_fault")(schema)
+        if problem := fault or problem_of(command, schema):
+            raise ValueError(f"parameters: {fault}" if fault else problem)
+        return self
+
+
+def is_custom_tool(value: Any) -> bool:
+    """Return whether an entry of `tools` is a custom tool and not settings of another one."""
+    return isinstance(value, CustomToolPart) or (isinstance(value, dict) and "command" in value)
+
+
+SETTINGS, CUSTOM = "settings", "custom"
+"""The kinds of entries of `tools`, which occur in the places of errors."""
+
+ToolPart = Annotated[
+    Annotated[CustomToolPart, Tag(CUSTOM)] | Annotated[dict[str, Any], Tag(SETTINGS)],
+    Discriminator(lambda value: CUSTOM if is_custom_tool(value) else SETTINGS),
+]
+
+
+CommandName = Annotated[str, Field(pattern=COMMAND_NAME)]
+
+
+class CommandParameterPart(Part):
+    name: str = Field(pattern=r"^[a-z_][a-z0-9_]{0,63}$")
+    description: str = ""
+    required: bool = False
+    default: str = ""
+    choices: list[str] = []
+
+
+class CommandPart(Part):
+    prompt: str = Field(default="", max_length=100_000)
+    description: str = ""
+    argument: str = Field(default="", max_length=200)
+    category: str = Field(default="custom", max_length=40)
+    type: Literal["prompt", "insert"] = "prompt"
+    aliases: list[CommandName] = []
+    parameters: list[CommandParameterPart] = []
+    requires: list[Requirement] = []
+    agent: str = ""
+    model: str = ""
+    examples: list[str] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.prompt.strip():
+            raise ValueError("The prompt is empty.")
+        names = [parameter.name for parameter in self.parameters]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"The parameter {twice!r} is defined twice.")
+        return self

@@ -1,0 +1,66 @@
+"""Custom slash commands: texts with placeholders, which people write as Markdown files or in the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+CommandType: TypeAlias = Literal["action", "prompt", "insert"]
+"""action: does something itself · prompt: sends a prompt · insert: puts a text into the composer."""
+
+Requirement: TypeAlias = Literal["conversation", "folder", "repository", "file"]
+"""conversation: it has messages · folder: it has a working directory · repository: that is in a Git repository · file: one is open."""
+REQUIREMENTS: tuple[Requirement, ...] = get_args(Requirement)
+
+COMMAND_NAME = r"^[A-Za-z0-9][\w-]{0,63}(:[A-Za-z0-9][\w-]{0,63})*$"
+"""Pattern of the names of custom commands. Those of a file in a subfolder start with its name: `git:squash`."""
+
+BUILT_IN = "built-in"
+"""The origin of commands that are part of moot."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandParameter:
+    """One argument of a command. Arguments are separated by spaces; quotes keep spaces in one."""
+
+    name: str
+    description: str = ""
+    required: bool = False
+    default: str = ""
+    """Value of an argument that is left out."""
+    choices: tuple[str, ...] = ()
+    """All possible values; empty = any text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFacts:
+    """The facts of a command that lists show. They are the same for built-in and custom commands."""
+
+    name: str
+    help: str = ""
+    """One line that says what the command does."""
+    argument: str = ""
+    """Argument syntax in usage lines, such as `[NAME]`; empty = none."""
+    category: str = "custom"
+    type: CommandType = "prompt"
+    aliases: tuple[str, ...] = ()
+    parameters: tuple[CommandParameter, ...] = ()
+    requires: tuple[Requirement, ...] = ()
+    agent: str = ""
+    """Agent that answers the prompt; empty = the one in use."""
+    examples: tuple[str, ...] = ()
+    origin: str = BUILT_IN
+    """`built-in`, the name of a package, `MCP server NAME`, or the path of the file that defines it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandDefinition:
+    """A custom command as a person has written it."""
+
+    facts: CommandFacts
+    prompt: str = ""
+    """Template of the text. `$ARGUMENTS`, `$1` to `$9`, `$FILE` and `$NAME` of a parameter are replaced, `` !`line` `` runs a line."""
+    model: str = ""
+    """Model that answers the prompt; empty = the one in use."""
+    notes: tuple[str, ...] = ()
+    """Problems that don't prevent its use, such as unknown fields of other programs."""
