@@ -35,6 +35,11 @@ def serve(transport: str, folder: Path, port: int) -> None:
         """Look around."""
         return "nothing to see"
 
+    @app.prompt()
+    def greet(name: str, tone: str = "kind") -> str:
+        """Greet somebody."""
+        return f"Greet {name} in a {tone} tone."
+
     @app.tool()
     def draw():  # type: ignore[no-untyped-def]  # the SDK can't evaluate annotations of a local import
         """Draw a dot."""

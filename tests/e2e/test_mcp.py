@@ -13,17 +13,28 @@ import anyio
 import pytest
 from aiohttp import web
 
+from moot.commands import CommandContext, Send, catalogue_of
+from moot.commands.submission import expanded
 from moot.config.settings import Permissions, Rule
+from moot.errors import UsageError
 from moot.mcp import servers as mcp_servers
+from moot.mcp.servers import McpServers
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent, McpServer
 from moot.types.approval import Answer
-from moot.types.message import Message, is_tool
+from moot.types.message import Message, is_tool, text_of, text_part
+from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio
 
 PROGRAM = str(Path(__file__).with_name("mcp_server.py"))
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first step wait for the servers also on a busy machine."""
+    monkeypatch.setattr(mcp_servers, "FIRST_WAIT", 90.0)
 
 
 @pytest.fixture
@@ -187,6 +198,19 @@ async def test_a_server_that_crashes_is_an_error_and_starts_again(stage: Any, de
         assert outcome(message) == "1 + 1 = 2"
 
 
+async def test_a_call_right_after_a_crash_waits_for_its_end_and_starts_the_server_again(
+    stage: Any, demo: McpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_servers, "PAUSES", (0.0,))
+    async with stage(obey, mcp={"demo": demo}) as on:
+        servers, directory = on.engine.runtime.mcp, str(on.directory)
+        (add,) = (tool for tool in (await servers.fetch(demo, directory)).tools if tool.name == "add")
+        slot = servers._slots["demo", directory]
+        slot.connection.lost.set()  # noticed by the reader, and the task that keeps the connection has not run yet
+        result = await servers.call(demo, add, {"a": 1, "b": 1}, directory, anyio.lowlevel.checkpoint)
+        assert result.text == "1 + 1 = 2"
+
+
 async def test_a_server_that_cannot_start_is_named_and_does_not_stop_the_run(stage: Any) -> None:
     async with stage(obey, mcp={"bad": bad("exit")}) as on:
         run, message = await on.ask("hi")
@@ -274,3 +298,23 @@ async def test_a_server_that_refuses_access_is_named(stage: Any) -> None:
             assert any("HTTP 401" in note and "mcp.web.headers" in note for note in notes(message)), notes(message)
     finally:
         await runner.cleanup()
+
+
+async def test_prompts_of_a_server_are_commands_on_every_face(stage: Any, demo: McpServer) -> None:
+    async with stage([Reply(text="Hello!", times=0)], mcp={"demo": demo}) as on:
+        runtime = on.engine.runtime
+        context = CommandContext(on.engine, str(on.directory))
+        assert "demo:greet" not in (await catalogue_of(context)).names()  # nothing is started for a list
+        await runtime.mcp.fetch(demo, str(on.directory))
+        command = (await catalogue_of(context)).find("demo:greet")
+        assert (command.help, command.argument, command.origin) == ("Greet somebody.", "<name> [tone]", "MCP server demo")
+        with pytest.raises(UsageError, match="'name' is missing"):
+            await command.run(context, "")
+        (send,) = await command.run(context, "Mara very loud")
+        assert send == Send("Greet Mara in a very loud tone.")
+        job = await expanded(runtime, Prompt((text_part("/demo:greet Mara"),), directory=str(on.directory)))
+        assert text_of(job.parts) == "Greet Mara in a kind tone."
+        # the list of the last connection is kept, and a server that is turned off offers none
+        later = McpServers(runtime.settings.home, runtime.tasks)
+        assert [prompt.name for _, prompt in later.prompts([demo])] == ["greet"]
+        assert later.prompts([replace(demo, enabled=False)]) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -11,6 +12,7 @@ import anyio.to_thread
 from moot.commands.command import Command, CommandContext, facts_of
 from moot.config.settings import Settings
 from moot.errors import ConfigError, UsageError
+from moot.mcp.servers import McpServers
 from moot.plugins import COMMANDS
 from moot.plugins.registry import attribute, hint
 from moot.types.command import CommandFacts
@@ -20,7 +22,7 @@ ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m
 """Aliases of built-in commands, as a table so that a lookup imports only the command."""
 
 _FILE_COMMANDS = "moot.config.commands:file_commands"
-_CUSTOM = "moot.commands.custom:CustomCommand"
+_CUSTOM, _PROMPT, _PROMPT_NAME = (f"moot.commands.custom:{name}" for name in ("CustomCommand", "McpPromptCommand", "mcp_command_name"))
 """Loaded by path: most processes run no custom command."""
 
 _NAME = re.compile(r"/([A-Za-z?][\w:-]*)(?:\s+(.*))?", re.DOTALL)
@@ -73,26 +75,29 @@ class Catalogue:
 
 def built_in() -> Catalogue:
     """Return the commands of moot and of installed packages."""
-    return Catalogue({name: _maker(name) for name in COMMANDS.names()}, {}, ALIASES)
-
-
-def _maker(name: str) -> Callable[[], Command]:
-    return lambda: COMMANDS.make(name)
+    return Catalogue({name: partial(COMMANDS.make, name) for name in COMMANDS.names()}, {}, ALIASES)
 
 
 async def catalogue_of(context: CommandContext) -> Catalogue:
     """Return the commands that can be used in a conversation. Those of other users of a server are the built-in ones only."""
     if context.owner != LOCAL_USER:
         return built_in()
-    return await load(context.engine.runtime.settings, await context.folder())
+    runtime = context.engine.runtime
+    return await load(runtime.settings, await context.folder(), runtime.mcp)
 
 
-async def load(settings: Settings, folder: str) -> Catalogue:
-    """Return the commands that the owner of the home can use in a folder; empty = outside of any folder."""
+async def load(settings: Settings, folder: str, mcp: McpServers | None) -> Catalogue:
+    """Return the commands that the owner of the home can use in a folder; empty = outside of any folder.
+
+    Prompts of MCP servers are those of their last connection.
+    """
     files = await anyio.to_thread.run_sync(lambda: attribute(_FILE_COMMANDS)(settings.home, Path(folder) if folder else None))
     definitions = {**settings.commands, **files.commands}
-    own = {name: _maker(name) for name in COMMANDS.names()}
+    own: dict[str, Callable[[], Command]] = {name: partial(COMMANDS.make, name) for name in COMMANDS.names()}
     aliases = {alias: name for name, one in definitions.items() for alias in one.facts.aliases if alias not in definitions}
-    makers = {name: (lambda one=one: attribute(_CUSTOM)(one)) for name, one in definitions.items()}
+    makers: dict[str, Callable[[], Command]] = {name: partial(attribute(_CUSTOM), one) for name, one in definitions.items()}
+    offered: dict[str, Callable[[], Command]] = {}
+    for server, prompt in mcp.prompts(settings.mcp.values()) if mcp is not None else ():
+        offered[attribute(_PROMPT_NAME)(server, prompt)] = partial(attribute(_PROMPT), server, prompt)
     refused = {name: error for name, error in files.refused.items() if name not in own}
-    return Catalogue({**makers, **own}, refused, {**aliases, **ALIASES})
+    return Catalogue({**offered, **makers, **own}, refused, {**aliases, **ALIASES})

@@ -12,12 +12,17 @@ import anyio.to_thread
 
 from moot.commands.command import BaseCommand, Choice, CommandContext, Compose, Notice, Reply, Send
 from moot.config.agents.project import repository_root
+from moot.convert.files.attachments import local_file
 from moot.errors import UsageError
 from moot.features.attachments import Mentions, paths_of, read_mentions
+from moot.guard.hidden import spelled_out
+from moot.mcp.servers import McpServers
+from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
-from moot.types.command import CommandDefinition, CommandParameter
+from moot.types.command import CommandDefinition, CommandFacts, CommandParameter
 from moot.types.conversation import Conversation
 from moot.types.hooks import HOOKS
+from moot.types.mcp import McpPrompt
 from moot.types.templates import fill_line, variables_in
 
 _PLACEHOLDER = re.compile(r"\$(\w+)")
@@ -120,6 +125,8 @@ class Situation:
     """None if no message was sent yet."""
     file: str = ""
     """Path of the open file; empty = none."""
+    mcp: McpServers | None = None
+    """The MCP servers of this process; None = none are configured."""
 
 
 class CustomCommand(BaseCommand):
@@ -139,7 +146,7 @@ class CustomCommand(BaseCommand):
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         current = await context.current()
         folder = (current.directory if current is not None else "") or context.directory
-        return await self.replies(Situation(folder, current, context.file), argument)
+        return await self.replies(Situation(folder, current, context.file, context.engine.runtime.mcp), argument)
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
         """Return what the command sends or inserts. Raise UsageError if it can't be used here, or an argument is missing."""
@@ -174,3 +181,30 @@ def _check_requirements(definition: CommandDefinition, situation: Situation) -> 
         raise UsageError(f"/{name} needs a Git repository, but {situation.folder} is not in one.")
     if "file" in requires and not situation.file:
         raise UsageError(f"/{name} needs an open file.", fix="Open one on the page, or name it with --file.")
+
+
+class McpPromptCommand(CustomCommand):
+    """A prompt of an MCP server."""
+
+    def __init__(self, server: McpServer, prompt: McpPrompt) -> None:
+        self._server, self._prompt = server, prompt
+        argument = " ".join(f"<{one.name}>" if one.required else f"[{one.name}]" for one in prompt.parameters)
+        about = " ".join(spelled_out(prompt.description).split()) or f"The prompt {prompt.name!r} of the MCP server {server.name!r}"
+        facts = CommandFacts(
+            mcp_command_name(server, prompt), about, argument, "mcp", parameters=prompt.parameters, origin=f"MCP server {server.name}"
+        )
+        super().__init__(CommandDefinition(facts))
+
+    async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
+        if situation.mcp is None:
+            raise UsageError(f"The MCP server {self._server.name!r} can't be used here.")
+        values = _values(self.definition, argument, "")
+        arguments = {one.name: values[one.name] for one in self.parameters if values[one.name]}
+        found = await situation.mcp.prompt(self._server, self._prompt.name, arguments, situation.folder)
+        files = tuple(local_file(file.data, file.name, file.media_type) for file in found.files)
+        return [Send(found.text, files)]
+
+
+def mcp_command_name(server: McpServer, prompt: McpPrompt) -> str:
+    """Return the name of the command for a prompt: `SERVER:PROMPT`."""
+    return f"{server.name}:{re.sub(r'[^A-Za-z0-9_-]+', '-', prompt.name).strip('-') or 'prompt'}"

@@ -59,12 +59,12 @@ async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
         return prompt
     current = await _conversation_of(runtime, prompt)
     folder = (current.directory if current is not None else "") or prompt.directory
-    catalogue = await load(runtime.settings, folder)
+    catalogue = await load(runtime.settings, folder, runtime.mcp)
     name, argument = typed
     command = catalogue.find(name) if name in catalogue or name in catalogue.refused else None
     if not isinstance(command, CustomCommand):
         return prompt  # such as a path
-    replies = await command.replies(Situation(folder, current), argument)
+    replies = await command.replies(Situation(folder, current, mcp=runtime.mcp), argument)
     send = next((reply for reply in replies if isinstance(reply, Send)), None)
     if send is None:
         raise UsageError(f"The command /{name} can't be used here, because it doesn't send a prompt.")

@@ -17,7 +17,7 @@ from moot.config.home import write_atomically
 from moot.guard.paths import Stamp, stamp
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject, dumps, loads
-from moot.types.mcp import McpTool
+from moot.types.mcp import McpPrompt, McpTool
 
 FOLDER = "mcp"
 _VERSION = 1
@@ -29,6 +29,8 @@ class Accepted:
 
     tools: tuple[McpTool, ...]
     seen: tuple[McpTool, ...]
+    prompts: tuple[McpPrompt, ...] = ()
+    """The prompts of the last connection. They need no acceptance, because only people use them."""
 
     @cached_property
     def changes(self) -> tuple[McpTool, ...]:
@@ -71,17 +73,18 @@ class AcceptedTools:
             self._read[server.name] = cached = now, identity, None if now is None else _parsed(path, identity)
         return cached[2]
 
-    def record(self, server: McpServer, tools: Sequence[McpTool]) -> Accepted:
-        """Store the tools of a new connection, and return what is accepted now. Those of the first connection are accepted."""
-        known, seen = self.of(server), tuple(tools)
-        found = Accepted(seen, seen) if known is None else replace(known, seen=seen)
+    def record(self, server: McpServer, tools: Sequence[McpTool], prompts: Sequence[McpPrompt] = ()) -> Accepted:
+        """Store the tools and prompts of a new connection, and return what is accepted now. Tools of the first connection are accepted."""
+        known, seen, prompts = self.of(server), tuple(tools), tuple(prompts)
+        found = Accepted(seen, seen, prompts) if known is None else replace(known, seen=seen, prompts=prompts)
         if found != known:
             self._write(server, found)
         return found
 
     def accept(self, server: McpServer, tools: Sequence[McpTool]) -> None:
         """Accept these tools in place of all earlier ones."""
-        self._write(server, Accepted(tuple(tools), tuple(tools)))
+        known = self.of(server)
+        self._write(server, Accepted(tuple(tools), tuple(tools), known.prompts if known is not None else ()))
 
     def forget(self, name: str) -> None:
         """Delete the file of a server that was removed from the configuration."""
@@ -97,6 +100,7 @@ class AcceptedTools:
             "server": identity_of(server),
             "accepted": [tool.to_json() for tool in found.tools],
             "seen": [tool.to_json() for tool in found.seen],
+            "prompts": [prompt.to_json() for prompt in found.prompts],
         }
         write_atomically(Path(self._path(server)), dumps(content))
         self._read.pop(server.name, None)
@@ -110,7 +114,9 @@ def _parsed(path: str, identity: str) -> Accepted | None:
         return None
     if not isinstance(value, dict) or value.get("server") != identity or value.get("version") != _VERSION:
         return None
-    return Accepted(_tools(value.get("accepted")), _tools(value.get("seen")))
+    prompts = value.get("prompts")  # files of earlier versions have none
+    found = [McpPrompt.from_json(item) for item in prompts if isinstance(item, dict)] if isinstance(prompts, list) else []
+    return Accepted(_tools(value.get("accepted")), _tools(value.get("seen")), tuple(found))
 
 
 def _tools(value: Json) -> tuple[McpTool, ...]:

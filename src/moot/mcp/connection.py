@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,7 +28,8 @@ from moot.errors import MootError, ProviderError
 from moot.guard.terminal import clean
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
-from moot.types.mcp import McpTool
+from moot.types.command import CommandParameter
+from moot.types.mcp import McpPrompt, McpTool
 
 log = logging.getLogger("moot.mcp")
 
@@ -40,6 +41,8 @@ LINE_BYTES = 32 * 1024 * 1024
 """Maximum length of one message over stdio. A longer one ends the connection."""
 PAGES = 50
 """Maximum number of pages of a list of tools."""
+PROMPTS = 200
+"""Maximum number of prompts of one server."""
 TOOLS = 500
 """Maximum number of tools of one server."""
 _TEXT = 2_000
@@ -85,7 +88,7 @@ class Connection:
 
     @property
     def changed(self) -> anyio.Event:
-        """Set when the server reports that its list of tools has changed since the last `tools`."""
+        """Set when the server reports that its list of tools or prompts has changed since the last `tools`."""
         return self._changed
 
     async def tools(self) -> tuple[McpTool, ...]:
@@ -103,8 +106,32 @@ class Connection:
                     break
         return tuple(found[name] for name in sorted(found)[:TOOLS])
 
+    async def prompts(self) -> tuple[McpPrompt, ...]:
+        """Fetch the server's prompts, sorted by name; none if it doesn't offer any. Raise ProviderError."""
+        if self._client.server_capabilities.prompts is None:
+            return ()
+        found: dict[str, McpPrompt] = {}
+        cursor: str | None = None
+        with _translated(self.server, self._complaint):
+            for _ in range(PAGES):
+                page = await self._client.list_prompts(cursor=cursor, cache_mode="bypass")
+                for prompt in page.prompts:
+                    found.setdefault(prompt.name, _prompt(prompt))
+                cursor = page.next_cursor
+                if not cursor or len(found) >= PROMPTS:
+                    break
+        return tuple(found[name] for name in sorted(found)[:PROMPTS])
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> McpResult:
+        """Return the text and the files of a prompt. Raise ProviderError if the server does not answer, or refuses the arguments."""
+        with _translated(self.server, self._complaint):
+            result = await self._client.get_prompt(name, dict(arguments))
+        if any(message.role == "assistant" for message in result.messages):
+            return _content([(f"{message.role.capitalize()}: ", message.content) for message in result.messages])
+        return _content([("", message.content) for message in result.messages])
+
     def announce_change(self) -> None:
-        """Note that the server's list of tools has changed."""
+        """Note that the server's list of tools or prompts has changed."""
         self._changed.set()
 
     def lost_error(self) -> MootError:
@@ -137,7 +164,8 @@ async def connect(server: McpServer, directory: Path) -> AsyncGenerator[Connecti
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=cast("Any", directory.as_uri()), name=directory.name)])
 
     async def received(message: object) -> None:
-        if isinstance(message, mcp_types.ToolListChangedNotification) and connection is not None:
+        changes = mcp_types.ToolListChangedNotification | mcp_types.PromptListChangedNotification
+        if isinstance(message, changes) and connection is not None:
             connection.announce_change()
 
     async with AsyncExitStack() as stack:
@@ -244,14 +272,24 @@ def _tool(tool: mcp_types.Tool) -> McpTool:
     )
 
 
+def _prompt(prompt: mcp_types.Prompt) -> McpPrompt:
+    arguments = [CommandParameter(one.name, (one.description or "")[:_TEXT], one.required is True) for one in prompt.arguments or ()]
+    return McpPrompt(prompt.name, (prompt.description or prompt.title or "")[:_TEXT], tuple(arguments))
+
+
 def _result(result: mcp_types.CallToolResult) -> McpResult:
-    """Return a result in terms of moot. Content that moot can't pass on is named in the text."""
+    found = _content([("", block) for block in result.content])
+    return replace(found, value=cast("Json", result.structured_content), error=bool(result.is_error))
+
+
+def _content(blocks: Sequence[tuple[str, mcp_types.ContentBlock]]) -> McpResult:
+    """Return blocks of content, each with a text to put before it. Content that moot can't pass on is named in the text."""
     texts: list[str] = []
     files: list[McpFile] = []
-    for number, block in enumerate(result.content, 1):
+    for number, (before, block) in enumerate(blocks, 1):
         match block:
             case mcp_types.TextContent():
-                texts.append(block.text)
+                texts.append(f"{before}{block.text}")
             case mcp_types.ImageContent() | mcp_types.AudioContent():
                 _add_file(files, texts, block.data, block.mime_type, f"{block.type} {number}")
             case mcp_types.EmbeddedResource():
@@ -262,7 +300,7 @@ def _result(result: mcp_types.CallToolResult) -> McpResult:
                     _add_file(files, texts, found.blob, found.mime_type or "application/octet-stream", str(found.uri))
             case mcp_types.ResourceLink():
                 texts.append(f"[resource: {block.title or block.name}, {block.uri}]")
-    return McpResult("\n".join(texts), cast("Json", result.structured_content), tuple(files), bool(result.is_error))
+    return McpResult("\n".join(texts), files=tuple(files))
 
 
 def _add_file(files: list[McpFile], texts: list[str], data: str, media_type: str, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ from moot.errors import MootError, ProviderError, Refused
 from moot.mcp.accepted import Accepted, AcceptedTools
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject
-from moot.types.mcp import McpState, McpStatus, McpTool
+from moot.types.mcp import McpPrompt, McpState, McpStatus, McpTool
 
 if TYPE_CHECKING:  # the SDK takes long to import
     from moot.mcp.connection import Connection, McpResult
@@ -47,6 +47,8 @@ class _Slot:
     starting: anyio.Event | None = None
     """Set when the start that is under way has succeeded or failed."""
     closing: anyio.Event = field(default_factory=anyio.Event)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    """Set when the last connection has ended."""
     error: MootError | None = None
     failures: int = 0
     retry_at: float = 0.0
@@ -87,7 +89,22 @@ class McpServers:
     async def fetch(self, server: McpServer, directory: str) -> Accepted:
         """Connect, and return the tools that the server has now next to the accepted ones. Raise MootError."""
         _, connection = await self._connected(server, directory)
-        return self.accepted.record(server, await connection.tools())
+        return self.accepted.record(server, await connection.tools(), await connection.prompts())
+
+    def prompts(self, servers: Iterable[McpServer]) -> list[tuple[McpServer, McpPrompt]]:
+        """Return the prompts of the enabled servers, as they were at the last connection. Nothing is started."""
+        found = ((server, self.accepted.of(server)) for server in servers if server.enabled)
+        return [(server, prompt) for server, accepted in found if accepted is not None for prompt in accepted.prompts]
+
+    async def prompt(self, server: McpServer, name: str, arguments: Mapping[str, str], directory: str) -> McpResult:
+        """Return the content of a prompt. Raise MootError if the server can't be reached or refuses the arguments."""
+        slot, connection = await self._connected(server, directory)
+        slot.calls += 1
+        try:
+            return await connection.prompt(name, arguments)
+        finally:
+            slot.calls -= 1
+            slot.used_at = anyio.current_time()
 
     async def call(
         self, server: McpServer, tool: McpTool, arguments: JsonObject, directory: str, report: Callable[[str], Awaitable[None]]
@@ -146,11 +163,15 @@ class McpServers:
         elif not is_live and any(slot.starting is not None for slot in slots):
             state = "starting"
         accepted = self.accepted.of(server) or Accepted((), ())
-        return McpStatus(server, state, error.advice() if error and not is_live else "", accepted.usable, accepted.changes)
+        return McpStatus(
+            server, state, error.advice() if error and not is_live else "", accepted.usable, accepted.prompts, accepted.changes
+        )
 
     async def _connected(self, server: McpServer, directory: str) -> tuple[_Slot, Connection]:
         """Return the connection for a folder, opening it if necessary. Raise MootError, also while the pause after a failure lasts."""
         slot = self._slot(server, directory)
+        if slot.connection is not None and slot.connection.lost.is_set():  # its end has not been handled yet
+            await slot.ended.wait()
         if slot.connection is None and self._start(slot, directory) is None and slot.error is not None:
             raise slot.error
         if slot.starting is not None:
@@ -173,7 +194,7 @@ class McpServers:
     def _start(self, slot: _Slot, directory: str) -> anyio.Event | None:
         """Start the server unless it is connected, is already being started, or paused after a failure. Return the end of the start."""
         if slot.connection is None and slot.starting is None and (slot.error is None or anyio.current_time() >= slot.retry_at):
-            slot.starting = anyio.Event()
+            slot.starting, slot.ended = anyio.Event(), anyio.Event()
             self._group.start_soon(self._keep, slot.server, directory, slot, slot.starting)
         return slot.starting
 
@@ -184,7 +205,7 @@ class McpServers:
             with anyio.CancelScope(deadline=started_at + START_SECONDS) as scope:
                 module = await to_thread.run_sync(import_module, _SDK)
                 async with module.connect(server, Path(directory or "/")) as connection:
-                    self.accepted.record(server, await connection.tools())
+                    self.accepted.record(server, await connection.tools(), await connection.prompts())
                     scope.deadline = float("inf")
                     slot.connection, slot.error, slot.starting = connection, None, None
                     slot.used_at = anyio.current_time()
@@ -205,6 +226,7 @@ class McpServers:
         finally:
             slot.connection = slot.starting = None
             starting.set()
+            slot.ended.set()
 
     async def _hold(self, server: McpServer, slot: _Slot, connection: Connection) -> None:
         """Wait for the end of a connection. While it lasts, fetch the tools again whenever the server reports that they have changed."""
@@ -215,7 +237,7 @@ class McpServers:
             with anyio.move_on_after(left):
                 await _first_of(slot.closing, connection.lost, connection.changed)
             if connection.changed.is_set():
-                self.accepted.record(server, await connection.tools())
+                self.accepted.record(server, await connection.tools(), await connection.prompts())
 
     def _failed(self, slot: _Slot, error: MootError, started_at: float) -> None:
         now = anyio.current_time()

@@ -7,7 +7,8 @@ from hashlib import blake2b
 from typing import Literal, TypeAlias
 
 from moot.types.agent import McpServer
-from moot.types.canonical import JsonObject, dumps
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.command import CommandParameter
 
 RULE_PREFIX = "mcp__"
 """The start of the name by which permission rules and hooks know the tool of an MCP server: `mcp__SERVER__TOOL`."""
@@ -59,6 +60,30 @@ class McpTool:
 
 
 @dataclass(frozen=True, slots=True)
+class McpPrompt:
+    """A prompt that a server offers to people, as a slash command. Every text comes from the server, so none of it can be trusted."""
+
+    name: str
+    """The server's own name of the prompt."""
+    description: str = ""
+    parameters: tuple[CommandParameter, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        parameters: list[Json] = [{"name": one.name, "description": one.description, "required": one.required} for one in self.parameters]
+        return {"name": self.name, "description": self.description, "parameters": parameters}
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> McpPrompt:
+        listed = value.get("parameters")
+        parameters = [
+            CommandParameter(str(one.get("name", "")), str(one.get("description", "")), one.get("required") is True)
+            for one in (listed if isinstance(listed, list) else ())
+            if isinstance(one, dict)
+        ]
+        return cls(str(value.get("name", "")), str(value.get("description", "")), tuple(parameters))
+
+
+@dataclass(frozen=True, slots=True)
 class McpStatus:
     """The state of a configured server."""
 
@@ -68,6 +93,8 @@ class McpStatus:
     """Why it could not be reached; empty otherwise."""
     tools: tuple[McpTool, ...] = ()
     """The tools that agents get, as they were when the person accepted them."""
+    prompts: tuple[McpPrompt, ...] = ()
+    """The prompts that it offers as slash commands."""
     changes: tuple[McpTool, ...] = ()
     """Tools that are new or differ from the accepted ones. Agents don't get them before the person accepts them."""
 
@@ -83,5 +110,6 @@ class McpStatus:
             "url": server.url,
             "protocol": server.protocol if server.url else "stdio",
             "tools": [tool.to_json() for tool in self.tools],
+            "prompts": [prompt.to_json() for prompt in self.prompts],
             "changes": [tool.to_json() for tool in self.changes],
         }
