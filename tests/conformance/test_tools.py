@@ -104,6 +104,11 @@ class NoAdministration:
         raise UsageError("no agents here")
 
 
+class NoPlanMode:
+    async def leave(self, mode: str) -> None:
+        raise AssertionError("no one accepts a plan here")
+
+
 class Surroundings:
     """A ToolContext with a real folder."""
 
@@ -114,7 +119,7 @@ class Surroundings:
         self.key = "run/tool:0.0.0"
         self.blobs = self
         self.past, self.memory, self.knowledge = Found(), (), NoDocuments()
-        services = (self, NoChildren(), NoJobs(), NoTasks(), NoAdministration())
+        services = (self, NoChildren(), NoJobs(), NoTasks(), NoAdministration(), NoPlanMode())
         self.services = ToolServices(*services)  # type: ignore[arg-type]
         self.drawer: dict[str, Any] = {}
 
@@ -229,6 +234,7 @@ def sample(tool: Any) -> BaseModel:
             "cron": {"action": "list"},
             "delegate": {"agent": "explorer", "prompt": "look"},
             "deliver": {"text": "done"},
+            "exit_plan": {"plan": "1. Look"},
             "finish_task": {"summary": "done"},
             "run_status": {"run": ""},
             "edit_file": {"path": "notes.txt", "edits": [{"old_text": "Oslo", "new_text": "Bergen"}]},

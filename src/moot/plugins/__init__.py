@@ -209,6 +209,7 @@ TOOLS = Registry(
         "delegate": "moot.tools.builtin.delegate:Delegate",
         "deliver": "moot.tools.builtin.cron:Deliver",
         "edit_file": "moot.tools.builtin.edit_file:EditFile",
+        "exit_plan": "moot.tools.builtin.exit_plan:ExitPlan",
         "fetch_url": "moot.tools.builtin.fetch_url:FetchUrl",
         "find_files": "moot.tools.builtin.find_files:FindFiles",
         "finish_task": "moot.tools.builtin.delegate:FinishTask",

@@ -39,7 +39,7 @@ from moot.runtime.setup import (
 )
 from moot.tools.memory import memory_folders
 from moot.types import chunk
-from moot.types.agent import Agent
+from moot.types.agent import Agent, Mode
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
 from moot.types.context import Result, StepSetup, Unknown, Verdict
@@ -121,6 +121,8 @@ class Leg(OutsideLeg):
         self.request = request
         self.fence = fence
         self.index = Journal(events)
+        if (mode := accepted_mode(self.index)) is not None:
+            self.request = with_mode(request, mode)
         self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
         holdings = runtime.store.of(request.conversation.owner)
         self.ports = LegPorts(runtime, holdings.blobs, lambda: attribute(_TOOL_HOOKS)(self))
@@ -316,6 +318,39 @@ async def successor(leg: Leg) -> Agent | None:
     return await successor_of(leg.runtime.settings, agent, leg.request.conversation, {agent.name, *map(str, handed)})
 
 
+EXIT_PLAN = "exit_plan"
+
+
+class RunPlanMode:
+    """`PlanMode` of a leg."""
+
+    def __init__(self, leg: Leg) -> None:
+        self._leg = leg
+
+    async def leave(self, mode: Mode) -> None:
+        leg = self._leg
+        current = await leg.runtime.store.conversations.update(leg.fence.conversation, settings={"mode": mode})
+        leg.request = with_mode(replace(leg.request, conversation=confined(current, leg.project)), mode)
+
+
+def accepted_mode(index: Journal) -> Mode | None:
+    """Return the mode in which the last accepted plan is carried out; None if no plan was accepted."""
+    for key, start in reversed(index.starts.items()):
+        if as_object(start.body).get("tool") == EXIT_PLAN and (end := index.ends.get(key)) is not None:
+            mode = as_object(as_object(as_object(end.body).get("value")).get("value")).get("mode")
+            if mode in ("ask", "edits"):
+                return mode
+    return None
+
+
+def with_mode(request: RunRequest, mode: Mode) -> RunRequest:
+    """Return the request with another mode, which the conversation has too. A mode of the prompt is replaced."""
+    run, settings = request.run, {**request.settings, "mode": mode}
+    if "mode" not in run.settings:  # later changes of the conversation's mode apply
+        return replace(request, settings=settings)
+    return replace(request, run=replace(run, settings={**run.settings, "mode": mode}), settings=settings)
+
+
 class Tooling:
     """The `ToolContext` of a call."""
 
@@ -337,7 +372,7 @@ class Tooling:
         )
         self.knowledge = OwnKnowledge(leg.runtime, conversation.owner, scope)
         media, children = ConfiguredMedia(leg.runtime, conversation.id), leg.children.of_call(key, tool_call)
-        self.services = ToolServices(media, children, RunJobs(leg), RunTasks(leg), RunAdministration(leg))
+        self.services = ToolServices(media, children, RunJobs(leg), RunTasks(leg), RunAdministration(leg), RunPlanMode(leg))
         self._leg = leg
         self._tool = tool
         self._key = key

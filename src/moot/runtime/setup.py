@@ -23,7 +23,7 @@ from moot.providers.pool import Providers
 from moot.tools.catalogue import provided_tool, tools_for
 from moot.tools.schema import client_tools
 from moot.types.agent import Agent, McpServer, Mode
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.children import DELEGATING, FINISH
 from moot.types.context import StepSetup
 from moot.types.conversation import Conversation, Project
@@ -215,7 +215,8 @@ def offer_of(
     options = options_of(run.settings, conversation)
     if model is not None and model.small:
         agent = for_small_model(agent, model)
-    own = (*tools_for(settings, agent, folder=has_folder(conversation)), *_own_tools(agent, run, options.get("tools")))
+    mode = mode_of(settings, options, conversation)
+    own = (*tools_for(settings, agent, folder=has_folder(conversation)), *_own_tools(agent, run, options, mode))
     tools = () if model is not None and model.tools == "none" else (*dict.fromkeys(own), *mcp, *client_tools(options))
     directory, is_local = conversation.directory, conversation.owner == LOCAL_USER
     callable_ = agent.agents if any(tool.name == DELEGATING[0] for tool in tools) else ()
@@ -225,7 +226,7 @@ def offer_of(
         directory,
         boundary="" if is_local else (project.root_path if project is not None else "") or directory,
         is_local=is_local,
-        mode=mode_of(settings, options, conversation),
+        mode=mode,
         now=now,
         home=settings.home,
         project=project,
@@ -293,16 +294,19 @@ async def _mcp_tools(mcp: McpServers | None, settings: Settings, agent: Agent, c
     return tools
 
 
-def _own_tools(agent: Agent, run: Run, chosen: Json) -> tuple[Tool, ...]:
-    """Return the tools that depend on the run: to start and watch sub-agents, to end a sub-agent's task, to deliver a job's answer.
-
-    `chosen` are the tools of the run, if it has a list of its own.
+def _own_tools(agent: Agent, run: Run, options: JsonObject, mode: Mode) -> tuple[Tool, ...]:
+    """Return the tools that depend on the run: to start and watch sub-agents, to end a sub-agent's task, to deliver a job's answer,
+    and to end the mode `plan`.
     """
+    chosen = options.get("tools")
     may_delegate = agent.agents and agent.role != "read" and agent.tools != () and (not isinstance(chosen, list) or DELEGATING[0] in chosen)
+    is_attended = run.parent_run is None and options.get("unattended") != "deny"
+    plans = mode == "plan" and is_attended and agent.role != "read" and agent.tools != () and chosen not in (False, [])
     names = (
         *(DELEGATING if may_delegate else ()),
         *((FINISH,) if run.parent_run else ()),
         *((DELIVER,) if run.settings.get(DELIVER) is True else ()),
+        *(("exit_plan",) if plans else ()),
     )
     return tuple(provided_tool(name) for name in names)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from moot.types.agent import Mode
 from moot.types.approval import Effect
 from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
@@ -111,6 +112,15 @@ class ToolServices:
     """The tasks of the conversation's project."""
     administration: Administration
     """moot's configuration, within the rights of the run."""
+    plan_mode: PlanMode
+
+
+class PlanMode(Protocol):
+    """The end of a run's read-only mode `plan`, after the person has accepted a plan."""
+
+    async def leave(self, mode: Mode) -> None:
+        """Store the mode in the conversation, and use it for the rest of the run."""
+        ...
 
 
 class Confines(Protocol):

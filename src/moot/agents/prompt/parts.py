@@ -22,6 +22,7 @@ _WORKING = (
 )
 
 _PLAN = "You are in plan mode: read and think, change nothing, and end with a plan for the person to approve."
+_EXIT_PLAN = "You are in plan mode: read and think, change nothing. Show the complete plan with exit_plan; the person accepts it or not."
 
 _FORMATS = {
     "markdown": "Format answers as Markdown.",
@@ -110,7 +111,8 @@ async def instructions(context: PromptContext) -> str:
     """Return the agent's instructions and rules, and how to use tools."""
     agent = context.agent
     texts = (agent.instructions.strip() or _OPENING, _WORKING if context.tools else "", agent.rules.strip())
-    return "\n\n".join(filter(None, (*texts, _PLAN if context.mode == "plan" else "")))
+    plan = _EXIT_PLAN if "exit_plan" in context.tools else _PLAN
+    return "\n\n".join(filter(None, (*texts, plan if context.mode == "plan" else "")))
 
 
 async def project(context: PromptContext) -> str:

@@ -1,0 +1,54 @@
+"""exit_plan: show the plan of mode `plan` to the user, who accepts it, asks for changes, or rejects it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from moot.tools.basics import BaseTool
+from moot.types.agent import Mode
+from moot.types.tool import Option, Question, ToolContext, ToolOutput, View
+
+ACCEPT, ACCEPT_EDITS, REVISE, REJECT = "Accept", "Accept and allow edits", "Revise", "Reject"
+
+_OPTIONS = (
+    Option(ACCEPT, "Carry it out; changes need your approval"),
+    Option(ACCEPT_EDITS, "Carry it out; files in this folder are changed without approval"),
+    Option(REVISE, "Change the plan first; or answer with the changes that you want"),
+    Option(REJECT, "Change nothing"),
+)
+_MODES: dict[str, Mode] = {ACCEPT: "ask", ACCEPT_EDITS: "edits"}
+
+
+class ExitPlanArguments(BaseModel):
+    plan: str = Field(min_length=1, max_length=50_000, description="The whole plan, as Markdown")
+
+
+class ExitPlan(BaseTool):
+    """The `exit_plan` tool. It only asks, so that it can be restarted when the answer arrives."""
+
+    name = "exit_plan"
+    description = "Show your complete plan to the user, who accepts or rejects it. Work on it only if it is accepted."
+    arguments = ExitPlanArguments
+    idempotent = True
+    hidden = True
+    needs_folder = False
+    effects = frozenset({"read"})
+
+    async def call(self, arguments: ExitPlanArguments, context: ToolContext) -> ToolOutput:
+        (reply,) = await context.ask((Question("Plan", arguments.plan, _OPTIONS),)) or ((),)
+        answer = reply[0].strip() if reply else ""
+        if (mode := _MODES.get(answer)) is not None:
+            await context.services.plan_mode.leave(mode)
+            return ToolOutput(f"The user accepted the plan. The mode is now {mode}. Carry it out.", {"mode": mode})
+        if not answer:
+            return ToolOutput("Nobody answered. Change nothing, and end with the plan as your answer.", error=True)
+        if answer == REJECT:
+            return ToolOutput("The user rejected the plan. Change nothing, and end your answer.", error=True)
+        wish = "Ask what to change, then call exit_plan again." if answer == REVISE else f"Change it and call exit_plan again: {answer}"
+        return ToolOutput(f"The user wants another plan. {wish}")
+
+    def doing(self, arguments: ExitPlanArguments) -> View:
+        return View("Show the plan", body=arguments.plan, language="markdown")
+
+    def done(self, arguments: ExitPlanArguments, output: ToolOutput) -> View:
+        return View("Showed the plan", output.text.partition(".")[0], arguments.plan, "markdown")
