@@ -104,6 +104,19 @@ class NoAdministration:
         raise UsageError("no agents here")
 
 
+class NoSkills:
+    """A `SkillAccess` without skills."""
+
+    async def activate(self, name: str) -> Any:
+        raise NotFound(f"Skill {name!r} not found.")
+
+    async def read(self, name: str, file: str) -> Any:
+        return await self.activate(name)
+
+    async def prepare(self, name: str, revision: str, command: str) -> Any:
+        return await self.activate(name)
+
+
 class Surroundings:
     """A ToolContext with a real folder."""
 
@@ -114,7 +127,7 @@ class Surroundings:
         self.key = "run/tool:0.0.0"
         self.blobs = self
         self.past, self.memory, self.knowledge = Found(), (), NoDocuments()
-        services = (self, NoChildren(), NoJobs(), NoTasks(), NoAdministration())
+        services = (self, NoChildren(), NoJobs(), NoTasks(), NoAdministration(), NoSkills())
         self.services = ToolServices(*services)  # type: ignore[arg-type]
         self.drawer: dict[str, Any] = {}
 
@@ -230,6 +243,7 @@ def sample(tool: Any) -> BaseModel:
             "delegate": {"agent": "explorer", "prompt": "look"},
             "deliver": {"text": "done"},
             "finish_task": {"summary": "done"},
+            "run_skill_script": {"skill": "pdf", "revision": "0123", "command": "scripts/fill.py"},
             "run_status": {"run": ""},
             "edit_file": {"path": "notes.txt", "edits": [{"old_text": "Oslo", "new_text": "Bergen"}]},
         }.get(tool.name, {})

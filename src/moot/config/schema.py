@@ -164,7 +164,7 @@ class AgentPart(_Part):
     rules: str = ""
     tools: list[str] | None = None
     allowed_uris: list[Annotated[str, Field(pattern=r"^~?/")]] = []
-    skills: list[str] = []
+    skills: list[str] | None = None
     mcp: list[str] | None = None
     role: Literal["read", "write"] = "write"
     temperature: float | None = Field(default=None, ge=0, le=2)

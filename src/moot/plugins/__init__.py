@@ -75,6 +75,7 @@ COMMANDS = Registry(
         "model": "moot.commands.settings:ModelCommand",
         "new": "moot.commands.conversation:NewCommand",
         "retry": "moot.commands.conversation:RetryCommand",
+        "skill": "moot.commands.skills:SkillCommand",
         "status": "moot.commands.status:StatusCommand",
         "title": "moot.commands.conversation:TitleCommand",
         "tools": "moot.commands.settings:ToolsCommand",
@@ -155,6 +156,7 @@ PROMPT_PARTS = Registry(
         "memory": "moot.knowledge.prompt:prompt_part",
         "output_format": "moot.agents.prompt.parts:output_format",
         "project": "moot.agents.prompt.parts:project",
+        "skills": "moot.skills.prompt:prompt_part",
         "sub_agents": "moot.agents.prompt.parts:sub_agents",
     },
     plain=True,
@@ -189,6 +191,7 @@ PROVIDERS = Registry(
 TOOLS = Registry(
     "moot.tools",
     {
+        "activate_skill": "moot.tools.builtin.activate_skill:ActivateSkill",
         "ask_user": "moot.tools.builtin.ask_user:AskUser",
         "change_setting": "moot.tools.builtin.admin:ChangeSetting",
         "create_agent": "moot.tools.builtin.admin:CreateAgent",
@@ -206,6 +209,7 @@ TOOLS = Registry(
         "read_file": "moot.tools.builtin.read_file:ReadFile",
         "read_setting": "moot.tools.builtin.admin:ReadSetting",
         "run_status": "moot.tools.builtin.delegate:RunStatus",
+        "run_skill_script": "moot.tools.builtin.run_skill_script:RunSkillScript",
         "search_files": "moot.tools.builtin.search_files:SearchFiles",
         "search_history": "moot.tools.builtin.search_history:SearchHistory",
         "shell": "moot.tools.builtin.shell:Shell",

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from moot.types.agent import Agent, Mode
 from moot.types.conversation import Project
+from moot.types.skill import SkillSelection
 
 PART_ORDER = ("instructions", "project", "agents_md", "memory", "skills", "sub_agents", "output_format", "environment")
 """The parts of an agent that selects none. Text that changes comes last, so that the providers' prompt caches work."""
@@ -35,6 +36,7 @@ class PromptContext:
     """Names of the offered tools."""
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     """The agents that the agent may call."""
+    skills: SkillSelection = field(default_factory=SkillSelection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from moot.cli.tree.connections import CHANNELS, MCP, TOKENS, WEBHOOKS
 from moot.cli.tree.cron import CRON
 from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
 from moot.cli.tree.nodes import Group, command
+from moot.cli.tree.skills import SKILLS
 from moot.cli.tree.tasks import TASKS
 
 CHAT = Group(
@@ -423,6 +424,7 @@ TREE = Group(
         "tools": TOOLS,
         "channels": CHANNELS,
         "mcp": MCP,
+        "skills": SKILLS,
         "webhooks": WEBHOOKS,
         "approvals": APPROVALS,
         "agents": AGENTS,
@@ -456,9 +458,9 @@ TREE = Group(
         ),
         "trust": command(
             "commands.maintenance.trust:trust",
-            "Trust a project's configuration file and agents.",
+            "Trust a project's configuration file, agents and skills.",
             ("moot trust", "moot trust ~/work/app", "moot trust --revoke", "moot trust --list"),
-            details="A project's .moot/config.yaml and its agents are ignored until you trust them, and again after they change.",
+            details="A project's .moot/config.yaml, agents and skills are ignored until you trust them, and again after they change.",
         ),
         "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },
@@ -467,7 +469,7 @@ TREE = Group(
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
         "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks"),
-        "Agents and models": ("agents", "models", "providers", "tools", "mcp", "permissions", "memory", "knowledge", "channels"),
+        "Agents and models": ("agents", "models", "providers", "tools", "mcp", "skills", "permissions", "memory", "knowledge", "channels"),
         "Server": ("serve", "web", "tokens", "cron", "webhooks"),
         "Maintenance": (
             *("config", "doctor", "logs", "verify", "backup", "restore", "purge", "redact", "store"),

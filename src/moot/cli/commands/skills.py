@@ -1,0 +1,219 @@
+"""The commands of `moot skills`: list, show, check, and decide about skills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import moment, plural, print_fields, print_table
+from moot.cli.console.lines import write_done
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import configured, here
+from moot.cli.options import Out
+from moot.errors import Refused, UsageError
+from moot.guard.hidden import spelled_out
+from moot.skills.catalogue import skill_json, skills_like
+from moot.skills.content import check_files, read_file
+from moot.skills.decisions import accept, set_scripts, set_use
+from moot.skills.document import is_name
+from moot.skills.library import find_skill, find_skills, read_skill
+from moot.skills.roots import FOLDER
+from moot.types.canonical import Json, JsonObject
+from moot.types.skill import SKILL_FILE, Finding, ScriptPolicy, Skill, SkillUse
+
+Name = Annotated[str, Parameter(kind="skill", metavar="NAME", help="Name of the skill.")]
+
+_SUMMARY = 72
+"""Maximum length of a description in a table."""
+
+_TEMPLATE = """\
+---
+name: {name}
+description: {description}
+---
+
+# {title}
+
+Describe the steps here. Put long texts into references/, and programs into scripts/.
+"""
+
+
+def list_skills(
+    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description contains.")],
+    category: Annotated[str, Parameter(metavar="NAME", help="Only skills of this category.")] = "",
+    tag: Annotated[str, Parameter(metavar="NAME", help="Only skills with this tag.")] = "",
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Print the skills that are available in this directory."""
+    home = configured(output).settings.home
+    found = skills_like(find_skills(home, str(here())), " ".join(words), category, tag)
+    if json:
+        output.json({"data": list[Json](skill_json(skill) for skill in found)})
+    elif found:
+        print_table(output, ["NAME", "STATUS", "PLACE", "NOTE", "DESCRIPTION"], [_row(skill) for skill in found])
+    else:
+        output.say("moot: no skills found; add one with: moot skills add FOLDER", "dim")
+
+
+def _row(skill: Skill) -> list[str]:
+    line = " ".join(skill.text.description.split())
+    notes = [plural(len(skill.scripts), "script")] if skill.scripts else []
+    notes += ["hides text"] if any(finding.hides for finding in skill.text.findings) else []
+    text = skill.problem or (line if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 1]}…")
+    return [skill.name, skill.status, skill.place, ", ".join(notes) or "-", spelled_out(text)]
+
+
+def show_skill(
+    name: Name,
+    /,
+    *,
+    file: Annotated[str, Parameter(metavar="PATH", help="File of the skill to print instead, such as references/guide.md.")] = "",
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Print a skill: its fields, files, problems and instructions. Hidden characters are shown as names such as `<U+200B>`."""
+    skill = find_skill(configured(output).settings.home, name, str(here()))
+    if file:
+        text = spelled_out(read_file(skill.folder, file).decode("utf-8", "replace"))
+        output.json({"name": skill.name, "file": file, "text": text}) if json else output.line(text.removesuffix("\n"))
+        return
+    findings = _all_findings(skill)
+    if json:
+        output.json({**skill_json(skill), "body": skill.text.body, "findings": [finding.to_json() for finding in findings]})
+        return
+    facts: JsonObject = {key: value for key, value in skill_json(skill).items() if value not in ("", [], {}, 0, None)}
+    if skill.decision.used_at:
+        facts["used_at"] = moment(skill.decision.used_at)
+    print_fields(output, facts, json=False)
+    output.line("")
+    output.line(spelled_out(skill.text.body))
+    report_findings(output, skill.folder, findings)
+
+
+def _all_findings(skill: Skill) -> list[Finding]:
+    try:
+        return [*skill.text.findings, *check_files(skill.folder)]
+    except (Refused, OSError) as error:
+        return [*skill.text.findings, Finding(SKILL_FILE, 1, str(error))]
+
+
+def report_findings(output: Output, folder: Path, findings: list[Finding]) -> None:
+    """Print findings with file and line to stderr."""
+    for finding in findings:
+        level, style = ("error", "red") if finding.is_error else ("warning", "yellow")
+        output.say(f"{folder / finding.file}:{finding.line}: {level}: {spelled_out(finding.text)}", style)
+
+
+def check_skills(
+    *folders: Annotated[Path, Parameter(metavar="FOLDER", help="Folder with a SKILL.md. Defaults to all skills of this directory.")],
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Check skills against the specification, and for hidden text. Print each problem with file and line; exit with 1 on errors."""
+    paths = [here() / folder for folder in folders] or [
+        skill.folder for skill in find_skills(configured(output).settings.home, str(here()))
+    ]
+    found: dict[Path, list[Finding]] = {}
+    for path in paths:
+        if not (path / SKILL_FILE).is_file():
+            raise UsageError(f"{str(path)!r} has no {SKILL_FILE}.", fix="Give the folder that contains the file.")
+        found[path] = _all_findings(read_skill(path))
+    errors = sum(finding.is_error for findings in found.values() for finding in findings)
+    if json:
+        data: list[Json] = [{"folder": str(path), "findings": [each.to_json() for each in findings]} for path, findings in found.items()]
+        output.json({"data": data, "errors": errors})
+        return 1 if errors else 0
+    for path, findings in found.items():
+        for finding in findings:
+            level = "error" if finding.is_error else "warning"
+            output.line(f"{path / finding.file}:{finding.line}: {level}: {spelled_out(finding.text)}")
+    words = f"{plural(errors, 'error')} in {plural(len(found), 'skill')}" if errors else f"{plural(len(found), 'skill')} without errors"
+    output.say(f"moot: {words}", "red" if errors else "green")
+    return 1 if errors else 0
+
+
+def new_skill(
+    name: Annotated[str, Parameter(metavar="NAME", help="Name of the skill: lower-case letters, digits and hyphens.")],
+    /,
+    *,
+    description: Annotated[str, Parameter(metavar="TEXT", help="What the skill does, and when to use it.")],
+    project: Annotated[bool, Parameter(help="Create it in .agents/skills of this directory, and trust it.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Create a skill with a SKILL.md to fill in."""
+    if not is_name(name):
+        raise UsageError(f"Invalid skill name {name!r}.", fix="Use 1 to 64 lower-case letters, digits and single hyphens.")
+    home = configured(output).settings.home
+    folder = (here() / ".agents" / FOLDER if project else home / FOLDER) / name
+    text = _TEMPLATE.format(name=name, description=_quoted(description), title=name.replace("-", " ").capitalize())
+    folder.mkdir(parents=True, exist_ok=False)
+    (folder / SKILL_FILE).write_text(text, encoding="utf-8")
+    write_done(output, json, {"name": name, "folder": str(folder)}, f"created {folder / SKILL_FILE}")
+    if project:
+        output.say(f"moot: run 'moot trust {here()}' when it is finished", "dim")
+
+
+def _quoted(text: str) -> str:
+    escaped = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def enable_skill(
+    name: Name,
+    /,
+    *,
+    priority: Annotated[int | None, Parameter(metavar="NUMBER", help="Skills with a higher number come first in the prompt.")] = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Put a skill's instructions into the prompt of every conversation, from the next step."""
+    _use(name, "enabled", json, output, priority)
+
+
+def offer_skill(name: Name, /, *, json: AsJson = False, output: Out) -> None:
+    """Show a skill's name and description to the model, which activates it when it needs it."""
+    _use(name, "offered", json, output)
+
+
+def disable_skill(name: Name, /, *, json: AsJson = False, output: Out) -> None:
+    """Don't use a skill."""
+    _use(name, "disabled", json, output)
+
+
+def _use(name: str, use: SkillUse, json: bool, output: Output, priority: int | None = None) -> None:
+    home = configured(output).settings.home
+    skill = find_skill(home, name, str(here()))
+    set_use(home, skill, use, priority)
+    write_done(output, json, {"name": skill.name, "status": use, "digest": skill.digest}, f"{skill.name} is {use}")
+
+
+def accept_skill(name: Name, /, *, json: AsJson = False, output: Out) -> None:
+    """Accept the content of a skill that has changed. Scripts that were allowed ask again."""
+    home = configured(output).settings.home
+    skill = find_skill(home, name, str(here()))
+    if skill.status != "changed":
+        raise UsageError(f"The skill {skill.name!r} has not changed since it was accepted.", fix=skill.problem)
+    report_findings(output, skill.folder, [finding for finding in _all_findings(skill) if finding.hides])
+    accept(home, skill)
+    write_done(output, json, {"name": skill.name, "digest": skill.digest}, f"accepted {skill.name}")
+
+
+def set_policy(
+    name: Name,
+    policy: Annotated[Literal["never", "ask", "allow"], Parameter(metavar="POLICY", help="never, ask or allow.")],
+    /,
+    *,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Set whether the scripts of a skill may run: never, after a question each time, or without one until the skill changes."""
+    home = configured(output).settings.home
+    skill = find_skill(home, name, str(here()))
+    chosen: ScriptPolicy = policy
+    if chosen == "allow" and not skill.scripts:
+        raise UsageError(f"The skill {skill.name!r} has no scripts.")
+    set_scripts(home, skill, chosen)
+    write_done(output, json, {"name": skill.name, "scripts": chosen, "digest": skill.digest}, f"scripts of {skill.name}: {chosen}")

@@ -1,0 +1,55 @@
+"""The commands of skills."""
+
+from __future__ import annotations
+
+from moot.cli.tree.nodes import Group, command
+
+SKILLS = Group(
+    "List, create, check and enable skills: folders with instructions for certain tasks.",
+    {
+        "list": command(
+            "commands.skills:list_skills",
+            "List the skills that are available in this directory.",
+            ("moot skills list", "moot skills list release --tag git", "moot skills list --json"),
+            details="Skills that contain hidden text are marked. The status says whether a skill is used.",
+        ),
+        "show": command(
+            "commands.skills:show_skill",
+            "Show a skill.",
+            ("moot skills show release", "moot skills show release --file references/steps.md"),
+        ),
+        "new": command(
+            "commands.skills:new_skill",
+            "Create a skill.",
+            ('moot skills new release --description "Publish a release. Use it when asked to release."',),
+        ),
+        "check": command(
+            "commands.skills:check_skills",
+            "Check skills for mistakes and hidden text.",
+            ("moot skills check", "moot skills check ./release"),
+            details="Each problem is printed with file and line. The exit code is 1 if there are errors.",
+        ),
+        "enable": command(
+            "commands.skills:enable_skill",
+            "Put a skill's instructions into every prompt.",
+            ("moot skills enable release", "moot skills enable style --priority 10"),
+        ),
+        "offer": command(
+            "commands.skills:offer_skill",
+            "Let the model activate a skill when it needs it. This is the default.",
+            ("moot skills offer release",),
+        ),
+        "disable": command("commands.skills:disable_skill", "Stop using a skill.", ("moot skills disable release",)),
+        "accept": command("commands.skills:accept_skill", "Accept a skill that has changed.", ("moot skills accept release",)),
+        "scripts": command(
+            "commands.skills:set_policy",
+            "Set whether a skill's scripts may run: never, ask or allow.",
+            ("moot skills scripts release allow",),
+            details="Allowed scripts run in the sandbox without a question, until the skill changes. The default is ask.",
+        ),
+    },
+    ("moot skills list", "moot skills enable release"),
+    details="Without a command, list the skills.",
+    options=(("--json", "Print one JSON document to stdout."),),
+    default="list",
+)
