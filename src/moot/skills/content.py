@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -71,12 +71,25 @@ def _walk(folder: str, prefix: str, depth: int) -> Iterator[Entry]:
 
 def digest_of(folder: Path) -> str:
     """Return the hash of a skill's content: the paths, bytes and execute permissions of its files. Raise Refused or OSError."""
-    total = sha256()
-    for entry in entries(folder):
+
+    def facts(entry: Entry) -> tuple[str, bool, Json]:
         path = folder / entry.path
-        content: Json = {"link": str(path.readlink())} if entry.is_link else _hash(path)
-        total.update(dumps([entry.path, entry.is_executable, content]))
+        return entry.path, entry.is_executable, {"link": str(path.readlink())} if entry.is_link else _hash(path)
+
+    return content_digest(map(facts, entries(folder)))
+
+
+def content_digest(files: Iterable[tuple[str, bool, Json]]) -> str:
+    """Return the digest of files, sorted by path: path, whether it is executable, and the hash of its content."""
+    total = sha256()
+    for facts in files:
+        total.update(dumps([*facts]))
     return total.hexdigest()
+
+
+def is_skipped(name: str) -> bool:
+    """Return whether a file or folder of this name is not part of a skill."""
+    return name in _SKIPPED
 
 
 def _hash(path: Path) -> str:

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
+from anyio import to_thread
+
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import moment, plural, print_fields, print_table
+from moot.cli.console.format import format_bytes, moment, plural, print_fields, print_table
 from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.options import Out
-from moot.errors import Refused, UsageError
+from moot.cli.terminal.prompts.plain import confirm
+from moot.errors import NeedsApproval, Refused, UsageError
 from moot.guard.hidden import spelled_out
 from moot.skills.catalogue import skill_json, skills_like
 from moot.skills.content import check_files, read_file
 from moot.skills.decisions import accept, set_scripts, set_use
 from moot.skills.document import is_name
+from moot.skills.installation import Candidate, changes, check_usable, chosen, install, read_source, remove
 from moot.skills.library import find_skill, find_skills, read_skill
+from moot.skills.package import text_of
 from moot.skills.roots import FOLDER
 from moot.types.canonical import Json, JsonObject
 from moot.types.skill import SKILL_FILE, Finding, ScriptPolicy, Skill, SkillUse
 
 Name = Annotated[str, Parameter(kind="skill", metavar="NAME", help="Name of the skill.")]
+
+Yes = Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")]
+Commit = Annotated[str, Parameter(metavar="HASH", help="Full hash of the commit to install, if SOURCE is a Git repository.")]
+
+_SCRIPT_LINES = 200
+"""Maximum number of lines of a script that are shown before it is installed."""
 
 _SUMMARY = 72
 """Maximum length of a description in a table."""
@@ -139,7 +151,7 @@ def new_skill(
     /,
     *,
     description: Annotated[str, Parameter(metavar="TEXT", help="What the skill does, and when to use it.")],
-    project: Annotated[bool, Parameter(help="Create it in .agents/skills of this directory, and trust it.")] = False,
+    project: Annotated[bool, Parameter(help="Create it in .agents/skills of this directory.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -149,7 +161,9 @@ def new_skill(
     home = configured(output).settings.home
     folder = (here() / ".agents" / FOLDER if project else home / FOLDER) / name
     text = _TEMPLATE.format(name=name, description=_quoted(description), title=name.replace("-", " ").capitalize())
-    folder.mkdir(parents=True, exist_ok=False)
+    if folder.exists():
+        raise UsageError(f"{str(folder)!r} exists already.", fix=f"moot skills show {name}")
+    folder.mkdir(parents=True)
     (folder / SKILL_FILE).write_text(text, encoding="utf-8")
     write_done(output, json, {"name": name, "folder": str(folder)}, f"created {folder / SKILL_FILE}")
     if project:
@@ -217,3 +231,116 @@ def set_policy(
         raise UsageError(f"The skill {skill.name!r} has no scripts.")
     set_scripts(home, skill, chosen)
     write_done(output, json, {"name": skill.name, "scripts": chosen, "digest": skill.digest}, f"scripts of {skill.name}: {chosen}")
+
+
+async def add_skill(
+    source: Annotated[str, Parameter(metavar="SOURCE", help="Folder, .zip or .tar.gz archive, URL of an archive, or Git repository.")],
+    /,
+    *,
+    commit: Commit = "",
+    path: Annotated[str, Parameter(metavar="PATH", help="Folder in the Git repository.")] = "",
+    skill: Annotated[list[str] | None, Parameter(metavar="NAME", help="Skill to install, if there are several. Repeatable.")] = None,
+    all_: Annotated[bool, Parameter(help="Install all skills of the source.")] = False,
+    yes: Yes = False,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Show the content of a skill, and install exactly this content in moot's home directory."""
+    home = configured(output).settings.home
+    found = await read_source(source, here(), commit=commit, path=path)
+    wanted = found if all_ else chosen(found, tuple(skill or ()))
+    for candidate in wanted:
+        _show_candidate(output, candidate)
+        check_usable(candidate)
+    names = ", ".join(candidate.name for candidate in wanted)
+    if not await _confirmed(f"Install {names}?", yes, output):
+        return 1
+    for candidate in wanted:
+        folder = await to_thread.run_sync(install, home, candidate)
+        output.say(f"moot: installed {candidate.name} in {folder}", "green")
+    if json:
+        output.json({"data": [_candidate_json(candidate) for candidate in wanted]})
+    return 0
+
+
+def _candidate_json(candidate: Candidate) -> JsonObject:
+    return {"name": candidate.name, "digest": candidate.digest, "files": list[Json](sorted(candidate.files)), "source": candidate.source}
+
+
+def _show_candidate(output: Output, candidate: Candidate) -> None:
+    """Print what a person must know before a skill is installed: its files, instructions and scripts."""
+    text = candidate.text
+    output.say(f"{candidate.name}: {spelled_out(' '.join(text.description.split()))}", "bold")
+    if text.allowed_tools:
+        output.say(f"  asks for these tools, which moot does not allow for it: {spelled_out(', '.join(text.allowed_tools))}", "yellow")
+    for name, file in sorted(candidate.files.items()):
+        output.say(f"  {spelled_out(name)}  {format_bytes(len(file.data))}", "dim")
+    output.say(spelled_out(text.body))
+    for name in sorted(candidate.files):
+        if name.startswith("scripts/") and b"\0" not in candidate.files[name].data:
+            lines = spelled_out(text_of(candidate.files, name)).splitlines()
+            output.say(f"── {spelled_out(name)}", "yellow")
+            output.say("\n".join(lines[:_SCRIPT_LINES]))
+            if len(lines) > _SCRIPT_LINES:
+                output.say(f"({len(lines) - _SCRIPT_LINES:,} more lines)", "yellow")
+    report_findings(output, Path(candidate.name), list(candidate.findings))
+    output.say(f"  content hash: {candidate.digest}", "dim")
+
+
+async def _confirmed(question: str, yes: bool, output: Output) -> bool:
+    if yes:
+        return True
+    if not output.attended:
+        raise NeedsApproval(f"{question} This needs confirmation.", fix="Review the content, then use --yes.")
+    if await confirm(question, output):
+        return True
+    output.say("moot: nothing was changed", "dim")
+    return False
+
+
+async def update_skill(
+    name: Name,
+    /,
+    *,
+    commit: Commit = "",
+    yes: Yes = False,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Install the current content of a skill's source, after showing what changes. Scripts that were allowed ask again."""
+    home = configured(output).settings.home
+    skill = find_skill(home, name, str(here()))
+    source = skill.decision.source
+    if skill.place != "home" or not source:
+        raise UsageError(f"The skill {skill.name!r} was not installed by moot.", fix="moot skills add SOURCE")
+    if source.get("kind") == "git" and not commit:
+        raise UsageError("The skill is pinned to a commit.", fix=f"moot skills update {skill.name} --commit HASH")
+    place = str(source.get("url") or source.get("path"))
+    (candidate,) = chosen(
+        await read_source(place, here(), commit=commit, path=str(source.get("path", "")) if commit else ""), (skill.name,)
+    )
+    if candidate.digest == skill.digest:
+        write_done(output, json, {"name": skill.name, "updated": False, "digest": skill.digest}, f"{skill.name} is up to date")
+        return 0
+    difference = await to_thread.run_sync(changes, skill, candidate)
+    _show_candidate(output, candidate)
+    for sign, paths in (("+", difference.added), ("~", difference.changed), ("-", difference.removed)):
+        for each in paths:
+            output.say(f"  {sign} {spelled_out(each)}")
+    check_usable(candidate)
+    if not await _confirmed(f"Update {skill.name}?", yes, output):
+        return 1
+    await to_thread.run_sync(partial(install, home, candidate, update=True))
+    write_done(output, json, {"name": skill.name, "updated": True, "digest": candidate.digest}, f"updated {skill.name}")
+    return 0
+
+
+async def remove_skill(name: Name, /, *, yes: Yes = False, json: AsJson = False, output: Out) -> int:
+    """Delete a skill from moot's home directory."""
+    home = configured(output).settings.home
+    skill = find_skill(home, name, str(here()))
+    if not await _confirmed(f"Delete {skill.folder}?", yes, output):
+        return 1
+    await to_thread.run_sync(remove, home, skill)
+    write_done(output, json, {"name": skill.name, "removed": True}, f"removed {skill.name}")
+    return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moot.cli.tree.nodes import Group, command
 
 SKILLS = Group(
-    "List, create, check and enable skills: folders with instructions for certain tasks.",
+    "List, install, check and enable skills: folders with instructions for certain tasks.",
     {
         "list": command(
             "commands.skills:list_skills",
@@ -17,6 +17,16 @@ SKILLS = Group(
             "commands.skills:show_skill",
             "Show a skill.",
             ("moot skills show release", "moot skills show release --file references/steps.md"),
+        ),
+        "add": command(
+            "commands.skills:add_skill",
+            "Install a skill, after showing its content.",
+            (
+                "moot skills add ./release",
+                "moot skills add release.zip --yes",
+                "moot skills add https://example.org/skills.git --commit 8f3c… --path skills/release",
+            ),
+            details="Exactly the content that is shown is installed. Later changes need 'moot skills accept' or 'moot skills update'.",
         ),
         "new": command(
             "commands.skills:new_skill",
@@ -41,6 +51,12 @@ SKILLS = Group(
         ),
         "disable": command("commands.skills:disable_skill", "Stop using a skill.", ("moot skills disable release",)),
         "accept": command("commands.skills:accept_skill", "Accept a skill that has changed.", ("moot skills accept release",)),
+        "update": command(
+            "commands.skills:update_skill",
+            "Update a skill from the place it was installed from.",
+            ("moot skills update release", "moot skills update release --commit 1b2c…"),
+        ),
+        "remove": command("commands.skills:remove_skill", "Delete an installed skill.", ("moot skills remove release --yes",)),
         "scripts": command(
             "commands.skills:set_policy",
             "Set whether a skill's scripts may run: never, ask or allow.",
