@@ -47,6 +47,7 @@ def skill_json(skill: Skill) -> JsonObject:
         "files": list[Json](skill.files),
         "has_reference": REFERENCE in skill.files,
         "scripts": skill.decision.scripts,
+        "script_files": list[Json](skill.scripts),
         "priority": skill.decision.priority,
         "source": skill.decision.source,
         "used_at": skill.decision.used_at,
