@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from moot.guard.hidden import spelled_out
 from moot.types.canonical import Json, JsonObject
 from moot.types.skill import Skill
 
@@ -27,11 +28,11 @@ def _searched(skill: Skill) -> str:
 
 
 def skill_json(skill: Skill) -> JsonObject:
-    """Return the facts about a skill, without its instructions."""
+    """Return the facts about a skill, without its instructions. Hidden characters are spelled out."""
     text = skill.text
     return {
         "name": skill.name,
-        "description": text.description,
+        "description": spelled_out(text.description),
         "status": skill.status,
         "problem": skill.problem,
         "place": skill.place,

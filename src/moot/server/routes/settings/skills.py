@@ -11,6 +11,7 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from moot.errors import Refused, UsageError
+from moot.guard.hidden import spelled_out
 from moot.server.auth import Operator, Router
 from moot.server.credentials import Caller
 from moot.server.models import In, ListOut, Out, ShownPath
@@ -24,7 +25,7 @@ from moot.skills.library import find_skill, find_skills
 from moot.types.skill import SKILL_FILE, Finding, ScriptPolicy, Skill, SkillPlace, SkillStatus, SkillUse
 
 
-class FindingOut(Out, of=Finding, fields="file line text is_error hides"):
+class SkillFindingOut(Out, of=Finding, fields="file line text is_error hides"):
     """A problem of a skill."""
 
 
@@ -67,7 +68,8 @@ class SkillDetailOut(SkillOut):
     """A skill with its instructions."""
 
     body: str
-    findings: list[FindingOut]
+    """The instructions. Hidden characters are shown as names such as `<U+200B>`."""
+    findings: list[SkillFindingOut]
 
 
 class SkillIn(In):
@@ -78,14 +80,14 @@ class SkillIn(In):
     scripts: ScriptPolicy | None = None
 
 
-class DigestIn(In):
+class SkillDigestIn(In):
     """The content to accept."""
 
     digest: Annotated[str, Field(min_length=64, max_length=64)]
     """The `digest` of the skill that you have reviewed."""
 
 
-class SourceIn(In):
+class SkillSourceIn(In):
     """A source of skills."""
 
     source: Annotated[str, Field(min_length=1, max_length=4096)]
@@ -96,7 +98,7 @@ class SourceIn(In):
     """Folder in the Git repository."""
 
 
-class InstallIn(SourceIn):
+class SkillInstallIn(SkillSourceIn):
     """A skill to install."""
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
@@ -104,7 +106,7 @@ class InstallIn(SourceIn):
     """The `digest` from the preview. Only this content is installed."""
 
 
-class CandidateOut(Out):
+class SkillCandidateOut(Out):
     """A skill of a source, before it is installed."""
 
     name: str
@@ -112,7 +114,7 @@ class CandidateOut(Out):
     allowed_tools: list[str]
     body: str
     files: list[ShownPath]
-    findings: list[FindingOut]
+    findings: list[SkillFindingOut]
     digest: str
 
 
@@ -127,8 +129,8 @@ def _shown(skill: Skill) -> SkillOut:
     return SkillOut.model_validate(skill_json(skill))
 
 
-def _findings(found: list[Finding]) -> list[FindingOut]:
-    return [FindingOut.of(finding) for finding in found]
+def _findings(found: list[Finding]) -> list[SkillFindingOut]:
+    return [SkillFindingOut.of(finding) for finding in found]
 
 
 def _detail(skill: Skill) -> SkillDetailOut:
@@ -136,7 +138,7 @@ def _detail(skill: Skill) -> SkillDetailOut:
         findings = [*skill.text.findings, *check_files(skill.folder)]
     except (Refused, OSError) as error:
         findings = [*skill.text.findings, Finding(SKILL_FILE, 1, str(error))]
-    return SkillDetailOut.model_validate({**skill_json(skill), "body": skill.text.body, "findings": _findings(findings)})
+    return SkillDetailOut.model_validate({**skill_json(skill), "body": spelled_out(skill.text.body), "findings": _findings(findings)})
 
 
 async def _folder(caller: Caller, project: str | None) -> str:
@@ -180,7 +182,7 @@ async def change_skill(
 
 @router.post("/{name}/accept")
 async def accept_skill(
-    server: CurrentServer, caller: Operator, name: SkillName, body: DigestIn, project: InProject = None
+    server: CurrentServer, caller: Operator, name: SkillName, body: SkillDigestIn, project: InProject = None
 ) -> SkillDetailOut:
     """Accept the content of a skill that has changed. Return 409 if `digest` is not its current content."""
     skill = await _found(server, caller, name, project)
@@ -191,13 +193,13 @@ async def accept_skill(
 
 
 @router.post("/preview")
-async def preview_skills(_: Operator, body: SourceIn) -> ListOut[CandidateOut]:
+async def preview_skills(_: Operator, body: SkillSourceIn) -> ListOut[SkillCandidateOut]:
     """Read the skills of a folder, an archive or a Git commit without installing anything."""
     return ListOut(data=[_candidate(candidate) for candidate in await _candidates(body)])
 
 
 @router.post("", status_code=201)
-async def install_skill(server: CurrentServer, caller: Operator, body: InstallIn) -> SkillDetailOut:
+async def install_skill(server: CurrentServer, caller: Operator, body: SkillInstallIn) -> SkillDetailOut:
     """Install a skill in moot's home. Return 409 if its content is not the one of the preview."""
     candidate = next((each for each in await _candidates(body) if each.name == body.name), None)
     if candidate is None or candidate.digest != body.digest:
@@ -214,18 +216,18 @@ async def delete_skill(server: CurrentServer, caller: Operator, name: SkillName)
     return _shown(skill)
 
 
-async def _candidates(body: SourceIn) -> list[Candidate]:
+async def _candidates(body: SkillSourceIn) -> list[Candidate]:
     if "://" not in body.source and not FilePath(body.source).is_absolute() and "@" not in body.source:
         raise UsageError(f"{body.source!r} is neither an absolute path nor a URL.")
     return await read_source(body.source, FilePath("/"), commit=body.commit, path=body.path)
 
 
-def _candidate(candidate: Candidate) -> CandidateOut:
-    return CandidateOut(
+def _candidate(candidate: Candidate) -> SkillCandidateOut:
+    return SkillCandidateOut(
         name=candidate.name,
-        description=candidate.text.description,
+        description=spelled_out(candidate.text.description),
         allowed_tools=[*candidate.text.allowed_tools],
-        body=candidate.text.body,
+        body=spelled_out(candidate.text.body),
         files=sorted(candidate.files),
         findings=_findings([*candidate.findings]),
         digest=candidate.digest,
