@@ -25,7 +25,7 @@ from moot.types.canonical import Json, JsonObject
 
 SECTIONS = (
     *("models", "providers", "agents", "mcp", "permissions", "sandbox", "hooks", "cron", "task_watchers", "webhooks", "outgoing_webhooks"),
-    *("channels", "commands", "tools", "server", "storage", "retention", "imports", "limits", "ui"),
+    *("skills", "channels", "commands", "tools", "server", "storage", "retention", "imports", "limits", "ui"),
 )
 FILE = "config.yaml"
 

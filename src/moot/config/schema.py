@@ -196,6 +196,10 @@ class McpPart(_Part):
     trust_hints: bool = False
 
 
+class SkillsPart(_Part):
+    indexes: list[Annotated[str, Field(pattern=r"^(https?://[^\s]+|~?/.+)$")]] = []
+
+
 class RulePart(_Part):
     tool: str
     action: Literal["allow", "ask", "deny"]
@@ -427,6 +431,7 @@ class Configuration(_Part):
     providers: dict[str, ProviderPart] = {}
     agents: dict[str, AgentPart] = {}
     mcp: dict[str, McpPart] = {}
+    skills: SkillsPart = SkillsPart()
     permissions: PermissionsPart = PermissionsPart()
     sandbox: SandboxPart = SandboxPart()
     hooks: HooksPart = HooksPart()
@@ -460,6 +465,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("hooks", "*", "*"): HookGroupPart,
     ("hooks", "*", "*", "hooks", "*"): HookCommandPart,
     ("mcp", "*"): McpPart,
+    ("skills",): SkillsPart,
     ("permissions",): PermissionsPart,
     ("permissions", "rules", "*"): RulePart,
     ("sandbox",): SandboxPart,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 
 from moot.config.home import lock_file
 from moot.errors import NotFound, Refused, UsageError
-from moot.guard.urls import Policy, fetch
+from moot.guard.urls import Policy
 from moot.skills.content import FILE_BYTES, digest_of
 from moot.skills.decisions import decide, key_of
-from moot.skills.document import hidden_findings, read_document
+from moot.skills.document import hidden_findings, is_name, read_document
+from moot.skills.market import content_of, entry_named, fetched, read_indexes
 from moot.skills.package import (
     ARCHIVE_BYTES,
     Files,
@@ -53,27 +55,32 @@ class Changes:
     removed: tuple[str, ...]
 
 
-async def read_source(source: str, base: Path, *, commit: str = "", path: str = "") -> list[Candidate]:
-    """Return the skills of a folder, an archive, the URL of an archive, or a Git commit. Raise NotFound, Refused or UsageError."""
+async def read_source(source: str, base: Path, *, commit: str = "", path: str = "", indexes: Sequence[str] = ()) -> list[Candidate]:
+    """Return the skills of a folder, an archive, the URL of an archive, or a Git commit. Raise NotFound, Refused or UsageError.
+
+    With `indexes`, a name that is no file or folder is looked up in them.
+    """
+    if indexes and is_name(source) and not await anyio.Path(base, source).exists():
+        return [await read_entry(source, indexes)]
     if commit:
         files = await read_commit(str(base / source) if (base / source).is_dir() else source, commit, path)
         facts: JsonObject = {"kind": "git", "url": source, "commit": commit, "path": path}
         return await to_thread.run_sync(candidates, files, path.rstrip("/").rpartition("/")[2], facts)
     if source.startswith(("https://", "http://")):
-        return await read_url(source, Policy(bytes=ARCHIVE_BYTES))
+        data = await fetched(source, Policy(bytes=ARCHIVE_BYTES))
+        files = await to_thread.run_sync(read_archive, data, repr(source))
+        origin: JsonObject = {"kind": "archive", "url": source}
+        return await to_thread.run_sync(candidates, files, "", origin)
     return await to_thread.run_sync(_read_local, base, source)
 
 
-async def read_url(url: str, policy: Policy, expected: str = "") -> list[Candidate]:
-    """Return the skills of an archive. With `expected`, raise Refused if its SHA-256 is another one."""
-    page = await fetch(url, policy=policy)
-    if page.status != 200 or page.cut:
-        raise Refused(f"{url!r} could not be loaded: {'it is too large' if page.cut else f'the server answered {page.status}'}.")
-    found = sha256(page.body).hexdigest()
-    if expected and found != expected:
-        raise Refused(f"{url!r} has the hash {found}, but the index names {expected}.", fix="Report this to the index's author.")
-    files = await to_thread.run_sync(read_archive, page.body, repr(url))
-    return candidates(files, "", {"kind": "archive", "url": url, "sha256": found})
+async def read_entry(name: str, indexes: Sequence[str]) -> Candidate:
+    """Return the skill with this name from the indexes. Raise NotFound or Refused."""
+    entry = entry_named(await read_indexes(indexes), "skill", name)
+    files = await to_thread.run_sync(read_archive, await content_of(entry), repr(entry.location))
+    facts: JsonObject = {"kind": "index", "url": entry.index, "sha256": entry.sha256}
+    (found,) = chosen(await to_thread.run_sync(candidates, files, "", facts), (name,))
+    return found
 
 
 def _read_local(base: Path, source: str) -> list[Candidate]:

@@ -15,14 +15,18 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.options import Out
 from moot.cli.terminal.prompts.plain import confirm
+from moot.config.agents.files import FOLDER as AGENTS
+from moot.config.agents.files import SUFFIX
+from moot.config.settings import Settings
 from moot.errors import NeedsApproval, Refused, UsageError
 from moot.guard.hidden import spelled_out
 from moot.skills.catalogue import skill_json, skills_like
 from moot.skills.content import check_files, read_file
 from moot.skills.decisions import accept, set_scripts, set_use
 from moot.skills.document import is_name
-from moot.skills.installation import Candidate, changes, check_usable, chosen, install, read_source, remove
+from moot.skills.installation import Candidate, changes, check_usable, chosen, install, read_entry, read_source, remove
 from moot.skills.library import find_skill, find_skills, read_skill
+from moot.skills.market import Entry, matching, read_indexes
 from moot.skills.package import text_of
 from moot.skills.roots import FOLDER
 from moot.types.canonical import Json, JsonObject
@@ -31,6 +35,9 @@ from moot.types.skill import SKILL_FILE, Finding, ScriptPolicy, Skill, SkillUse
 Name = Annotated[str, Parameter(kind="skill", metavar="NAME", help="Name of the skill.")]
 
 Yes = Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")]
+Index = Annotated[
+    list[str] | None, Parameter(metavar="URL", help="URL or path of an index. Repeatable. Defaults to those of the configuration.")
+]
 Commit = Annotated[str, Parameter(metavar="HASH", help="Full hash of the commit to install, if SOURCE is a Git repository.")]
 
 _SCRIPT_LINES = 200
@@ -54,7 +61,7 @@ Describe the steps here. Put long texts into references/, and programs into scri
 def list_skills(
     *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description contains.")],
     category: Annotated[str, Parameter(metavar="NAME", help="Only skills of this category.")] = "",
-    tag: Annotated[str, Parameter(metavar="NAME", help="Only skills with this tag.")] = "",
+    tag: Annotated[str, Parameter(metavar="TAG", help="Only skills with this tag.")] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -234,26 +241,30 @@ def set_policy(
 
 
 async def add_skill(
-    source: Annotated[str, Parameter(metavar="SOURCE", help="Folder, .zip or .tar.gz archive, URL of an archive, or Git repository.")],
+    source: Annotated[
+        str, Parameter(metavar="SOURCE", help="Folder, .zip or .tar.gz archive, URL of an archive, Git repository, or name in an index.")
+    ],
     /,
     *,
     commit: Commit = "",
     path: Annotated[str, Parameter(metavar="PATH", help="Folder in the Git repository.")] = "",
     skill: Annotated[list[str] | None, Parameter(metavar="NAME", help="Skill to install, if there are several. Repeatable.")] = None,
     all_: Annotated[bool, Parameter(help="Install all skills of the source.")] = False,
+    index: Index = None,
     yes: Yes = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
     """Show the content of a skill, and install exactly this content in moot's home directory."""
-    home = configured(output).settings.home
-    found = await read_source(source, here(), commit=commit, path=path)
+    settings = configured(output).settings
+    home = settings.home
+    found = await read_source(source, here(), commit=commit, path=path, indexes=index_places(index, settings))
     wanted = found if all_ else chosen(found, tuple(skill or ()))
     for candidate in wanted:
         _show_candidate(output, candidate)
         check_usable(candidate)
     names = ", ".join(candidate.name for candidate in wanted)
-    if not await _confirmed(f"Install {names}?", yes, output):
+    if not await confirmed(f"Install {names}?", yes, output):
         return 1
     for candidate in wanted:
         folder = await to_thread.run_sync(install, home, candidate)
@@ -261,6 +272,40 @@ async def add_skill(
     if json:
         output.json({"data": [_candidate_json(candidate) for candidate in wanted]})
     return 0
+
+
+def index_places(given: list[str] | None, settings: Settings) -> list[str]:
+    """Return the URLs and absolute paths of the given indexes, or those of the configuration."""
+    return [place if "://" in place else str((here() / place).absolute()) for place in given or settings.skill_indexes]
+
+
+async def search_indexes(
+    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description contains.")],
+    index: Index = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Print the skills and agents of indexes."""
+    settings = configured(output).settings
+    found = matching(await read_indexes(index_places(index, settings)), " ".join(words))
+    known = {skill.name: skill.decision.source.get("sha256") for skill in find_skills(settings.home) if skill.place == "home"}
+    if json:
+        output.json({"data": list[Json]({**entry.to_json(), "installed": _installed(entry, known, settings)} for entry in found)})
+        return
+    rows = [[entry.name, entry.kind, _installed(entry, known, settings) or "-", spelled_out(entry.description)] for entry in found]
+    if rows:
+        print_table(output, ["NAME", "KIND", "INSTALLED", "DESCRIPTION"], rows)
+    else:
+        output.say("moot: no matches", "dim")
+
+
+def _installed(entry: Entry, skills: dict[str, Json], settings: Settings) -> str:
+    """Return `yes`, `older` if the index has another content, or an empty text."""
+    if entry.kind == "agent":
+        return "yes" if (settings.home / AGENTS / f"{entry.name}{SUFFIX}").is_file() else ""
+    if entry.name not in skills:
+        return ""
+    return "yes" if skills[entry.name] == entry.sha256 else "older"
 
 
 def _candidate_json(candidate: Candidate) -> JsonObject:
@@ -287,7 +332,8 @@ def _show_candidate(output: Output, candidate: Candidate) -> None:
     output.say(f"  content hash: {candidate.digest}", "dim")
 
 
-async def _confirmed(question: str, yes: bool, output: Output) -> bool:
+async def confirmed(question: str, yes: bool, output: Output) -> bool:
+    """Return whether the user confirms. Raise NeedsApproval if there is no terminal to ask."""
     if yes:
         return True
     if not output.attended:
@@ -315,10 +361,7 @@ async def update_skill(
         raise UsageError(f"The skill {skill.name!r} was not installed by moot.", fix="moot skills add SOURCE")
     if source.get("kind") == "git" and not commit:
         raise UsageError("The skill is pinned to a commit.", fix=f"moot skills update {skill.name} --commit HASH")
-    place = str(source.get("url") or source.get("path"))
-    (candidate,) = chosen(
-        await read_source(place, here(), commit=commit, path=str(source.get("path", "")) if commit else ""), (skill.name,)
-    )
+    (candidate,) = chosen(await _current(skill, source, commit), (skill.name,))
     if candidate.digest == skill.digest:
         write_done(output, json, {"name": skill.name, "updated": False, "digest": skill.digest}, f"{skill.name} is up to date")
         return 0
@@ -328,18 +371,26 @@ async def update_skill(
         for each in paths:
             output.say(f"  {sign} {spelled_out(each)}")
     check_usable(candidate)
-    if not await _confirmed(f"Update {skill.name}?", yes, output):
+    if not await confirmed(f"Update {skill.name}?", yes, output):
         return 1
     await to_thread.run_sync(partial(install, home, candidate, update=True))
     write_done(output, json, {"name": skill.name, "updated": True, "digest": candidate.digest}, f"updated {skill.name}")
     return 0
 
 
+async def _current(skill: Skill, source: JsonObject, commit: str) -> list[Candidate]:
+    """Return the skills of the place that a skill was installed from."""
+    place = str(source.get("url") or source.get("path"))
+    if source.get("kind") == "index":
+        return [await read_entry(skill.name, [place])]
+    return await read_source(place, here(), commit=commit, path=str(source.get("path", "")) if commit else "")
+
+
 async def remove_skill(name: Name, /, *, yes: Yes = False, json: AsJson = False, output: Out) -> int:
     """Delete a skill from moot's home directory."""
     home = configured(output).settings.home
     skill = find_skill(home, name, str(here()))
-    if not await _confirmed(f"Delete {skill.folder}?", yes, output):
+    if not await confirmed(f"Delete {skill.folder}?", yes, output):
         return 1
     await to_thread.run_sync(remove, home, skill)
     write_done(output, json, {"name": skill.name, "removed": True}, f"removed {skill.name}")

@@ -208,6 +208,11 @@ AGENTS = Group(
         "new": command("commands.agent_files:new_agent", "Create an agent in a Markdown file.", ("moot agents new tester",)),
         "edit": command("commands.agent_files:edit_agent", "Edit an agent's file.", ("moot agents edit tester --model small",)),
         "copy": command("commands.agent_files:copy_agent_file", "Copy an agent to a new file.", ("moot agents copy reviewer strict",)),
+        "install": command(
+            "commands.agent_files:install_agent",
+            "Install an agent from an index, after showing it.",
+            ("moot agents install reviewer --index https://example.org/index.json",),
+        ),
         "remove": command("commands.agent_files:remove_agent", "Delete an agent's file.", ("moot agents remove tester",)),
         "test": command("commands.agents:test_agent", "Test an agent with a short prompt; nothing is stored.", ("moot agents test codex",)),
         "add": command(

@@ -24,14 +24,21 @@ SKILLS = Group(
             (
                 "moot skills add ./release",
                 "moot skills add release.zip --yes",
+                "moot skills add release --index https://example.org/index.json",
                 "moot skills add https://example.org/skills.git --commit 8f3c… --path skills/release",
             ),
             details="Exactly the content that is shown is installed. Later changes need 'moot skills accept' or 'moot skills update'.",
         ),
+        "search": command(
+            "commands.skills:search_indexes",
+            "Search indexes of skills and agents.",
+            ("moot skills search release", "moot skills search --index https://example.org/index.json"),
+            details="An index is a JSON file. Those in skills.indexes of the configuration are searched by default.",
+        ),
         "new": command(
             "commands.skills:new_skill",
             "Create a skill.",
-            ('moot skills new release --description "Publish a release. Use it when asked to release."',),
+            ('moot skills new release --description "Publish a release"',),
         ),
         "check": command(
             "commands.skills:check_skills",
