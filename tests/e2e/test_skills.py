@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.canonical import JsonObject
+from moot.types.hooks import CommandHook
 from moot.types.skill import REVISION, SKILL_FILE
 
 pytestmark = pytest.mark.anyio
@@ -177,6 +180,17 @@ async def test_rules_restrict_allowed_scripts(stage: Any, directory: Path, rule:
         run, _ = await on.ask("go")
         assert run.status == ("finished" if rule.action == "deny" else "waiting")
         assert not (directory / "made").exists()
+
+
+async def test_a_hook_that_asks_is_obeyed_also_for_allowed_scripts(stage: Any, directory: Path) -> None:
+    asks = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
+    hooks = {"PreToolUse": (CommandHook(f"printf %s {shlex.quote(json.dumps(asks))}"),)}
+    async with stage(running(lambda: on), hooks=hooks) as on:
+        home = on.engine.settings.home
+        put(home, script="touch made")
+        set_scripts(home, find_skill(home, "stamp"), "allow")
+        run, _ = await on.ask("go")
+        assert run.status == "waiting" and not (directory / "made").exists()
 
 
 async def test_scripts_that_are_turned_off_never_run(stage: Any, directory: Path) -> None:

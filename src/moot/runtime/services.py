@@ -15,6 +15,7 @@ from moot.config.secrets import mask_secrets
 from moot.config.settings import NANO, Settings
 from moot.errors import NotFound, Refused, UsageError
 from moot.guard.roots import allowed_folders, is_below
+from moot.guard.sandbox.scratch import Scratch
 from moot.plugins.registry import attribute, hint
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, has_folder, skills_for
@@ -68,7 +69,8 @@ class RunSkills:
 
     async def prepare(self, name: str, revision: str, command: str) -> ScriptRun:
         skill = await self._found(name)
-        return await anyio.to_thread.run_sync(attribute("moot.skills.selection:prepare"), skill, revision, command)
+        scratch = self._leg.runtime.drawers.kept(self._leg.request.conversation.id, "sandbox", Scratch).folder  # deleted after a crash too
+        return await anyio.to_thread.run_sync(attribute("moot.skills.selection:prepare"), skill, revision, command, scratch)
 
     async def _found(self, name: str) -> Skill:
         return attribute("moot.skills.selection:named")(await selection_of(self._leg), name)

@@ -66,14 +66,14 @@ def named(selection: SkillSelection, name: str) -> Skill:
     return found
 
 
-def prepare(skill: Skill, revision: str, command: str) -> ScriptRun:
-    """Copy a skill to run one of its scripts, and check the content of the copy. Raise Refused. Blocks."""
+def prepare(skill: Skill, revision: str, command: str, parent: Path) -> ScriptRun:
+    """Copy a skill into a new folder in `parent` to run one of its scripts, and check the content of the copy. Raise Refused. Blocks."""
     if skill.decision.scripts == "never":
         raise Refused(f"The scripts of the skill {skill.name!r} are turned off.", fix="Do the task without them, or ask the user.")
     if revision != skill.digest[:REVISION]:
         raise Refused(f"{revision!r} is not the current revision of the skill {skill.name!r}.", fix="Activate the skill again.")
     words = _words(skill, command)
-    folder = Path(tempfile.mkdtemp(prefix="moot-skill-"))
+    folder = Path(tempfile.mkdtemp(prefix="skill-", dir=parent))
     copy = folder / skill.name
     try:
         copy_to(skill.folder, copy)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from moot.config.settings import Settings
 from moot.config.trust import trust_content
 from moot.errors import NotFound, Refused
 from moot.skills.catalogue import skills_like
@@ -15,8 +16,12 @@ from moot.skills.content import FILES, copy_to, digest_of, read_file
 from moot.skills.decisions import FILE, accept, decisions, mark_used, set_scripts, set_use
 from moot.skills.library import find_skill, find_skills, select
 from moot.skills.prompt import ENABLED_CHARACTERS, LIST_CHARACTERS, bounded, offer
-from moot.skills.selection import prepare
+from moot.skills.selection import prepare, selected
+from moot.types.agent import Agent
+from moot.types.conversation import Conversation
 from moot.types.skill import REVISION, SKILL_FILE, Skill, SkillSelection, SkillText
+
+pytestmark = pytest.mark.anyio
 
 
 def put(root: Path, name: str = "pdf", body: str = "Do it.", metadata: str = "{}") -> Path:
@@ -234,18 +239,27 @@ def test_a_script_runs_from_a_copy_of_the_named_revision(home: Path) -> None:
     (folder / "scripts/tool").write_text("#!/bin/sh\n")
     skill = find_skill(home, "pdf")
     revision = skill.digest[:REVISION]
-    run = prepare(skill, revision, "scripts/run.py 'a b' ';' --x")
+    run = prepare(skill, revision, "scripts/run.py 'a b' ';' --x", home)
     assert run.line == f"python3 {run.folder}/pdf/scripts/run.py 'a b' ';' --x"
     for wrong, words in ((f"{revision[:-1]}x", "current revision"), (revision, "not a script")):
         with pytest.raises(Refused, match=words):
-            prepare(skill, wrong, "scripts/../SKILL.md")
+            prepare(skill, wrong, "scripts/../SKILL.md", home)
     with pytest.raises(Refused, match="not executable"):
-        prepare(skill, revision, "scripts/tool")
+        prepare(skill, revision, "scripts/tool", home)
     with pytest.raises(Refused, match="turned off"):
-        prepare(replace(skill, decision=replace(skill.decision, scripts="never")), revision, "scripts/run.py")
+        prepare(replace(skill, decision=replace(skill.decision, scripts="never")), revision, "scripts/run.py", home)
     (folder / "scripts/run.py").write_text("print(2)")
     with pytest.raises(Refused, match="changed while it was copied"):
-        prepare(skill, revision, "scripts/run.py")
+        prepare(skill, revision, "scripts/run.py", home)
     (folder / "link").symlink_to("/etc/passwd")
     with pytest.raises(Refused, match="is a link"):
         copy_to(folder, home / "copy")
+
+
+async def test_a_small_model_gets_only_skills_that_its_agent_or_the_conversation_names(home: Path) -> None:
+    put(home / "skills")
+    settings = Settings(home)
+    for agent, chosen, found in ((Agent(), None, 0), (Agent(skills=("pdf",)), None, 1), (Agent(), ["pdf"], 1)):
+        conversation = Conversation("c", settings={"skills": list(chosen)} if chosen else {})
+        assert len((await selected(settings, agent, conversation, small=True)).all) == found
+    assert len((await selected(settings, Agent(), Conversation("c"))).all) == 1
