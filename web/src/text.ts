@@ -731,6 +731,7 @@ export const text = {
     commitAbout: 'Full hash, for a Git repository.',
     path: 'Folder in the repository',
     preview: 'Show content',
+    indexed: 'Skills of the configured indexes',
     install: (name: string) => `Install ${name}`,
     installed: (name: string) => `${name} installed`,
     hash: 'Content hash',

@@ -58,7 +58,7 @@ class Changes:
 async def read_source(source: str, base: Path, *, commit: str = "", path: str = "", indexes: Sequence[str] = ()) -> list[Candidate]:
     """Return the skills of a folder, an archive, the URL of an archive, or a Git commit. Raise NotFound, Refused or UsageError.
 
-    With `indexes`, a name that is no file or folder is looked up in them.
+    With `indexes`, the name of a skill is looked up in them, unless there is such a file or folder.
     """
     if indexes and is_name(source) and not await anyio.Path(base, source).exists():
         return [await read_entry(source, indexes)]

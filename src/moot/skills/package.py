@@ -139,7 +139,7 @@ def _check_mode(name: str, mode: int) -> None:
 
 
 def _checked(names: Iterable[tuple[str, bool]]) -> list[str]:
-    """Return the paths; empty for entries that are no part of a skill. Raise Refused if one is unsafe or occurs twice."""
+    """Return the paths; empty for entries that don't belong to a skill. Raise Refused if one is unsafe or occurs twice."""
     found: list[str] = []
     seen: dict[str, bool] = {}
     for name, is_folder in names:

@@ -45,3 +45,16 @@ async def test_only_an_administrator_of_the_machine_decides_about_skills(server:
     async with server.caller(scopes=["tools"]) as caller:
         for method, path in (("GET", ""), ("GET", "/a"), ("PATCH", "/a"), ("POST", ""), ("POST", "/preview"), ("DELETE", "/a")):
             assert (await caller.request(method, f"/api/skills{path}", json={})).status == 403, f"{method} {path}"
+
+
+async def test_skills_of_configured_indexes_are_listed_and_installed(server: LiveServer, repository: Path) -> None:
+    client, index = server.client, str(repository / "examples/index/index.json")
+    assert (await got(client, "/api/skill-indexes"))["data"] == []
+    await sent(client, "PATCH", "/api/config", {"values": {"skills.indexes": [index]}}, 200)
+    entries = (await got(client, "/api/skill-indexes?q=git"))["data"]
+    assert [(entry["kind"], entry["name"]) for entry in entries] == [("skill", "commit-message")]
+    (shown,) = (await sent(client, "POST", "/api/skills/preview", {"source": "commit-message"}, 200))["data"]
+    wanted = {"source": "commit-message", "name": "commit-message", "digest": shown["digest"]}
+    assert (await sent(client, "POST", "/api/skills", wanted, 201))["source"]["kind"] == "index"
+    async with server.caller(scopes=["tools"]) as caller:
+        assert (await caller.get("/api/skill-indexes")).status == 403

@@ -91,7 +91,7 @@ def test_bombs_are_refused_before_they_expand() -> None:
         read_archive(many)
 
 
-def test_a_zip_that_lies_about_sizes_or_is_encrypted_or_damaged_is_refused() -> None:
+def test_a_zip_with_false_sizes_or_encryption_or_damage_is_refused() -> None:
     data = bytearray(zipped(GOOD, ("pdf/zeros", "\0" * 1000)))
     at = data.rindex(b"PK\x01\x02") + 24
     data[at : at + 4] = (5).to_bytes(4, "little")  # the size in the directory

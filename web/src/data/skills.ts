@@ -28,6 +28,14 @@ export function useSkill(name: string) {
   })
 }
 
+/** Fetch the skills and agents of the configured indexes. */
+export function useIndexEntries() {
+  return useQuery({
+    queryKey: ['skill-indexes'],
+    queryFn: ({ signal }) => api.get<Page<Schemas['IndexEntryOut']>>('/skill-indexes', { signal }),
+  })
+}
+
 export function useSkillActions() {
   const client = useQueryClient()
   const onSuccess = () => client.invalidateQueries({ queryKey: ['skills'] })

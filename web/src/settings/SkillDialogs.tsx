@@ -1,5 +1,13 @@
 import { type FormEvent, useState } from 'react'
-import { type Candidate, type Finding, type SkillDetail, type Source, useSkill, useSkillActions } from '@/data/skills'
+import {
+  type Candidate,
+  type Finding,
+  type SkillDetail,
+  type Source,
+  useIndexEntries,
+  useSkill,
+  useSkillActions,
+} from '@/data/skills'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
@@ -175,6 +183,7 @@ function Content({ content }: { content: Shown }) {
 /** A dialog that shows the skills of a source, and installs one exactly as it was shown. */
 export function AddSkill({ onClose }: { onClose: () => void }) {
   const { preview, install } = useSkillActions()
+  const entries = useIndexEntries()
   const [source, setSource] = useState<Source | null>(null)
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -184,6 +193,9 @@ export function AddSkill({ onClose }: { onClose: () => void }) {
       commit: String(given.get('commit')).trim(),
       path: String(given.get('path')).trim(),
     }
+    show(wanted)
+  }
+  function show(wanted: Source) {
     setSource(wanted)
     preview.mutate(wanted)
   }
@@ -221,6 +233,31 @@ export function AddSkill({ onClose }: { onClose: () => void }) {
             </Button>
           </div>
         </form>
+        {entries.error && <Failed error={entries.error} />}
+        {entries.data && entries.data.data.length > 0 && (
+          <section aria-label={words.indexed}>
+            <h3 className="mb-1 font-medium">{words.indexed}</h3>
+            <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line">
+              {entries.data.data
+                .filter((entry) => entry.kind === 'skill')
+                .map((entry) => (
+                  <li key={`${entry.index} ${entry.name}`} className="flex items-center gap-3 px-3 py-2">
+                    <div className="min-w-0 grow">
+                      <p className="font-mono text-xs font-medium break-all">{entry.name}</p>
+                      <p className="text-xs break-words text-muted">{entry.description}</p>
+                    </div>
+                    <Button
+                      aria-label={words.show(entry.name)}
+                      disabled={preview.isPending}
+                      onClick={() => show({ source: entry.name, commit: '', path: '' })}
+                    >
+                      {words.open}
+                    </Button>
+                  </li>
+                ))}
+            </ul>
+          </section>
+        )}
         {preview.error && <Failed error={preview.error} />}
         {preview.data?.data.map((candidate) => (
           <section key={candidate.name} aria-label={candidate.name} className="space-y-3 border-t border-line pt-4">

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path as FilePath
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from anyio import to_thread
 from fastapi import Path, Query
@@ -20,8 +20,10 @@ from moot.server.state import CurrentServer, Server
 from moot.skills.catalogue import skill_json, skills_like
 from moot.skills.content import check_files
 from moot.skills.decisions import accept, set_scripts, set_use
-from moot.skills.installation import Candidate, install, read_source, remove
+from moot.skills.document import is_name
+from moot.skills.installation import Candidate, install, read_entry, read_source, remove
 from moot.skills.library import find_skill, find_skills
+from moot.skills.market import Entry, matching, read_indexes
 from moot.types.skill import SKILL_FILE, Finding, ScriptPolicy, Skill, SkillPlace, SkillStatus, SkillUse
 
 
@@ -91,7 +93,7 @@ class SkillSourceIn(In):
     """A source of skills."""
 
     source: Annotated[str, Field(min_length=1, max_length=4096)]
-    """Absolute path of a folder or an archive on the machine of the server, URL of an archive, or Git repository."""
+    """Absolute path of a folder or an archive on the machine of the server, URL of an archive, Git repository, or name in an index."""
     commit: Annotated[str, Field(max_length=64)] = ""
     """Full hash of a commit, if the source is a Git repository."""
     path: Annotated[str, Field(max_length=1000)] = ""
@@ -118,11 +120,19 @@ class SkillCandidateOut(Out):
     digest: str
 
 
+class IndexEntryOut(Out, of=Entry, fields="kind name description category tags sha256 index"):
+    """A skill or an agent of an index."""
+
+    kind: Literal["skill", "agent"]
+    tags: list[str]
+
+
 SkillName: TypeAlias = Annotated[str, Path(max_length=64, description="Name of the skill.")]
 InProject = Annotated[str | None, Query(alias="project", max_length=200, description="Id or name of the project whose skills to include.")]
 Text = Annotated[str, Query(max_length=200)]
 
 router = Router(prefix="/api/skills", tags=["skills"])
+indexes_router = Router(prefix="/api/skill-indexes", tags=["skills"])
 
 
 def _shown(skill: Skill) -> SkillOut:
@@ -193,15 +203,15 @@ async def accept_skill(
 
 
 @router.post("/preview")
-async def preview_skills(_: Operator, body: SkillSourceIn) -> ListOut[SkillCandidateOut]:
-    """Read the skills of a folder, an archive or a Git commit without installing anything."""
-    return ListOut(data=[_candidate(candidate) for candidate in await _candidates(body)])
+async def preview_skills(server: CurrentServer, _: Operator, body: SkillSourceIn) -> ListOut[SkillCandidateOut]:
+    """Read the skills of a folder, an archive, a Git commit or an index without installing anything."""
+    return ListOut(data=[_candidate(candidate) for candidate in await _candidates(server, body)])
 
 
 @router.post("", status_code=201)
 async def install_skill(server: CurrentServer, caller: Operator, body: SkillInstallIn) -> SkillDetailOut:
     """Install a skill in moot's home. Return 409 if its content is not the one of the preview."""
-    candidate = next((each for each in await _candidates(body) if each.name == body.name), None)
+    candidate = next((each for each in await _candidates(server, body) if each.name == body.name), None)
     if candidate is None or candidate.digest != body.digest:
         raise Problem(409, f"The skill {body.name!r} has changed since you loaded it.", fix="Load it again, and review it.")
     await to_thread.run_sync(install, server.engine.settings.home, candidate)
@@ -216,9 +226,20 @@ async def delete_skill(server: CurrentServer, caller: Operator, name: SkillName)
     return _shown(skill)
 
 
-async def _candidates(body: SkillSourceIn) -> list[Candidate]:
+@indexes_router.get("")
+async def list_index_entries(server: CurrentServer, _: Operator, q: Text = "") -> ListOut[IndexEntryOut]:
+    """List the skills and agents of the configured indexes."""
+    places = server.engine.runtime.settings.skill_indexes
+    found = matching(await read_indexes(places), q) if places else []
+    return ListOut(data=[IndexEntryOut.of(entry, tags=[*entry.tags]) for entry in found])
+
+
+async def _candidates(server: Server, body: SkillSourceIn) -> list[Candidate]:
+    indexes = server.engine.runtime.settings.skill_indexes
+    if is_name(body.source):
+        return [await read_entry(body.source, indexes)]
     if "://" not in body.source and not FilePath(body.source).is_absolute() and "@" not in body.source:
-        raise UsageError(f"{body.source!r} is neither an absolute path nor a URL.")
+        raise UsageError(f"{body.source!r} is neither an absolute path, a URL nor the name of a skill in an index.")
     return await read_source(body.source, FilePath("/"), commit=body.commit, path=body.path)
 
 
