@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio.to_thread
 
@@ -25,9 +25,11 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation, Project
 from moot.types.ids import new_id
 from moot.types.run import RunRequest
-from moot.types.skill import ScriptRun, Skill, SkillSelection
 from moot.types.task import DEPTH, WATCHER, Author, Task, TaskComment, TaskFilter
 from moot.types.token import LOCAL_USER
+
+if TYPE_CHECKING:  # most conversations have no skills
+    from moot.types.skill import ScriptRun, Skill, SkillSelection
 
 CHANGEABLE = (
     *("models.main", "models.small", "models.compaction", "models.image", "models.transcription"),
@@ -76,8 +78,8 @@ class RunSkills:
         return attribute("moot.skills.selection:named")(await selection_of(self._leg), name)
 
 
-async def selection_of(leg: Caller) -> SkillSelection:
-    """Return the skills that a run may use, with their digests."""
+async def selection_of(leg: Caller) -> SkillSelection | None:
+    """Return the skills that a run may use, with their digests, or None if there are none."""
     request, settings = leg.request, leg.runtime.settings
     conversation = request.conversation
     agent = find_agent(settings, request.run.agent, request.settings, conversation.directory)

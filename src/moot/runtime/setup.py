@@ -34,13 +34,13 @@ from moot.types.model import Effort, Model, ModelRole, ModelSettings
 from moot.types.prompt import PromptContext
 from moot.types.run import Run
 from moot.types.served import Served
-from moot.types.skill import SkillSelection
 from moot.types.store import Store
 from moot.types.token import LOCAL_USER
 from moot.types.tool import Tool
 
-if TYPE_CHECKING:  # most runs use no MCP servers
+if TYPE_CHECKING:  # most runs use neither MCP servers nor skills
     from moot.mcp.servers import McpServers
+    from moot.types.skill import SkillSelection
 
 UNTRIMMED = 1 << 53
 """Token limit of the history for callers that trim it themselves."""
@@ -222,8 +222,8 @@ def offer_of(
     options = options_of(run.settings, conversation)
     if model is not None and model.small:
         agent = for_small_model(agent, model, has_skills=bool(skills and skills.all))
-    found_skills, folder = skills or SkillSelection(), has_folder(conversation)
-    needed = attribute(_TOOLS_OF_SKILLS)(found_skills, agent) if found_skills.all else ()
+    folder = has_folder(conversation)
+    needed = attribute(_TOOLS_OF_SKILLS)(skills, agent) if skills is not None else ()
     standard = (tool for tool in tools_for(settings, agent, folder=folder) if tool.name not in _SKILL_TOOLS)  # none without a skill
     further = [tool for tool in map(provided_tool, needed) if folder or not getattr(tool, "needs_folder", True)]
     own = (*standard, *_own_tools(agent, run, options.get("tools")), *further)
@@ -242,7 +242,7 @@ def offer_of(
         project=project,
         tools=tuple(tool.name for tool in tools),
         agents={name: one for name, one in found.items() if one is not None},
-        skills=found_skills,
+        skills=skills,
     )
     return Offer(agent, tools, prompt)
 
@@ -302,12 +302,12 @@ async def skills_for(
     model: Model | None = None,
     *,
     hashed: bool = False,
-) -> SkillSelection:
-    """Return the skills of a step. With `hashed`, they have digests. Conversations without any folder of skills take no time."""
+) -> SkillSelection | None:
+    """Return the skills of a step, or None without any folder of skills. With `hashed`, they have digests."""
     boundary = boundary_of(conversation, project)
     is_local = conversation.owner == LOCAL_USER
     if not roots_of(settings.home, conversation.directory, is_local=is_local, boundary=boundary):
-        return SkillSelection()
+        return None
     small = model is not None and model.small
     found: SkillSelection = await attribute(_SELECTED)(settings, agent, conversation, boundary, small=small, hashed=hashed)
     return found

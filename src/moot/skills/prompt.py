@@ -20,7 +20,9 @@ _OFFER = "Skills: instructions for certain tasks. Before you start a task that o
 
 async def prompt_part(context: PromptContext) -> str:
     """Return the part `skills` of a system prompt."""
-    return "\n\n".join(filter(None, (*map(instructions, context.skills.enabled), offer(context.skills.offered))))
+    if (skills := context.skills) is None:
+        return ""
+    return "\n\n".join(filter(None, (*map(instructions, skills.enabled), offer(skills.offered))))
 
 
 def bounded(selection: SkillSelection) -> SkillSelection:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moot.config.agents.project import repository_root
 from moot.guard.roots import is_below
-from moot.types.skill import SkillPlace
+
+if TYPE_CHECKING:
+    from moot.types.skill import SkillPlace
 
 FOLDER = "skills"
 

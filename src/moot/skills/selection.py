@@ -57,11 +57,12 @@ def tools_of(selection: SkillSelection, agent: Agent) -> tuple[str, ...]:
     return (ACTIVATE, SCRIPT) if has_scripts and agent.role != "read" else (ACTIVATE,)
 
 
-def named(selection: SkillSelection, name: str) -> Skill:
+def named(selection: SkillSelection | None, name: str) -> Skill:
     """Return a selected skill. Raise NotFound."""
-    found = next((skill for skill in selection.all if skill.name == name), None)
+    skills = selection.all if selection is not None else ()
+    found = next((skill for skill in skills if skill.name == name), None)
     if found is None:
-        names = [skill.name for skill in selection.all]
+        names = [skill.name for skill in skills]
         raise NotFound(f"Skill {name!r} not found.{hint(name, names)}", fix=f"Skills: {', '.join(names) or 'none'}.")
     return found
 

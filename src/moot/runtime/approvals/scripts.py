@@ -24,7 +24,8 @@ async def with_setting(leg: Caller, ruling: Ruling, input: Json, subject: str, h
     if ruling.action == "deny" or not isinstance(input, dict):
         return ruling
     name, revision = str(input.get("skill")), str(input.get("revision"))
-    skill = next((skill for skill in (await selection_of(leg)).all if skill.name == name), None)
+    selection = await selection_of(leg)
+    skill = next((skill for skill in selection.all if skill.name == name), None) if selection is not None else None
     if skill is None:
         return Ruling("deny", f"there is no skill {name!r}")
     if skill.decision.scripts == "never":
