@@ -123,6 +123,22 @@ async def test_an_agent_chooses_its_skills(stage: Any, agent: Agent, is_offered:
         assert ("activate_skill" in offered(on), "- stamp:" in system(on)) == (is_offered, is_offered)
 
 
+@pytest.mark.parametrize(
+    ("agent", "may_run"),
+    [
+        (Agent("a"), True),
+        (Agent("a", role="read"), False),
+        (Agent("a", tools=("read_file",), skills=("stamp",)), False),
+        (Agent("a", tools=("shell",), skills=("stamp",)), True),
+    ],
+)
+async def test_only_agents_that_may_run_commands_get_scripts(stage: Any, agent: Agent, may_run: bool) -> None:
+    async with stage(calling(), agents={"a": agent}) as on:
+        put(on.engine.settings.home, script="true")
+        await on.ask("go", agent="a")
+        assert ("activate_skill" in offered(on), "run_skill_script" in offered(on)) == (True, may_run)
+
+
 def running(on: Any, command: str = "scripts/go.sh", revision: str = "") -> Callable[[Recorded], Reply]:
     def script(recorded: Recorded) -> Reply:
         found = revision or find_skill(on().engine.settings.home, "stamp").digest[:REVISION]

@@ -40,7 +40,11 @@ def bounded(selection: SkillSelection) -> SkillSelection:
 def instructions(skill: Skill) -> str:
     """Return the instructions of a skill with the names of its files, as a model gets them."""
     head = f"# Skill {skill.name}: {spelled_out(_line(skill.text.description))}"
-    files = f"Files of the skill: {', '.join(map(spelled_out, _first(skill.files)))}" if skill.files else ""
+    files = (
+        f"Files of the skill, to read with activate_skill and `file`: {', '.join(map(spelled_out, _first(skill.files)))}"
+        if skill.files
+        else ""
+    )
     scripts = "Call activate_skill before you run one of its scripts." if skill.scripts and skill.decision.scripts != "never" else ""
     return "\n\n".join(filter(None, (head, spelled_out(skill.text.body), files, scripts)))
 

@@ -23,6 +23,7 @@ from moot.types.token import LOCAL_USER
 
 ACTIVATE = "activate_skill"
 SCRIPT = "run_skill_script"
+SHELL = "shell"
 
 _INTERPRETERS = {".py": "python3", ".sh": "bash", ".bash": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl"}
 
@@ -49,12 +50,13 @@ async def selected(
 
 
 def tools_of(selection: SkillSelection, agent: Agent) -> tuple[str, ...]:
-    """Return the names of the tools that the selected skills need."""
+    """Return the names of the tools that the selected skills need. Only agents that may run commands get the one for scripts."""
     has_scripts = any(skill.scripts and skill.decision.scripts != "never" for skill in selection.all)
     has_files = any(skill.files for skill in selection.enabled)
     if agent.tools == () or not (selection.offered or has_files):
         return ()
-    return (ACTIVATE, SCRIPT) if has_scripts and agent.role != "read" else (ACTIVATE,)
+    may_run = agent.role != "read" and (agent.tools is None or not {SCRIPT, SHELL}.isdisjoint(agent.tools))
+    return (ACTIVATE, SCRIPT) if has_scripts and may_run else (ACTIVATE,)
 
 
 def named(selection: SkillSelection | None, name: str) -> Skill:
