@@ -23,6 +23,9 @@ FILE_BYTES = 1 << 20
 """Maximum size of a file that is shown to a model."""
 DEPTH = 12
 
+PROGRAMS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe")
+"""The first bytes of files that can be run without an interpreter."""
+
 _SKIPPED = frozenset((".git", "__pycache__", ".DS_Store", "node_modules"))
 """Not part of a skill: they are neither hashed nor copied, so nothing in them runs."""
 
@@ -33,7 +36,6 @@ class Entry:
 
     path: str
     is_link: bool
-    is_executable: bool
     size: int
     stamp: tuple[int, ...]
     """Changes with the file, also if its size and modification time are set back."""
@@ -66,21 +68,24 @@ def _walk(folder: str, prefix: str, depth: int) -> Iterator[Entry]:
             if not is_link and not stat.S_ISREG(status.st_mode):
                 raise Refused(f"{item.path!r} is neither a file nor a folder, so it can't be part of a skill.")
             stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-            yield Entry(prefix + item.name, is_link, bool(status.st_mode & stat.S_IXUSR), status.st_size, stamp)
+            yield Entry(prefix + item.name, is_link, status.st_size, stamp)
 
 
 def digest_of(folder: Path) -> str:
-    """Return the hash of a skill's content: the paths, bytes and execute permissions of its files. Raise Refused or OSError."""
+    """Return the hash of a skill's content: the paths and bytes of its files. Raise Refused or OSError."""
 
-    def facts(entry: Entry) -> tuple[str, bool, Json]:
+    def facts(entry: Entry) -> tuple[str, Json]:
         path = folder / entry.path
-        return entry.path, entry.is_executable, {"link": str(path.readlink())} if entry.is_link else _hash(path)
+        return entry.path, {"link": str(path.readlink())} if entry.is_link else _hash(path)
 
     return content_digest(map(facts, entries(folder)))
 
 
-def content_digest(files: Iterable[tuple[str, bool, Json]]) -> str:
-    """Return the digest of files, sorted by path: path, whether it is executable, and the hash of its content."""
+def content_digest(files: Iterable[tuple[str, Json]]) -> str:
+    """Return the digest of files, sorted by path: the path and the hash of the content.
+
+    Permissions are not part of it, because archives and backups don't keep them.
+    """
     total = sha256()
     for facts in files:
         total.update(dumps([*facts]))
@@ -118,8 +123,8 @@ def copy_to(folder: Path, target: Path) -> None:
             raise Refused(f"{entry.path!r} is a link, which skills with scripts and installed skills can't contain.")
         place = target / entry.path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(read_file(folder, entry.path, BYTES))
-        place.chmod(0o700 if entry.is_executable else 0o600)
+        place.write_bytes(data := read_file(folder, entry.path, BYTES))
+        place.chmod(0o700 if data.startswith(PROGRAMS) else 0o600)
 
 
 def check_files(folder: Path) -> list[Finding]:

@@ -100,8 +100,8 @@ def candidates(files: Files, folder: str, source: JsonObject) -> list[Candidate]
     for name, own in sorted(skills_in(files, folder).items()):
         text = read_document(text_of(own, SKILL_FILE), name)
         findings = list(text.findings)
-        for path, file in own.items():
-            if path != SKILL_FILE and len(file.data) <= FILE_BYTES and b"\0" not in file.data:
+        for path, data in own.items():
+            if path != SKILL_FILE and len(data) <= FILE_BYTES and b"\0" not in data:
                 findings += hidden_findings(path, text_of(own, path))
         found.append(Candidate(name, own, text, tuple(findings), digest_of_files(own), source))
     return found

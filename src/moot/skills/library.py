@@ -127,7 +127,7 @@ def _hash(read: _Read, path: Path) -> None:
 
 
 def _stamps(listed: Sequence[Entry]) -> object:
-    return tuple((entry.path, entry.is_link, entry.is_executable, entry.stamp) for entry in listed)
+    return tuple((entry.path, entry.is_link, entry.stamp) for entry in listed)
 
 
 def _status(root: Root, read: _Read, decision: SkillDecision, trusted: str | None) -> tuple[SkillStatus, str]:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, cast
 
 import anyio
 
@@ -34,24 +34,17 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _URL = re.compile(r"(https|ssh)://[^\s]+|[\w.-]+@[\w.-]+:[^\s]+|/[^\s]*")
 
 
-class PackedFile(NamedTuple):
-    """A file of a package."""
-
-    data: bytes
-    is_executable: bool
-
-
-Files = Mapping[str, PackedFile]
-"""Relative path → file."""
+Files = Mapping[str, bytes]
+"""Relative path → content."""
 
 
 def read_folder(folder: Path) -> Files:
     """Return the files of a folder. Raise Refused if one is a link or there are too many. Blocks."""
-    found: dict[str, PackedFile] = {}
+    found: dict[str, bytes] = {}
     for entry in entries(folder):
         if entry.is_link:
             raise Refused(f"{entry.path!r} is a link, which can't be installed.")
-        found[entry.path] = PackedFile(read_file(folder, entry.path, BYTES), entry.is_executable)
+        found[entry.path] = read_file(folder, entry.path, BYTES)
     return found
 
 
@@ -76,20 +69,19 @@ def read_archive(data: bytes, name: str = "The archive") -> Files:
 def _zipped(data: bytes) -> Files:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
-        kinds = [(info, info.external_attr >> 16) for info in infos]
-        for info, mode in kinds:
+        for info in infos:
             if info.flag_bits & 0x1:
                 raise Refused(f"{info.filename!r} is encrypted.")
-            _check_mode(info.orig_filename, mode)
+            _check_mode(info.orig_filename, info.external_attr >> 16)
         names = _checked([(info.orig_filename, info.is_dir()) for info in infos])
         left = BYTES
-        found: dict[str, PackedFile] = {}
-        for (info, mode), path in zip(kinds, names, strict=True):
+        found: dict[str, bytes] = {}
+        for info, path in zip(infos, names, strict=True):
             if path and not info.is_dir():
                 with archive.open(info) as file:
                     content = _limited(file, left)
                 left -= len(content)
-                found[path] = PackedFile(content, bool(mode & stat.S_IXUSR))
+                found[path] = content
         return found
 
 
@@ -108,11 +100,7 @@ def _tarred(data: bytes) -> Files:
             content = archive.extractfile(member) if member.isreg() else None
             members.append((member, content.read() if content is not None else b""))
     names = _checked([(member.name, member.isdir()) for member, _ in members])
-    return {
-        path: PackedFile(content, bool(member.mode & stat.S_IXUSR))
-        for (member, content), path in zip(members, names, strict=True)
-        if path and member.isreg()
-    }
+    return {path: content for (member, content), path in zip(members, names, strict=True) if path and member.isreg()}
 
 
 def _opened(data: bytes) -> object:
@@ -237,23 +225,22 @@ def _declared(files: Files) -> str:
 
 def text_of(files: Files, path: str) -> str:
     """Return a file as text. Bytes that are not UTF-8 are replaced."""
-    return files[path].data.decode("utf-8-sig", "replace")
+    return files[path].decode("utf-8-sig", "replace")
 
 
 def digest_of_files(files: Files) -> str:
     """Return the digest that the skill has once it is written."""
-    return content_digest((path, file.is_executable, sha256(file.data).hexdigest()) for path, file in sorted(files.items()))
+    return content_digest((path, sha256(data).hexdigest()) for path, data in sorted(files.items()))
 
 
 def write_files(files: Files, folder: Path) -> None:
     """Write the files into a new folder. On an error, nothing is left."""
     folder.mkdir(mode=0o700)
     try:
-        for path, file in files.items():
+        for path, data in files.items():
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(file.data)
-            place.chmod(0o755 if file.is_executable else 0o644)
+            place.write_bytes(data)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -100,9 +100,9 @@ def _words(skill: Skill, command: str) -> Sequence[str]:
 
 
 def _program(path: Path) -> list[str]:
-    """Return the words that start a script: its interpreter, or the file itself if it is executable."""
+    """Return the words that start a script in a copy: its interpreter, or the file itself if it is a program."""
     if interpreter := _INTERPRETERS.get(path.suffix):
         return [interpreter, str(path)]
     if not path.stat().st_mode & 0o100:
-        raise Refused(f"{path.name!r} can't be run: it is not executable, and its interpreter is unknown.")
+        raise Refused(f"{path.name!r} can't be run: its interpreter is unknown.", fix="Start it with a line such as #!/bin/sh.")
     return [str(path)]

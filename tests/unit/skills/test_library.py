@@ -205,18 +205,18 @@ def test_only_files_of_the_skill_are_read(home: Path, name: str) -> None:
     assert read_file(folder, "inside") == b"x"
 
 
-def test_the_digest_covers_names_content_links_and_permissions(home: Path) -> None:
+def test_the_digest_covers_names_content_and_links(home: Path) -> None:
     folder = put(home / "skills")
     seen = {digest_of(folder)}
     (folder / "a").write_text("x")
     seen.add(digest_of(folder))
     (folder / "a").rename(folder / "b")
     seen.add(digest_of(folder))
-    (folder / "b").chmod(0o755)
-    seen.add(digest_of(folder))
     (folder / "c").symlink_to("b")
     seen.add(digest_of(folder))
-    assert len(seen) == 5
+    assert len(seen) == 4
+    (folder / "b").chmod(0o755)  # archives and backups don't keep it
+    assert digest_of(folder) in seen
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__/a.pyc").write_text("x")
     assert digest_of(folder) in seen
@@ -236,6 +236,7 @@ def test_a_script_runs_from_a_copy_of_the_named_revision(home: Path) -> None:
     folder = put(home / "skills")
     (folder / "scripts").mkdir()
     (folder / "scripts/run.py").write_text("print(1)")
+    (folder / "scripts/data").write_text("x")
     (folder / "scripts/tool").write_text("#!/bin/sh\n")
     skill = find_skill(home, "pdf")
     revision = skill.digest[:REVISION]
@@ -244,8 +245,10 @@ def test_a_script_runs_from_a_copy_of_the_named_revision(home: Path) -> None:
     for wrong, words in ((f"{revision[:-1]}x", "current revision"), (revision, "not a script")):
         with pytest.raises(Refused, match=words):
             prepare(skill, wrong, "scripts/../SKILL.md", home)
-    with pytest.raises(Refused, match="not executable"):
-        prepare(skill, revision, "scripts/tool", home)
+    with pytest.raises(Refused, match="interpreter is unknown"):
+        prepare(skill, revision, "scripts/data", home)
+    run = prepare(skill, revision, "./scripts/tool", home)
+    assert run.line == f"{run.folder}/pdf/scripts/tool" and os.access(run.line, os.X_OK)
     with pytest.raises(Refused, match="turned off"):
         prepare(replace(skill, decision=replace(skill.decision, scripts="never")), revision, "scripts/run.py", home)
     (folder / "scripts/run.py").write_text("print(2)")

@@ -318,11 +318,11 @@ def _show_candidate(output: Output, candidate: Candidate) -> None:
     output.say(f"{candidate.name}: {spelled_out(' '.join(text.description.split()))}", "bold")
     if text.allowed_tools:
         output.say(f"  asks for these tools, which moot does not allow for it: {spelled_out(', '.join(text.allowed_tools))}", "yellow")
-    for name, file in sorted(candidate.files.items()):
-        output.say(f"  {spelled_out(name)}  {format_bytes(len(file.data))}", "dim")
+    for name, data in sorted(candidate.files.items()):
+        output.say(f"  {spelled_out(name)}  {format_bytes(len(data))}", "dim")
     output.say(spelled_out(text.body))
     for name in sorted(candidate.files):
-        if name.startswith("scripts/") and b"\0" not in candidate.files[name].data:
+        if name.startswith("scripts/") and b"\0" not in candidate.files[name]:
             lines = spelled_out(text_of(candidate.files, name)).splitlines()
             output.say(f"── {spelled_out(name)}", "yellow")
             output.say("\n".join(lines[:_SCRIPT_LINES]))
