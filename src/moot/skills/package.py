@@ -143,9 +143,6 @@ def _checked(names: Iterable[tuple[str, bool]]) -> list[str]:
         key = path.casefold()
         if key in seen and not (is_folder and seen[key]):
             raise Refused(f"{name!r} occurs twice, or in another spelling.")
-        above = {"/".join(parts[:at]).casefold() for at in range(1, len(parts))}
-        if any(folder in seen and not seen[folder] for folder in above):
-            raise Refused(f"{name!r} is below a file.")
         seen[key] = is_folder
         found.append("" if any(map(is_skipped, parts)) else path)
     files = {key for key, is_folder in seen.items() if not is_folder}
