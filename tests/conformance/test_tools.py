@@ -109,6 +109,19 @@ class NoPlanMode:
         raise AssertionError("no one accepts a plan here")
 
 
+class NoSkills:
+    """A `SkillAccess` without skills."""
+
+    async def activate(self, name: str) -> Any:
+        raise NotFound(f"Skill {name!r} not found.")
+
+    async def read(self, name: str, file: str) -> Any:
+        return await self.activate(name)
+
+    async def prepare(self, name: str, revision: str, command: str) -> Any:
+        return await self.activate(name)
+
+
 class Surroundings:
     """A ToolContext with a real folder."""
 
@@ -119,7 +132,7 @@ class Surroundings:
         self.key = "run/tool:0.0.0"
         self.blobs = self
         self.past, self.memory, self.knowledge = Found(), (), NoDocuments()
-        services = (self, NoChildren(), NoJobs(), NoTasks(), NoAdministration(), NoPlanMode())
+        services = (self, NoChildren(), NoJobs(), NoTasks(), NoAdministration(), NoSkills(), NoPlanMode())
         self.services = ToolServices(*services)  # type: ignore[arg-type]
         self.drawer: dict[str, Any] = {}
 
@@ -236,6 +249,7 @@ def sample(tool: Any) -> BaseModel:
             "deliver": {"text": "done"},
             "exit_plan": {"plan": "1. Look"},
             "finish_task": {"summary": "done"},
+            "run_skill_script": {"skill": "pdf", "revision": "0123", "command": "scripts/fill.py"},
             "run_status": {"run": ""},
             "edit_file": {"path": "notes.txt", "edits": [{"old_text": "Oslo", "new_text": "Bergen"}]},
         }.get(tool.name, {})

@@ -37,7 +37,7 @@ def serve(transport: str, folder: Path, port: int) -> None:
 
     @app.prompt()
     def greet(name: str, tone: str = "kind") -> str:
-        """Greet somebody."""
+        """Greet a person."""
         return f"Greet {name} in a {tone} tone."
 
     @app.tool()

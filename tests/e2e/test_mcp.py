@@ -307,7 +307,7 @@ async def test_prompts_of_a_server_are_commands_on_every_face(stage: Any, demo: 
         assert "demo:greet" not in (await catalogue_of(context)).names()  # nothing is started for a list
         await runtime.mcp.fetch(demo, str(on.directory))
         command = (await catalogue_of(context)).find("demo:greet")
-        assert (command.help, command.argument, command.origin) == ("Greet somebody.", "<name> [tone]", "MCP server demo")
+        assert (command.help, command.argument, command.origin) == ("Greet a person.", "<name> [tone]", "MCP server demo")
         with pytest.raises(UsageError, match="'name' is missing"):
             await command.run(context, "")
         (send,) = await command.run(context, "Mara very loud")

@@ -21,7 +21,7 @@ VENV = {"_virtualenv", "_distutils_hack"}
 CONNECTING = {"aiohappyeyeballs", "aiohttp", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"}
 """aiohttp and its imports."""
 LOOP = {"anyio", "sniffio", "typing_extensions", "uvloop"}  # anyio uses sniffio if something else has imported it
-ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "features", "knowledge", "providers", "runtime", "store", "tools"}
+ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "features", "knowledge", "providers", "runtime", "skills", "store", "tools"}
 NEVER = {
     "importlib.metadata",
     "PIL",

@@ -25,18 +25,8 @@ REGISTRIES = {name: value for name, value in vars(plugins).items() if isinstance
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 THEIRS = (
-    "config.yaml",
-    "data/",
-    "state/",
-    ".moot/",
-    "agents/",
-    "skills/",
-    "commands/",
-    "memory/",
-    ".venv/",
-    ".claude/",
-    ".cursor/",
-    ".vscode/",
+    *("config.yaml", "data/", "state/", ".moot/", "agents/", "skills/", "commands/", "memory/", ".venv/"),
+    *("SKILL.md", ".agents/", ".claude/", ".talkcody/", ".cursor/", ".vscode/"),
 )
 """Files in a user's folders, not in the repository."""
 

@@ -120,6 +120,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "guard/protected.py",
         "providers/machine.py",
         "agents/prompt/guidance.py",  # the name of a file
+        "skills/roots.py",  # the table of folders
     ),
     "codex": ("agents/codex/*", "cli/commands/history/export.py", "guard/protected.py"),
     "openai gpt": (

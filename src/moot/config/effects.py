@@ -9,11 +9,11 @@ from moot.errors import ConfigError
 from moot.plugins import AGENTS, CHANNELS, DELIVERIES, TOOLS
 from moot.types.cron import CHANNEL, WEBHOOK
 
-_WITHOUT_EFFECT = (*("agents.*.skills", "agents.*.isolation"),)
+_WITHOUT_EFFECT = ("agents.*.isolation",)
 
 _OWN_LOOP_ONLY = (
     *("temperature", "history.max_tokens", "history.compact_at", "history.keep", "reasoning.show"),
-    *("prompt", "agents", "output_format"),
+    *("prompt", "agents", "skills", "output_format"),
 )
 """Keys of an agent that only moot's own loop reads."""
 

@@ -24,7 +24,20 @@ from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject
 
 SECTIONS = (
-    *("models", "providers", "agents", "mcp", "permissions", "sandbox", "hooks", "cron", "task_watchers", "webhooks", "outgoing_webhooks"),
+    *(
+        "models",
+        "providers",
+        "agents",
+        "mcp",
+        "skills",
+        "permissions",
+        "sandbox",
+        "hooks",
+        "cron",
+        "task_watchers",
+        "webhooks",
+        "outgoing_webhooks",
+    ),
     *("channels", "commands", "tools", "server", "storage", "retention", "imports", "limits", "ui"),
 )
 FILE = "config.yaml"

@@ -194,6 +194,8 @@ class Settings:
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     """The agents of the configuration and of the files in the home's folder `agents`."""
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    skill_indexes: tuple[str, ...] = ()
+    """URLs or absolute paths of indexes of skills and agents."""
     permissions: Permissions = field(default_factory=Permissions)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     storage: Storage = field(default_factory=Storage)
@@ -241,6 +243,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         providers={name: _provider(name, part) for name, part in whole["providers"].items()},
         agents={name: agent_of(name, part) for name, part in whole["agents"].items()},
         mcp={name: McpServer(name, **_tupled(part)) for name, part in whole["mcp"].items()},
+        skill_indexes=tuple(str(Path(place).expanduser()) if place.startswith("~") else place for place in whole["skills"]["indexes"]),
         permissions=Permissions(**permissions | {"rules": tuple(Rule(**rule) for rule in permissions["rules"]), "home": str(home)}),
         sandbox=SandboxSettings(**_tupled(whole["sandbox"])),
         storage=Storage(**whole["storage"]),

@@ -112,6 +112,11 @@ def trust_file(home: Path, path: Path, text: str) -> None:
         digest = digest_of(path, text)
     except OSError as error:
         raise ConfigError(f"The programs that the file may run can't be read: {error}.", file=str(hooks_folder(path))) from error
+    trust_content(home, path, digest)
+
+
+def trust_content(home: Path, path: Path, digest: str) -> None:
+    """Trust the file as long as the digest of what it stands for is this one. Raise ConfigError if the list can't be written."""
     with lock_file(trust_list(home)):
         _write(home, {**trusted_files(home), str(path.resolve()): digest})
 

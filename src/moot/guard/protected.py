@@ -7,7 +7,9 @@ import posixpath
 import re
 from pathlib import PurePosixPath
 
-_FOLDERS = frozenset({".git", ".moot", ".claude", ".codex", ".cursor", ".gemini", ".husky", ".idea", ".ssh", ".vscode"})
+_FOLDERS = frozenset(
+    (*(".git", ".moot", ".agents", ".claude", ".codex", ".cursor", ".gemini", ".husky", ".idea"), *(".ssh", ".talkcody", ".vscode"))
+)
 _FILES = frozenset(
     (
         *(".envrc", ".mcp.json", ".gitconfig", ".gitmodules", ".cursorrules", ".windsurfrules", ".clinerules", "copilot-instructions.md"),

@@ -87,6 +87,7 @@ COMMANDS = Registry(
         "review": "moot.commands.prompts:ReviewCommand",
         "search": "moot.commands.archive:SearchCommand",
         "share": "moot.commands.archive:ShareCommand",
+        "skill": "moot.commands.skills:SkillCommand",
         "status": "moot.commands.status:StatusCommand",
         "tasks": "moot.commands.listings:TasksCommand",
         "title": "moot.commands.conversation:TitleCommand",
@@ -168,6 +169,7 @@ PROMPT_PARTS = Registry(
         "memory": "moot.knowledge.prompt:prompt_part",
         "output_format": "moot.agents.prompt.parts:output_format",
         "project": "moot.agents.prompt.parts:project",
+        "skills": "moot.skills.prompt:prompt_part",
         "sub_agents": "moot.agents.prompt.parts:sub_agents",
     },
     plain=True,
@@ -202,6 +204,7 @@ PROVIDERS = Registry(
 TOOLS = Registry(
     "moot.tools",
     {
+        "activate_skill": "moot.tools.builtin.activate_skill:ActivateSkill",
         "ask_user": "moot.tools.builtin.ask_user:AskUser",
         "change_setting": "moot.tools.builtin.admin:ChangeSetting",
         "create_agent": "moot.tools.builtin.admin:CreateAgent",
@@ -220,6 +223,7 @@ TOOLS = Registry(
         "read_file": "moot.tools.builtin.read_file:ReadFile",
         "read_setting": "moot.tools.builtin.admin:ReadSetting",
         "run_status": "moot.tools.builtin.delegate:RunStatus",
+        "run_skill_script": "moot.tools.builtin.run_skill_script:RunSkillScript",
         "search_files": "moot.tools.builtin.search_files:SearchFiles",
         "search_history": "moot.tools.builtin.search_history:SearchHistory",
         "shell": "moot.tools.builtin.shell:Shell",

@@ -25,7 +25,7 @@ from moot.runtime.history import WHOLE, StoredHistory, compact_for_run, load_his
 from moot.runtime.journal import Journal
 from moot.runtime.outside import OutsideLeg
 from moot.runtime.runtime import Runtime
-from moot.runtime.services import RunAdministration, RunTasks
+from moot.runtime.services import RunAdministration, RunSkills, RunTasks
 from moot.runtime.setup import (
     confined,
     find_agent,
@@ -372,7 +372,8 @@ class Tooling:
         )
         self.knowledge = OwnKnowledge(leg.runtime, conversation.owner, scope)
         media, children = ConfiguredMedia(leg.runtime, conversation.id), leg.children.of_call(key, tool_call)
-        self.services = ToolServices(media, children, RunJobs(leg), RunTasks(leg), RunAdministration(leg), RunPlanMode(leg))
+        further = RunSkills(leg), RunPlanMode(leg)
+        self.services = ToolServices(media, children, RunJobs(leg), RunTasks(leg), RunAdministration(leg), *further)
         self._leg = leg
         self._tool = tool
         self._key = key

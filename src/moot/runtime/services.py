@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio.to_thread
 
@@ -15,17 +15,21 @@ from moot.config.secrets import mask_secrets
 from moot.config.settings import NANO, Settings
 from moot.errors import NotFound, Refused, UsageError
 from moot.guard.roots import allowed_folders, is_below
+from moot.guard.sandbox.scratch import Scratch
 from moot.plugins.registry import attribute, hint
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import find_agent, has_folder
+from moot.runtime.setup import find_agent, has_folder, skills_for
 from moot.tools.catalogue import tools_for
 from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Project
 from moot.types.ids import new_id
 from moot.types.run import RunRequest
 from moot.types.task import DEPTH, WATCHER, Author, Task, TaskComment, TaskFilter
 from moot.types.token import LOCAL_USER
+
+if TYPE_CHECKING:  # most conversations have no skills
+    from moot.types.skill import ScriptRun, Skill, SkillSelection
 
 CHANGEABLE = (
     *("models.main", "models.small", "models.compaction", "models.image", "models.transcription"),
@@ -45,6 +49,41 @@ class Caller(Protocol):
 
     runtime: Runtime
     request: RunRequest
+    project: Project
+
+
+class RunSkills:
+    """`SkillAccess` of a run."""
+
+    def __init__(self, leg: Caller) -> None:
+        self._leg = leg
+
+    async def activate(self, name: str) -> Skill:
+        skill = await self._found(name)
+        home, now = self._leg.runtime.settings.home, self._leg.runtime.now() // 1000
+        key = attribute("moot.skills.decisions:key_of")(home, skill.folder)
+        await anyio.to_thread.run_sync(attribute("moot.skills.decisions:mark_used"), home, key, now)
+        return skill
+
+    async def read(self, name: str, file: str) -> bytes:
+        skill = await self._found(name)
+        return await anyio.to_thread.run_sync(attribute("moot.skills.content:read_file"), skill.folder, file)
+
+    async def prepare(self, name: str, revision: str, command: str) -> ScriptRun:
+        skill = await self._found(name)
+        scratch = self._leg.runtime.drawers.kept(self._leg.request.conversation.id, "sandbox", Scratch).folder  # deleted after a crash too
+        return await anyio.to_thread.run_sync(attribute("moot.skills.selection:prepare"), skill, revision, command, scratch)
+
+    async def _found(self, name: str) -> Skill:
+        return attribute("moot.skills.selection:named")(await selection_of(self._leg), name)
+
+
+async def selection_of(leg: Caller) -> SkillSelection | None:
+    """Return the skills that a run may use, with their digests, or None if there are none."""
+    request, settings = leg.request, leg.runtime.settings
+    conversation = request.conversation
+    agent = find_agent(settings, request.run.agent, request.settings, conversation.directory)
+    return await skills_for(settings, agent, conversation, leg.project, hashed=True)
 
 
 class RunTasks:

@@ -20,6 +20,7 @@ from moot.guard.roots import folders, is_below
 from moot.plugins import AGENTS
 from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
+from moot.skills.roots import roots_of
 from moot.tools.catalogue import provided_tool, tools_for
 from moot.tools.schema import client_tools
 from moot.types.agent import Agent, McpServer, Mode
@@ -37,14 +38,19 @@ from moot.types.store import Store
 from moot.types.token import LOCAL_USER
 from moot.types.tool import Tool
 
-if TYPE_CHECKING:  # most runs use no MCP servers
+if TYPE_CHECKING:  # most runs use neither MCP servers nor skills
     from moot.mcp.servers import McpServers
+    from moot.types.skill import SkillSelection
 
 UNTRIMMED = 1 << 53
 """Token limit of the history for callers that trim it themselves."""
 
 DEFAULT_CONTEXT = 64_000
 """Context size assumed for models with an unknown one."""
+
+_SELECTED, _TOOLS_OF_SKILLS = "moot.skills.selection:selected", "moot.skills.selection:tools_of"
+"""Loaded by path, because most conversations have no skills."""
+_SKILL_TOOLS = ("activate_skill", "run_skill_script")
 
 log = logging.getLogger("moot.runtime")
 
@@ -161,7 +167,7 @@ def limits_of(settings: Settings, options: JsonObject) -> Limits:
     return limits
 
 
-def for_small_model(agent: Agent, model: Model) -> Agent:
+def for_small_model(agent: Agent, model: Model, *, has_skills: bool = False) -> Agent:
     """Return the agent with the rules of the agent `local` where it sets nothing itself. The prompt of a schema model picks the tools."""
     own = agent.tools if agent.tools != LOCAL.tools else None
     history, prompt = agent.history, agent.prompt
@@ -174,7 +180,7 @@ def for_small_model(agent: Agent, model: Model) -> Agent:
         ),
         prompt=dataclasses.replace(
             prompt,
-            parts=LOCAL.prompt.parts if prompt.parts is None else prompt.parts,
+            parts=(*(LOCAL.prompt.parts or ()), *(["skills"] if has_skills else [])) if prompt.parts is None else prompt.parts,
             max_tokens=prompt.max_tokens or LOCAL.prompt.max_tokens,
         ),
     )
@@ -207,16 +213,20 @@ def offer_of(
     *,
     now: int,
     mcp: Sequence[Tool] = (),
+    skills: SkillSelection | None = None,
 ) -> Offer:
-    """Return what a step with the model offers: its own tools and those of MCP servers in `mcp`.
+    """Return what a step with the model offers: its own tools, those of MCP servers in `mcp`, and what the skills need.
 
     A model of None is an ordinary one. Raise UsageError for an unknown tool.
     """
     options = options_of(run.settings, conversation)
     if model is not None and model.small:
-        agent = for_small_model(agent, model)
-    mode = mode_of(settings, options, conversation)
-    own = (*tools_for(settings, agent, folder=has_folder(conversation)), *_own_tools(agent, run, options, mode))
+        agent = for_small_model(agent, model, has_skills=bool(skills and skills.all))
+    folder, mode = has_folder(conversation), mode_of(settings, options, conversation)
+    needed = attribute(_TOOLS_OF_SKILLS)(skills, agent) if skills is not None else ()
+    standard = (tool for tool in tools_for(settings, agent, folder=folder) if tool.name not in _SKILL_TOOLS)  # none without a skill
+    further = [tool for tool in map(provided_tool, needed) if folder or not getattr(tool, "needs_folder", True)]
+    own = (*standard, *_own_tools(agent, run, options, mode), *further)
     tools = () if model is not None and model.tools == "none" else (*dict.fromkeys(own), *mcp, *client_tools(options))
     directory, is_local = conversation.directory, conversation.owner == LOCAL_USER
     callable_ = agent.agents if any(tool.name == DELEGATING[0] for tool in tools) else ()
@@ -224,7 +234,7 @@ def offer_of(
     prompt = PromptContext(
         agent,
         directory,
-        boundary="" if is_local else (project.root_path if project is not None else "") or directory,
+        boundary=boundary_of(conversation, project),
         is_local=is_local,
         mode=mode,
         now=now,
@@ -232,6 +242,7 @@ def offer_of(
         project=project,
         tools=tuple(tool.name for tool in tools),
         agents={name: one for name, one in found.items() if one is not None},
+        skills=skills,
     )
     return Offer(agent, tools, prompt)
 
@@ -262,7 +273,8 @@ async def step_setup(
         raise UsageError("No model is available.", fix="moot providers list")
     model = choices[0].model
     served_tools = await _mcp_tools(mcp, settings, agent, conversation, model)
-    offer = offer_of(settings, agent, run, conversation, project, model, now=now, mcp=served_tools)
+    skills = await skills_for(settings, agent, conversation, project, model)
+    offer = offer_of(settings, agent, run, conversation, project, model, now=now, mcp=served_tools, skills=skills)
     agent = offer.agent
     context = model.context or DEFAULT_CONTEXT
     answer = min(model.max_output or context // 4, context // 4)
@@ -280,6 +292,32 @@ async def step_setup(
         served=served,
         compact_at=int(agent.history.compact_at * context),
     )
+
+
+async def skills_for(
+    settings: Settings,
+    agent: Agent,
+    conversation: Conversation,
+    project: Project | None,
+    model: Model | None = None,
+    *,
+    hashed: bool = False,
+) -> SkillSelection | None:
+    """Return the skills of a step, or None without any folder of skills. With `hashed`, they have digests."""
+    boundary = boundary_of(conversation, project)
+    is_local = conversation.owner == LOCAL_USER
+    if not roots_of(settings.home, conversation.directory, is_local=is_local, boundary=boundary):
+        return None
+    small = model is not None and model.small
+    found: SkillSelection = await attribute(_SELECTED)(settings, agent, conversation, boundary, small=small, hashed=hashed)
+    return found
+
+
+def boundary_of(conversation: Conversation, project: Project | None) -> str:
+    """Return the folder outside of which no file may be read for the conversation's owner; empty = there is no limit."""
+    if conversation.owner == LOCAL_USER:
+        return ""
+    return (project.root_path if project is not None else "") or conversation.directory
 
 
 async def _mcp_tools(mcp: McpServers | None, settings: Settings, agent: Agent, conversation: Conversation, model: Model) -> Sequence[Tool]:

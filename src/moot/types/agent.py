@@ -77,7 +77,8 @@ class Agent:
     """None = all tools that are not hidden; () = none."""
     allowed_uris: tuple[str, ...] = ()
     """Folders that its new conversations may use in addition to their directory."""
-    skills: tuple[str, ...] = ()
+    skills: tuple[str, ...] | None = None
+    """Names of the skills that the agent may use, in the order in which they are offered; None = all, () = none."""
     mcp: tuple[str, ...] | None = None
     """Names of the MCP servers that the agent may use; None = all, () = none."""
     role: Literal["read", "write"] = "write"

@@ -58,6 +58,8 @@ class ConversationSettings:
     allowed_uris: tuple[str, ...] | None = None
     network: bool | None = None
     """True if commands may use the network."""
+    skills: tuple[str, ...] | None = None
+    """Names of skills whose instructions are in the prompt, the first ones first; () = no skills are used."""
 
     @staticmethod
     def of(conversation: Conversation) -> ConversationSettings:
@@ -96,6 +98,7 @@ _EXPECTED: Mapping[str, str] = {
     "tools": "a list of names, such as [read_file]",
     "allowed_uris": "a list of absolute paths, such as [/srv/data]",
     "network": "true or false",
+    "skills": "a list of names, such as [release]",
 }
 SETTINGS = tuple(_EXPECTED)
 """The names of all settings."""
@@ -103,7 +106,7 @@ SETTINGS = tuple(_EXPECTED)
 STEP_SETTINGS = ("mode", "effort", "tools")
 """Settings that a run reads at each step unless its prompt sets its own. Agent and model are fixed when a prompt is sent."""
 
-STORED_SETTINGS = ("mode", "model", "effort", "tools", "network")
+STORED_SETTINGS = ("mode", "model", "effort", "tools", "network", "skills")
 """Settings in `Conversation.settings`. The others are columns. The column `model` is the model set here, else that of the last run."""
 
 
@@ -124,7 +127,7 @@ def _is_valid(key: str, value: Json) -> bool:
             return value in get_args(Effort)
         case "network":
             return isinstance(value, bool)
-        case "tools" | "allowed_uris":
+        case "tools" | "allowed_uris" | "skills":
             return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
         case _:
             return isinstance(value, str) and value != ""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from moot.types.agent import Agent, Mode
 from moot.types.conversation import Project
+
+if TYPE_CHECKING:  # most conversations have no skills
+    from moot.types.skill import SkillSelection
 
 PART_ORDER = ("instructions", "project", "agents_md", "memory", "skills", "sub_agents", "output_format", "environment")
 """The parts of an agent that selects none. Text that changes comes last, so that the providers' prompt caches work."""
@@ -35,6 +38,8 @@ class PromptContext:
     """Names of the offered tools."""
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     """The agents that the agent may call."""
+    skills: SkillSelection | None = None
+    """The skills of the step; None = there are none."""
 
 
 @dataclass(frozen=True, slots=True)

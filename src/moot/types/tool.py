@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # a run without tool calls doesn't import pydantic
     from moot.types.knowledge import KnowledgeSearch
     from moot.types.media import MediaModels
     from moot.types.search import HistorySearch
+    from moot.types.skill import SkillAccess
     from moot.types.task import ProjectTasks
 
 T = TypeVar("T")
@@ -112,6 +113,8 @@ class ToolServices:
     """The tasks of the conversation's project."""
     administration: Administration
     """moot's configuration, within the rights of the run."""
+    skills: SkillAccess
+    """The skills that the run may use."""
     plan_mode: PlanMode
 
 

@@ -414,10 +414,7 @@ def test_possible_models_are_accepted(home: Path, text: str) -> None:
     ("text", "keys"),
     [
         ("hooks: {Stop: []}\ncron: {}\nagents: {a: {isolation: worktree}}", ["3:14: agents.a.isolation"]),
-        (
-            "agents:\n  a: {skills: [s], tools: [], history: {keep: 2, max_tokens: 9}}",
-            ["2:7: agents.a.skills"],
-        ),
+        ("agents:\n  a: {agent_type: acp:mine, model: '', skills: [s], tools: []}", ["2:40: agents.a.skills"]),
         ("agents: {a: {options: {command: [x]}}, b: {mcp: []}}", ["1:14: agents.a.options"]),
         ("agents:\n  a: {agent_type: acp:mine, model: '', temperature: 1, options: {command: [x]}}", ["2:40: agents.a.temperature"]),
         ("agents:\n  a: {agent_type: claude-code, fallback: [default, m@openai]}", ["2:52: agents.a.fallback"]),

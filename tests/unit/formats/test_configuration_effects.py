@@ -147,8 +147,8 @@ def test_types_and_rules_of_mutsumi_limit_agents(tmp_path: Path) -> None:
     agents = converted.settings().agents
     assert agents["orchestrator"].agents == ("reviewer",) and agents["orchestrator"].rules == "Plan first."
     assert agents["implementer"].agents == ("implementer", "reviewer")
-    assert agents["reviewer"].hidden and agents["reviewer"].agents == ()
-    converted.check_lost("ghost", "outside.md", "defaultSkills")
+    assert agents["reviewer"].hidden and agents["reviewer"].agents == () and agents["reviewer"].skills == ("x",)
+    converted.check_lost("ghost", "outside.md")
 
 
 def test_schedules_of_talkcody_become_cron_jobs(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_permissions_and_agents_of_claude(tmp_path: Path) -> None:
     assert settings.mcp["docs"].enabled is False and "topsecret" not in converted.text
     fix = settings.commands["git:fix"]
     assert (fix.prompt, fix.facts.argument) == ("Fix $1 in ${HOME}.", "[file] [how]")
-    converted.check_lost("Task(x)", "command 'bad'", "settings model", "allow mcp__docs:", "scout.skills")
+    converted.check_lost("Task(x)", "command 'bad'", "settings model", "allow mcp__docs:")
 
 
 def test_models_profiles_and_sandbox_of_codex(tmp_path: Path) -> None:

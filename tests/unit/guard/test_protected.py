@@ -17,6 +17,8 @@ from moot.types.approval import Grant
 
 HERE = "/home/me/app"
 PROTECTED = [
+    ".agents/skills/x/SKILL.md",
+    ".talkcody/skills/x/SKILL.md",
     *(".git/config", ".git/hooks/pre-commit", "sub/.git/config", ".moot/config.yaml", ".claude/settings.json", ".codex/config.toml"),
     *(".vscode/tasks.json", ".idea/workspace.xml", ".envrc", "AGENTS.md", "docs/agents.md", "CLAUDE.md", "GEMINI.md", "x/../.git/config"),
     *("/home/me/.bashrc", "/home/me/.config/fish/config.fish", ".GIT/config", "/home/me/moot/config.yaml", "./.git"),

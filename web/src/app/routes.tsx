@@ -20,6 +20,7 @@ export const routes: readonly View[] = [
   { path: '/settings/tasks', View: lazy(() => import('@/tasks/Tasks')) },
   { path: '/settings/tools', View: lazy(() => import('@/settings/Tools')) },
   { path: '/settings/permissions', View: lazy(() => import('@/settings/Permissions')) },
+  { path: '/settings/skills', View: lazy(() => import('@/settings/Skills')) },
   { path: '/settings/memory', View: lazy(() => import('@/settings/Memory')) },
   { path: '/settings/tokens', View: lazy(() => import('@/settings/Tokens')) },
   { path: '/settings/cron', View: lazy(() => import('@/settings/Cron')) },

@@ -16,7 +16,7 @@ interface Props {
 }
 
 const EFFORTS = ['none', 'low', 'medium', 'high', 'max']
-const LISTS = ['tools', 'allowed_uris']
+const LISTS = ['tools', 'allowed_uris', 'skills']
 const words = text.conversationSettings
 
 /** A dialog with the settings that apply to every prompt of a conversation. An empty field is not set. */
@@ -26,6 +26,7 @@ export default function ConversationSettings({ conversation, onClose, onSaved }:
     Object.fromEntries(Object.entries(set).map(([key, value]) => [key, shown(value)])),
   )
   const [noTools, setNoTools] = useState(Array.isArray(set.tools) && set.tools.length === 0)
+  const [noSkills, setNoSkills] = useState(Array.isArray(set.skills) && set.skills.length === 0)
   const [busy, setBusy] = useState(false)
   const agents = useAgents(false, conversation.id)
   const models = useModels()
@@ -35,6 +36,7 @@ export default function ConversationSettings({ conversation, onClose, onSaved }:
     event.preventDefault()
     const wanted = Object.fromEntries(Object.keys(words.fields).map((key) => [key, parsed(key, values[key] ?? '')]))
     if (noTools) wanted.tools = []
+    if (noSkills) wanted.skills = []
     const changed = Object.entries(wanted).filter(
       ([key, value]) => JSON.stringify(value) !== JSON.stringify(set[key] ?? null),
     )
@@ -98,6 +100,27 @@ export default function ConversationSettings({ conversation, onClose, onSaved }:
           )}
         </Field>
         <Choice name="network" value={values.network} change={change('network')} options={['true', 'false']} />
+        <Field label={words.fields.skills} about={words.oneEach}>
+          {(field) => (
+            <textarea
+              {...field}
+              rows={2}
+              disabled={noSkills}
+              value={noSkills ? '' : (values.skills ?? '')}
+              onChange={(event) => change('skills')(event.target.value)}
+              className={`${INPUT} py-2 font-mono`}
+            />
+          )}
+        </Field>
+        <label className="flex min-h-9 cursor-pointer items-center gap-3 max-md:min-h-11">
+          <input
+            type="checkbox"
+            checked={noSkills}
+            onChange={(event) => setNoSkills(event.target.checked)}
+            className="size-4 shrink-0 accent-accent"
+          />
+          {words.noSkills}
+        </label>
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look="primary" disabled={busy}>

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
-Kind: TypeAlias = Literal["", "agent", "conversation", "file", "format", "model", "provider", "tool"]
+Kind: TypeAlias = Literal["", "agent", "conversation", "file", "format", "model", "provider", "skill", "tool"]
 
 LATEST = "@latest"
 """Value of `-c` without an id: the newest conversation of the working directory."""

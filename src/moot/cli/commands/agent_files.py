@@ -9,16 +9,19 @@ from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.commands.agents import agent_of, report_saved
+from moot.cli.commands.extensions.skills import Index, confirmed, index_places
 from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.edits.files import edit_checked
 from moot.cli.options import Out
-from moot.config.agent_storage import checked, create_agent, new_path
+from moot.config.agent_storage import checked, create_agent, new_path, write_agent
 from moot.config.agents.files import FOLDER, SUFFIX
 from moot.config.home import home_of, lock_file
-from moot.errors import ConfigError, UsageError
+from moot.errors import ConfigError, Refused, UsageError
 from moot.features.agents.files import change_agent, copy_agent, delete_agent, stored_path
+from moot.guard.hidden import warning_of
+from moot.skills.market import content_of, entry_named, read_indexes
 from moot.types.canonical import Json, JsonObject
 
 Name = Annotated[str, Parameter(kind="agent", help="Name of the agent.")]
@@ -85,6 +88,33 @@ async def edit_agent(name: Name, /, *, fields: AgentFields = NO_FIELDS, json: As
         if not await edit_checked(file, "", lambda text, _: checked(settings, file, text, name), output, lock=file.parent):
             return
     report_saved(output, name, f"changed {path}", json=json)
+
+
+async def install_agent(
+    name: Annotated[str, Parameter(metavar="NAME", help="Name of the agent in the index.")],
+    /,
+    *,
+    index: Index = None,
+    update: Annotated[bool, Parameter(help="Replace the agent's file if it exists.")] = False,
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Show an agent of an index, and install exactly this content as a file in moot's home directory."""
+    settings = configured(output).settings
+    entry = entry_named(await read_indexes(index_places(index, settings)), "agent", name)
+    text = (await content_of(entry)).decode("utf-8", "replace")
+    path = settings.home / FOLDER / f"{name}{SUFFIX}" if update else new_path(settings, name)
+    if hidden := warning_of(text):
+        raise Refused(f"The agent {name!r} contains {hidden}.", fix="Nothing was installed.")
+    checked(None, path, text, name)
+    output.say(text)
+    if not await confirmed(f"Install {name} as {path}?", yes, output):
+        return 1
+    with lock_file(path.parent):
+        write_agent(settings, path, text, name)
+    report_saved(output, name, f"installed {path}", json=json)
+    return 0
 
 
 def copy_agent_file(

@@ -22,10 +22,10 @@ CHANNELS = Group(
 COMMANDS = Group(
     "List and run slash commands: built-in ones, and those that you write as Markdown files.",
     {
-        "list": command("commands.slash:list_commands", "List the commands that can be used here.", ("moot commands list",)),
-        "show": command("commands.slash:show_command", "Show a command and its text.", ("moot commands show review",)),
+        "list": command("commands.extensions.slash:list_commands", "List the commands that can be used here.", ("moot commands list",)),
+        "show": command("commands.extensions.slash:show_command", "Show a command and its text.", ("moot commands show review",)),
         "run": command(
-            "commands.slash:run_command",
+            "commands.extensions.slash:run_command",
             "Run a command, and print the answer if it sends a prompt.",
             ("moot commands run review main..HEAD", "moot commands run compact -c 1"),
         ),
@@ -36,9 +36,11 @@ COMMANDS = Group(
 MCP = Group(
     "Connect MCP servers, which provide tools for agents.",
     {
-        "list": command("commands.mcp:list_servers", "List the configured servers.", ("moot mcp list", "moot mcp list --connect")),
+        "list": command(
+            "commands.extensions.mcp:list_servers", "List the configured servers.", ("moot mcp list", "moot mcp list --connect")
+        ),
         "add": command(
-            "commands.mcp:add_server",
+            "commands.extensions.mcp:add_server",
             "Add a server and show its tools.",
             (
                 "moot mcp add git -- uvx mcp-server-git",
@@ -46,13 +48,17 @@ MCP = Group(
             ),
             details="Agents get all tools that the server has now. Tools that it adds or changes later must be accepted first.",
         ),
-        "show": command("commands.mcp:show_server", "Show a server and its accepted tools.", ("moot mcp show git",)),
-        "test": command("commands.mcp:test_server", "Connect to a server and show its tools.", ("moot mcp test git",)),
-        "accept": command("commands.mcp:accept_changes", "Accept the tools that a server has added or changed.", ("moot mcp accept git",)),
-        "call": command("commands.mcp:call_tool", "Call a tool of a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)),
-        "enable": command("commands.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
-        "disable": command("commands.mcp:disable_server", "Keep a server without using it.", ("moot mcp disable git",)),
-        "remove": command("commands.mcp:remove_server", "Remove a server from the configuration.", ("moot mcp remove git",)),
+        "show": command("commands.extensions.mcp:show_server", "Show a server and its accepted tools.", ("moot mcp show git",)),
+        "test": command("commands.extensions.mcp:test_server", "Connect to a server and show its tools.", ("moot mcp test git",)),
+        "accept": command(
+            "commands.extensions.mcp:accept_changes", "Accept the tools that a server has added or changed.", ("moot mcp accept git",)
+        ),
+        "call": command(
+            "commands.extensions.mcp:call_tool", "Call a tool of a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)
+        ),
+        "enable": command("commands.extensions.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
+        "disable": command("commands.extensions.mcp:disable_server", "Keep a server without using it.", ("moot mcp disable git",)),
+        "remove": command("commands.extensions.mcp:remove_server", "Remove a server from the configuration.", ("moot mcp remove git",)),
     },
     ("moot mcp list", "moot mcp add git -- uvx mcp-server-git"),
 )

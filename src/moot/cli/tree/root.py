@@ -6,6 +6,7 @@ from moot.cli.tree.connections import CHANNELS, COMMANDS, MCP, TOKENS, WEBHOOKS
 from moot.cli.tree.cron import CRON
 from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
 from moot.cli.tree.nodes import Group, command
+from moot.cli.tree.skills import SKILLS
 from moot.cli.tree.tasks import TASKS
 
 CHAT = Group(
@@ -207,6 +208,11 @@ AGENTS = Group(
         "new": command("commands.agent_files:new_agent", "Create an agent in a Markdown file.", ("moot agents new tester",)),
         "edit": command("commands.agent_files:edit_agent", "Edit an agent's file.", ("moot agents edit tester --model small",)),
         "copy": command("commands.agent_files:copy_agent_file", "Copy an agent to a new file.", ("moot agents copy reviewer strict",)),
+        "install": command(
+            "commands.agent_files:install_agent",
+            "Install an agent from an index, after showing it.",
+            ("moot agents install reviewer --index https://example.org/index.json",),
+        ),
         "remove": command("commands.agent_files:remove_agent", "Delete an agent's file.", ("moot agents remove tester",)),
         "test": command("commands.agents:test_agent", "Test an agent with a short prompt; nothing is stored.", ("moot agents test codex",)),
         "add": command(
@@ -424,6 +430,7 @@ TREE = Group(
         "channels": CHANNELS,
         "commands": COMMANDS,
         "mcp": MCP,
+        "skills": SKILLS,
         "webhooks": WEBHOOKS,
         "approvals": APPROVALS,
         "agents": AGENTS,
@@ -457,9 +464,9 @@ TREE = Group(
         ),
         "trust": command(
             "commands.maintenance.trust:trust",
-            "Trust a project's configuration file, agents and commands.",
+            "Trust a project's configuration file, agents, commands and skills.",
             ("moot trust", "moot trust ~/work/app", "moot trust --revoke", "moot trust --list"),
-            details="A project's .moot/config.yaml, agents and commands are ignored until you trust them, and again after they change.",
+            details="They are ignored until you trust them, and again after they change.",
         ),
         "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },
@@ -469,16 +476,7 @@ TREE = Group(
         "Chat": ("run", "chat", "ps", "approvals"),
         "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks"),
         "Agents and models": (
-            "agents",
-            "models",
-            "providers",
-            "tools",
-            "commands",
-            "mcp",
-            "permissions",
-            "memory",
-            "knowledge",
-            "channels",
+            *("agents", "models", "providers", "tools", "commands", "mcp", "skills", "permissions", "memory", "knowledge", "channels"),
         ),
         "Server": ("serve", "web", "tokens", "cron", "webhooks"),
         "Maintenance": (

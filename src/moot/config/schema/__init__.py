@@ -130,7 +130,7 @@ class AgentPart(Part):
     rules: str = ""
     tools: list[str] | None = None
     allowed_uris: list[Annotated[str, Field(pattern=r"^~?/")]] = []
-    skills: list[str] = []
+    skills: list[str] | None = None
     mcp: list[str] | None = None
     role: Literal["read", "write"] = "write"
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -160,6 +160,10 @@ class McpPart(Part):
     headers: dict[str, str] = {}
     enabled: bool = True
     trust_hints: bool = False
+
+
+class SkillsPart(Part):
+    indexes: list[Annotated[str, Field(pattern=r"^(https?://[^\s]+|~?/.+)$")]] = []
 
 
 class RulePart(Part):
@@ -336,6 +340,7 @@ class Configuration(Part):
     providers: dict[str, ProviderPart] = {}
     agents: dict[str, AgentPart] = {}
     mcp: dict[str, McpPart] = {}
+    skills: SkillsPart = SkillsPart()
     permissions: PermissionsPart = PermissionsPart()
     sandbox: SandboxPart = SandboxPart()
     hooks: HooksPart = HooksPart()
@@ -371,6 +376,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("commands", "*"): CommandPart,
     ("commands", "*", "parameters", "*"): CommandParameterPart,
     ("mcp", "*"): McpPart,
+    ("skills",): SkillsPart,
     ("permissions",): PermissionsPart,
     ("permissions", "rules", "*"): RulePart,
     ("sandbox",): SandboxPart,

@@ -13,7 +13,7 @@ from moot.config.settings import Settings
 from moot.convert.history import estimate
 from moot.engine import Engine
 from moot.errors import ProviderError, UsageError
-from moot.runtime.setup import confined, find_agent, load_project_agents, offer_of
+from moot.runtime.setup import confined, find_agent, load_project_agents, offer_of, skills_for
 from moot.tools.schema import definition
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject, dumps
@@ -67,7 +67,9 @@ async def prompt_preview(engine: Engine, name: str, conversation: Conversation) 
     if agent.agent_type != "moot":
         raise UsageError(f"Agent {agent.name!r} is an outside program with its own prompt, which moot does not know.")
     run = Run("", place.id, "", agent=agent.name, model=place.next_model)
-    offer = offer_of(settings, agent, run, place, project, await _model(engine, run.model or agent.model), now=engine.runtime.now())
+    model = await _model(engine, run.model or agent.model)
+    skills = await skills_for(settings, agent, place, project, model)
+    offer = offer_of(settings, agent, run, place, project, model, now=engine.runtime.now(), skills=skills)
     parts = await prompt_parts(offer.prompt)
     sizes = [PartSize(part.name, estimate((text_part(part.text),)), part.text) for part in parts]
     tools = PartSize("tools", definition_tokens(offer.tools), ", ".join(tool.name for tool in offer.tools))

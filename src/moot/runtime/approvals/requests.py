@@ -10,7 +10,7 @@ from moot.convert.vendor import as_list
 from moot.errors import Busy
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.policy import Ruled, Ruling
-from moot.runtime.approvals.sandbox import rule_on_call
+from moot.runtime.approvals.sandbox import SCRIPT, rule_on_call
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
@@ -52,7 +52,7 @@ async def allow(
     """Implement `RunContext.allow`: apply policy, then the stored answer, else ask (raises Parked)."""
     request = leg.request
     given = loads_exact(arguments)
-    ruling = await _with_hook(leg, as_called(tool, given), subject, access_of(given), hook)
+    ruling = await _ruled(leg, tool, given, subject, hook)
     if ruling.action == "deny":
         return Verdict(False, f"Not allowed: {ruling.why}.")
     if ruling.action == "allow" and f"{request.run.id}/{key}" not in leg.asked:
@@ -81,6 +81,14 @@ async def allow(
 def _repeated(approval: Approval) -> Verdict:
     """Return the verdict on an approved call of an idempotent tool that starts again because it waited or was interrupted."""
     return Verdict(True, arguments=approval.answer.arguments if approval.answer is not None else None)
+
+
+async def _ruled(leg: Asker, tool: Tool, given: Json, subject: str, hook: HookAnswer | None) -> Ruling:
+    ruling = await _with_hook(leg, as_called(tool, given), subject, access_of(given), hook)
+    if tool.name != SCRIPT:
+        return ruling
+    found: Ruling = await attribute("moot.runtime.approvals.scripts:with_setting")(leg, ruling, given, subject, hook)
+    return found
 
 
 async def _with_hook(leg: Asker, tool: Ruled, subject: str, access: Access, hook: HookAnswer | None) -> Ruling:

@@ -93,6 +93,9 @@ def has_network(settings: Settings, conversation: Conversation, command: str) ->
     return decide(Permissions(rules=rules), "ask", _SHELL, command, directory=conversation.directory).action == "allow"
 
 
+SCRIPT = "run_skill_script"
+SCRIPTS_ASK = "scripts of skills are asked about in every mode, unless you allow those of this skill"
+
 SHELL = "shell"
 """The tool whose rules apply to all command lines."""
 
@@ -128,10 +131,17 @@ async def rule_on_call(
         mode = "auto"
     applied = await effective_mode(runtime, tool, mode)
     like = SHELL if custom else ""
+    if tool.name == SCRIPT:
+        return _script_ruling(decide(permissions, applied, tool, subject, directory=conversation.directory), subject)
     ruling = decide(permissions, applied, tool, subject, directory=conversation.directory, grants=grants, like=like)
     if "execute" not in tool.effects:
         return ruling
     return with_access(runtime.settings, conversation, ruling if applied == mode else explain(ruling), subject, access)
+
+
+def _script_ruling(ruling: Ruling, subject: str) -> Ruling:
+    """Return the ruling on a script of a skill: a person decides each time. No rule or mode allows it, only the setting of the skill."""
+    return ruling if ruling.action == "deny" else Ruling("ask", SCRIPTS_ASK, (ApprovalPart(subject, "ask", SCRIPTS_ASK),))
 
 
 async def rule_on_outside(

@@ -30,6 +30,8 @@ from moot.server.routes.settings.agents import router as agents
 from moot.server.routes.settings.config import permissions_router as permissions
 from moot.server.routes.settings.config import router as config
 from moot.server.routes.settings.mcp import router as mcp
+from moot.server.routes.settings.skills import indexes_router as skill_indexes
+from moot.server.routes.settings.skills import router as skills
 from moot.server.routes.settings.tokens import login_router as login
 from moot.server.routes.settings.tokens import router as tokens
 from moot.server.routes.webhooks import outgoing_router as outgoing_webhooks
@@ -63,6 +65,8 @@ ROUTERS = (
     tasks,
     agents,
     mcp,
+    skills,
+    skill_indexes,
     memory,
     knowledge,
     deciding,

@@ -70,7 +70,7 @@ class Shell(BaseTool):
             text = f"Running in the background with id {id}. Read its output with action=output, stop it with action=kill."
             return ToolOutput(text, {"id": id})
         with closing(job.spool):
-            return await _foreground(
+            return await foreground(
                 job, context, arguments.timeout, advice="run it again with access=network or access=outside; the user is asked"
             )
 
@@ -98,7 +98,7 @@ async def run_template(template: CommandTool, line: str, context: ToolContext) -
         env = {**child_environment(), **template.env}
         job = await start(line, cwd=folder, env=env, note=context.note, sandbox=sandbox)
         with closing(job.spool):
-            return await _foreground(job, context, template.timeout, limit=template.max_output, advice="tell the user")
+            return await foreground(job, context, template.timeout, limit=template.max_output, advice="tell the user")
     except (FenceLost, StoreFull):
         raise
     except (MootError, OSError) as error:
@@ -122,7 +122,8 @@ def _folder(cwd: str, context: ToolContext) -> Path:
     return found
 
 
-async def _foreground(job: Job, context: ToolContext, seconds: float, *, limit: int = TOOL_OUTPUT_CHARACTERS, advice: str) -> ToolOutput:
+async def foreground(job: Job, context: ToolContext, seconds: float, *, limit: int = TOOL_OUTPUT_CHARACTERS, advice: str) -> ToolOutput:
+    """Wait for a command's end and return its output, shortened to the limit. `advice` says what to do if the sandbox made it fail."""
     reporting = asyncio.create_task(_report(job, context))
     try:
         async with asyncio.timeout(seconds):

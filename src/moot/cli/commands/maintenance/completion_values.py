@@ -69,11 +69,17 @@ def _tools(part: str) -> Iterable[Value]:
     return [(f"{before}{comma}{name}", "") for name in TOOLS.names()]
 
 
+def _skills(_: str) -> Iterable[Value]:
+    found = attribute("moot.skills.library:find_skills")(home_of(os.environ), str(Path.cwd()))
+    return [(skill.name, " ".join(clean(skill.text.description).split())[:60]) for skill in found]
+
+
 _KINDS: dict[str, Callable[[str], Iterable[Value]]] = {
     "agent": _agents,
     "conversation": _conversations,
     "format": lambda _: [(name, "") for name in FORMATS.names()],
     "model": _models,
     "provider": lambda _: [(name, "") for name in sorted({*PROVIDERS.names(), *_settings().providers})],
+    "skill": _skills,
     "tool": _tools,
 }

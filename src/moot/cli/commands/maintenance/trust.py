@@ -18,11 +18,14 @@ from moot.config.commands import PLACES as COMMAND_PLACES
 from moot.config.commands import command_files_of, read_command
 from moot.config.home import home_of, read_text
 from moot.config.loader import load, project_file
-from moot.config.trust import revoke_trust, trust_file, trusted_files
+from moot.config.trust import revoke_trust, trust_content, trust_file, trusted_files
 from moot.errors import ConfigError, UsageError
 from moot.guard.hidden import warning_of
 from moot.guard.terminal import visible
+from moot.skills.library import find_skills
+from moot.skills.roots import project_places
 from moot.types.canonical import Json
+from moot.types.skill import SKILL_FILE, Skill
 
 
 def trust(
@@ -34,7 +37,7 @@ def trust(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Trust a project's .moot/config.yaml, agents and commands until they change. Without trust, they are ignored."""
+    """Trust a project's .moot/config.yaml, agents, commands and skills until they change. Without trust, they are ignored."""
     home = home_of(os.environ)
     if list_:
         names = sorted(trusted_files(home))
@@ -46,26 +49,43 @@ def trust(
     directory = (here() / folder) if folder is not None else here()
     agents = agent_files_of(directory.absolute(), home)
     paths = [path for path in (project_file(directory), *agents, *command_files_of(directory.absolute(), home)) if path.is_file()]
+    skills = [skill for skill in find_skills(home, str(directory.absolute()), hashed=True) if skill.place == "project"]
+    files = [skill.folder / SKILL_FILE for skill in skills]
     if revoke:
-        revoked = [path for path in (project_file(directory), *paths) if revoke_trust(home, path)]
+        revoked = [path for path in (project_file(directory), *paths, *files) if revoke_trust(home, path)]
         if not revoked:
             raise UsageError(f"No file of the project in {str(directory)!r} is trusted.", fix="moot trust --list")
         _report(output, json, revoked, False)
         return
     texts = {path: text for path in paths if (text := read_text(path)).strip()}
-    if not texts:
+    if not texts and not skills:
         raise UsageError(
-            f"{project_file(directory)} does not exist or is empty, and the project has no agents or commands.",
-            fix=f"Name the folder that contains .moot/config.yaml, {' or '.join((*PLACES, *COMMAND_PLACES))}.",
+            f"{project_file(directory)} does not exist or is empty, and the project has no agents, commands or skills.",
+            fix=f"Name the folder that contains .moot/config.yaml, {', '.join((*PLACES, *COMMAND_PLACES))}, {project_places()}.",
         )
     valid = [path for path, text in texts.items() if _is_valid(path, text, output, only=len(texts) == 1)]
     for path in valid:
         trust_file(home, path, texts[path])
         if warning := warning_of(texts[path]):
             output.say(f"moot: {path} contains {warning}", "yellow")
-    _report(output, json, valid, True)
+    _report(output, json, [*valid, *_trusted_skills(home, skills, output)], True)
     if project_file(directory) in valid and not json:
         _show_hooks(output, directory.absolute(), home)
+
+
+def _trusted_skills(home: Path, skills: list[Skill], output: Output) -> list[Path]:
+    """Trust the valid skills with their current content, and report the others. Return the files of the trusted ones."""
+    for skill in skills:
+        if skill.status == "invalid":
+            output.say(f"moot: the skill {skill.name} was not trusted: {skill.problem}", "yellow")
+    valid = [skill for skill in skills if skill.status != "invalid" and skill.digest]
+    for skill in valid:
+        trust_content(home, skill.folder / SKILL_FILE, skill.digest)
+        if any(finding.hides for finding in skill.text.findings):
+            output.say(f"moot: {skill.folder / SKILL_FILE} contains text that viewers don't show", "yellow")
+        if skill.scripts:
+            output.say(f"moot: the skill {skill.name} has scripts, which ask before they run", "yellow")
+    return [skill.folder / SKILL_FILE for skill in valid]
 
 
 def _show_hooks(output: Output, directory: Path, home: Path) -> None:

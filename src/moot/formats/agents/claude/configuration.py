@@ -41,8 +41,7 @@ _REASONS = {
     "model": "the setting only applies to Claude Code; set `agents.NAME.model` for moot's agents",
     "statusLine": "moot's `ui.statusline` has different fields",
 }
-_UNUSED = frozenset({"skills", "mcp", "isolation"})
-_FILES = {"skills": "moot can't use skills yet"}
+_UNUSED = frozenset({"mcp", "isolation"})
 
 
 def configuration(path: Path) -> ForeignConfiguration:
@@ -61,9 +60,6 @@ def configuration(path: Path) -> ForeignConfiguration:
             facts: JsonObject = {key: server.get(key) for key in ("command", "args", "env", "url", "headers")}
             draft.server(name, {**facts, **({"protocol": "sse"} if server.get("type") == "sse" else {})})
     add_command_files(draft, home / "commands", home)
-    for folder, reason in _FILES.items():
-        if names := [file.stem for file in files_below(home / folder, ".md", depth=2)]:
-            draft.lose(f"{folder} {', '.join(sorted(set(names)))}", reason)
     return draft.found()
 
 

@@ -58,7 +58,7 @@ def configuration(database: Path) -> ForeignConfiguration:
         for channel in _rows(connection, there, _CHANNELS):
             _channel(draft, channel, agents)
         for skill in _rows(connection, there, {"skills": "SELECT * FROM skills"}):
-            draft.lose(f"skills {text(skill, 'name') or skill.get('id')!r}", "moot can't use skills yet", skill)
+            draft.lose(f"skills {text(skill, 'name') or skill.get('id')!r}", "add its folder with 'moot skills add FOLDER'", skill)
     return draft.found()
 
 

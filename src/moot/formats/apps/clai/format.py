@@ -48,7 +48,7 @@ _TOOLS = {
 }
 _PROVIDER_PREFIXES = {"ollama": "ollama", "or": "openrouter"}
 _LOOKBACK = "search_history"
-_SKILLS = "moot can't use skills yet"
+_SKILLS = "moot uses the skills of ~/.agents/skills and of projects; run 'moot skills add FOLDER' for others"
 
 
 def configuration(home: Path) -> ForeignConfiguration:

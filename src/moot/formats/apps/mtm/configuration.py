@@ -140,8 +140,8 @@ def _agents(draft: ConfigurationBuilder, value: Json, project: Path, servers: Co
             facts["hidden"] = True
         if _DISPATCH in tools:
             facts["agents"] = _children(draft, name, agent, [*types])
-        if agent.get("defaultSkills"):
-            draft.lose(f"agents.{name}.defaultSkills", "moot's own agents can't use skills yet", agent["defaultSkills"])
+        if skills := [one for one in items(agent.get("defaultSkills")) if isinstance(one, str)]:
+            facts["skills"] = list[Json](skills)
         if wanted := [one for one in items(agent.get("defaultMcpServers")) if isinstance(one, str)]:
             facts["mcp"] = list[Json](server_name(one) for one in wanted if one in servers)
             if unknown := [one for one in wanted if one not in servers]:

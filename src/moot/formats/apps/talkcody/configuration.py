@@ -47,7 +47,7 @@ _PARTS = {
 }
 """Provider in TalkCody's dynamic prompts → the equivalent part of moot's system prompts."""
 
-_SKILLS = "moot can't use skills yet"
+_SKILLS = "moot uses skills in ~/.talkcody/skills and .talkcody/skills; run 'moot skills add FOLDER' for others"
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SETTINGS = Path(".talkcody") / "settings.json"

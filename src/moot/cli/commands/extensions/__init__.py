@@ -1,0 +1,1 @@
+"""Commands for what extends agents: MCP servers, skills and slash commands."""

@@ -1,0 +1,186 @@
+"""Installing, updating and removing skills of moot's home. A package is read, shown and accepted before anything is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from moot.config.home import lock_file
+from moot.errors import NotFound, Refused, UsageError
+from moot.guard.urls import Policy
+from moot.skills.content import FILE_BYTES, digest_of
+from moot.skills.decisions import decide, key_of
+from moot.skills.document import hidden_findings, is_name, read_document
+from moot.skills.market import content_of, entry_named, fetched, read_indexes
+from moot.skills.package import (
+    ARCHIVE_BYTES,
+    Files,
+    digest_of_files,
+    read_archive,
+    read_commit,
+    read_folder,
+    skills_in,
+    text_of,
+    write_files,
+)
+from moot.skills.roots import FOLDER
+from moot.types.canonical import JsonObject
+from moot.types.skill import SKILL_FILE, Finding, Skill, SkillDecision, SkillText
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A skill of a package, before it is installed."""
+
+    name: str
+    files: Files
+    text: SkillText
+    findings: tuple[Finding, ...]
+    digest: str
+    source: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The paths of files that an update changes."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+async def read_source(source: str, base: Path, *, commit: str = "", path: str = "", indexes: Sequence[str] = ()) -> list[Candidate]:
+    """Return the skills of a folder, an archive, the URL of an archive, or a Git commit. Raise NotFound, Refused or UsageError.
+
+    With `indexes`, the name of a skill is looked up in them, unless there is such a file or folder.
+    """
+    if indexes and is_name(source) and not await anyio.Path(base, source).exists():
+        return [await read_entry(source, indexes)]
+    if commit:
+        files = await read_commit(str(base / source) if (base / source).is_dir() else source, commit, path)
+        facts: JsonObject = {"kind": "git", "url": source, "commit": commit, "path": path}
+        return await to_thread.run_sync(candidates, files, path.rstrip("/").rpartition("/")[2], facts)
+    if source.startswith(("https://", "http://")):
+        data = await fetched(source, Policy(bytes=ARCHIVE_BYTES))
+        files = await to_thread.run_sync(read_archive, data, repr(source))
+        origin: JsonObject = {"kind": "archive", "url": source}
+        return await to_thread.run_sync(candidates, files, "", origin)
+    return await to_thread.run_sync(_read_local, base, source)
+
+
+async def read_entry(name: str, indexes: Sequence[str]) -> Candidate:
+    """Return the skill with this name from the indexes. Raise NotFound or Refused."""
+    entry = entry_named(await read_indexes(indexes), "skill", name)
+    files = await to_thread.run_sync(read_archive, await content_of(entry), repr(entry.location))
+    facts: JsonObject = {"kind": "index", "url": entry.index, "sha256": entry.sha256}
+    (found,) = chosen(await to_thread.run_sync(candidates, files, "", facts), (name,))
+    return found
+
+
+def _read_local(base: Path, source: str) -> list[Candidate]:
+    place = (base / Path(source).expanduser()).absolute()
+    if place.is_dir():
+        return candidates(read_folder(place), place.name, {"kind": "folder", "path": str(place)})
+    if not place.is_file():
+        raise NotFound(f"{str(place)!r} does not exist.", fix="Give a folder, an archive, or a Git repository with --commit.")
+    if place.stat().st_size > ARCHIVE_BYTES:
+        raise Refused(f"{str(place)!r} is larger than {ARCHIVE_BYTES >> 20} MiB.")
+    return candidates(read_archive(place.read_bytes(), repr(str(place))), "", {"kind": "archive", "path": str(place)})
+
+
+def candidates(files: Files, folder: str, source: JsonObject) -> list[Candidate]:
+    """Return the skills of a package, checked. Raise NotFound if there are none."""
+    found: list[Candidate] = []
+    for name, own in sorted(skills_in(files, folder).items()):
+        text = read_document(text_of(own, SKILL_FILE), name)
+        findings = list(text.findings)
+        for path, data in own.items():
+            if path != SKILL_FILE and len(data) <= FILE_BYTES and b"\0" not in data:
+                findings += hidden_findings(path, text_of(own, path))
+        found.append(Candidate(name, own, text, tuple(findings), digest_of_files(own), source))
+    return found
+
+
+def chosen(found: list[Candidate], names: tuple[str, ...]) -> list[Candidate]:
+    """Return the candidates with these names; without names, the only one. Raise UsageError."""
+    known = {candidate.name: candidate for candidate in found}
+    if not names and len(found) > 1:
+        raise UsageError(f"The package contains {len(found)} skills: {', '.join(known)}.", fix="Choose with --skill NAME, or use --all.")
+    if unknown := next((name for name in names if name not in known), None):
+        raise NotFound(f"The package has no skill {unknown!r}.", fix=f"It contains: {', '.join(known)}.")
+    return [known[name] for name in names] or found
+
+
+def installed_path(home: Path, name: str) -> Path:
+    """Return the folder of a skill of the home."""
+    return home / FOLDER / name
+
+
+def install(home: Path, candidate: Candidate, *, update: bool = False) -> Path:
+    """Write a skill to the home and accept exactly this content. Raise Refused if it has mistakes, UsageError if it exists. Blocks.
+
+    An update keeps what was decided about the skill, but scripts that were allowed ask again.
+    """
+    check_usable(candidate)
+    folder = installed_path(home, candidate.name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with lock_file(home / FOLDER / ".install"):
+        if os.path.lexists(folder) and not update:
+            raise UsageError(
+                f"The skill {candidate.name!r} exists already.", fix=f"moot skills update {candidate.name}, or remove it first."
+            )
+        new, old = (folder.with_name(f".{candidate.name}.{kind}") for kind in ("new", "old"))
+        for left in (new, old):
+            shutil.rmtree(left, ignore_errors=True)
+        write_files(candidate.files, new)
+        if digest_of(new) != candidate.digest:
+            shutil.rmtree(new)
+            raise Refused(f"The files of {candidate.name!r} could not be written as they are.", fix="Check the file system.")
+        if os.path.lexists(folder):
+            folder.rename(old)
+        new.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def change(decision: SkillDecision) -> SkillDecision:
+        scripts = "never" if decision.scripts == "never" else "ask"
+        return replace(decision, digest=candidate.digest, scripts=scripts, source=candidate.source)
+
+    decide(home, candidate.name, change)
+    return folder
+
+
+def check_usable(candidate: Candidate) -> None:
+    """Raise Refused if a skill has mistakes."""
+    if (error := next((finding for finding in candidate.findings if finding.is_error), None)) is not None:
+        raise Refused(f"The skill {candidate.name!r} has a mistake: {error.file}:{error.line}: {error.text}", fix="Nothing was installed.")
+
+
+def changes(skill: Skill, candidate: Candidate) -> Changes:
+    """Return what an update changes in an installed skill. Raise Refused if its files can't be read. Blocks."""
+    old, new = read_folder(skill.folder), candidate.files
+    return Changes(
+        tuple(path for path in new if path not in old),
+        tuple(path for path in new if path in old and old[path] != new[path]),
+        tuple(path for path in old if path not in new),
+    )
+
+
+def remove(home: Path, skill: Skill) -> None:
+    """Delete a skill of the home, and what was decided about it. Raise UsageError if it is elsewhere. Blocks."""
+    folder = installed_path(home, skill.folder.name)
+    if skill.place != "home" or not os.path.lexists(folder):
+        raise UsageError(
+            f"The skill {skill.name!r} is not in moot's home, but in {skill.folder}.", fix="moot skills disable, or delete its folder."
+        )
+    with lock_file(home / FOLDER / ".install"):
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            shutil.rmtree(folder)
+    decide(home, key_of(home, skill.folder), lambda _: None)

@@ -1,0 +1,243 @@
+"""Packages of skills: a folder, an archive or a commit, read into memory. One bad entry refuses the whole package; nothing is written."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, cast
+
+import anyio
+
+from moot.errors import NotFound, Refused, UsageError
+from moot.guard.processes import Output, child_environment, output
+from moot.skills.content import BYTES, DEPTH, FILES, content_digest, entries, is_skipped, read_file
+from moot.skills.document import is_name, read_document
+from moot.types.skill import SKILL_FILE
+
+ARCHIVE_BYTES = 64 << 20
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+_SECONDS = 120.0
+_DRIVE = re.compile(r"[A-Za-z]:")
+_URL = re.compile(r"(https|ssh)://[^\s]+|[\w.-]+@[\w.-]+:[^\s]+|/[^\s]*")
+
+
+Files = Mapping[str, bytes]
+"""Relative path → content."""
+
+
+def read_folder(folder: Path) -> Files:
+    """Return the files of a folder. Raise Refused if one is a link or there are too many. Blocks."""
+    found: dict[str, bytes] = {}
+    for entry in entries(folder):
+        if entry.is_link:
+            raise Refused(f"{entry.path!r} is a link, which can't be installed.")
+        found[entry.path] = read_file(folder, entry.path, BYTES)
+    return found
+
+
+def read_archive(data: bytes, name: str = "The archive") -> Files:
+    """Return the files of a zip or tar archive. Raise Refused if it could write anywhere else or is too large. Blocks."""
+    try:
+        return _zipped(data) if data.startswith(b"PK") else _tarred(data)
+    except (
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        zlib.error,
+        EOFError,
+        OSError,
+        ValueError,
+        NotImplementedError,
+        RuntimeError,
+        lzma.LZMAError,
+    ) as error:
+        raise Refused(f"{name} can't be unpacked: {error}.", fix="Use a .zip, .tar.gz or .tar file.") from error
+
+
+def _zipped(data: bytes) -> Files:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        infos = archive.infolist()
+        for info in infos:
+            if info.flag_bits & 0x1:
+                raise Refused(f"{info.filename!r} is encrypted.")
+            _check_mode(info.orig_filename, info.external_attr >> 16)
+        names = _checked([(info.orig_filename, info.is_dir()) for info in infos])
+        left = BYTES
+        found: dict[str, bytes] = {}
+        for info, path in zip(infos, names, strict=True):
+            if path and not info.is_dir():
+                with archive.open(info) as file:
+                    content = _limited(file, left)
+                left -= len(content)
+                found[path] = content
+        return found
+
+
+def _tarred(data: bytes) -> Files:
+    members: list[tuple[tarfile.TarInfo, bytes]] = []
+    plain = _limited(cast("IO[bytes]", _opened(data)), BYTES + (8 << 20))  # headers and padding
+    with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+        for member in archive:
+            if len(members) >= 2 * FILES:
+                raise Refused(f"The archive has more than {2 * FILES:,} entries.")
+            if not member.isreg() and not member.isdir():
+                raise Refused(f"{member.name!r} is a link or a device, which can't be installed.")
+            if member.issparse():
+                raise Refused(f"{member.name!r} is a sparse file, which can't be installed.")
+            _check_mode(member.name, member.mode)
+            content = archive.extractfile(member) if member.isreg() else None
+            members.append((member, content.read() if content is not None else b""))
+    names = _checked([(member.name, member.isdir()) for member, _ in members])
+    return {path: content for (member, content), path in zip(members, names, strict=True) if path and member.isreg()}
+
+
+def _opened(data: bytes) -> object:
+    """Return the uncompressed stream of a tar file."""
+    openers = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+    opener = next((opener for magic, opener in openers.items() if data.startswith(magic)), None)
+    return io.BytesIO(data) if opener is None else opener(io.BytesIO(data))
+
+
+def _limited(file: IO[bytes], limit: int) -> bytes:
+    """Return the rest of a file, whatever size its archive claims. Raise Refused if it is larger."""
+    found = file.read(limit + 1)
+    if len(found) > limit:
+        raise Refused(f"The archive expands to more than {BYTES >> 20} MiB, the maximum for a skill.")
+    return found
+
+
+def _check_mode(name: str, mode: int) -> None:
+    kind = stat.S_IFMT(mode)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise Refused(f"{name!r} is a link or a device, which can't be installed.")
+    if mode & (stat.S_ISUID | stat.S_ISGID):
+        raise Refused(f"{name!r} has the setuid or setgid bit, which can't be installed.")
+
+
+def _checked(names: Iterable[tuple[str, bool]]) -> list[str]:
+    """Return the paths; empty for entries that don't belong to a skill. Raise Refused if one is unsafe or occurs twice."""
+    found: list[str] = []
+    seen: dict[str, bool] = {}
+    for name, is_folder in names:
+        path = name.removeprefix("./").rstrip("/")
+        if path in ("", "."):
+            found.append("")
+            continue
+        parts = path.split("/")
+        if "\\" in name or "\0" in name or name.startswith("/") or _DRIVE.match(name) or {"..", "", "."} & {*parts}:
+            raise Refused(f"{name!r} is not a safe path in an archive.")
+        if any(ord(character) < 32 for character in path) or len(parts) > DEPTH:
+            raise Refused(f"{name!r} is not a safe path in an archive.")
+        key = path.casefold()
+        if key in seen and not (is_folder and seen[key]):
+            raise Refused(f"{name!r} occurs twice, or in another spelling.")
+        seen[key] = is_folder
+        found.append("" if any(map(is_skipped, parts)) else path)
+    files = {key for key, is_folder in seen.items() if not is_folder}
+    if len(files) > FILES:
+        raise Refused(f"The archive has more than {FILES:,} files, the maximum for a skill.")
+    if any(parent in files for key in seen for parent in _parents(key)):
+        raise Refused("The archive has a file and a folder of the same name.")
+    return found
+
+
+def _parents(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    return ("/".join(parts[:at]) for at in range(1, len(parts)))
+
+
+async def read_commit(url: str, commit: str, path: str = "") -> Files:
+    """Return the files of a Git commit, or of a folder in it. Nothing is checked out, and no hook or filter runs. Raise Refused."""
+    if not COMMIT.fullmatch(commit):
+        raise UsageError(
+            f"{commit!r} is not the full hash of a commit.", fix="Use 40 hexadecimal digits, as 'git rev-parse HEAD' prints them."
+        )
+    if not _URL.fullmatch(url):
+        raise UsageError(f"{url!r} is not the address of a Git repository.", fix="Use https://, ssh:// or an absolute path.")
+    if path.startswith(("/", "-")) or ".." in path.split("/"):
+        raise UsageError(f"{path!r} is not a path in the repository.")
+    with tempfile.TemporaryDirectory(prefix="moot-git-") as folder:
+        await _git(folder, "init", "--quiet", "--bare")
+        await _git(folder, "fetch", "--quiet", "--depth", "1", "--no-tags", "--no-recurse-submodules", "--", url, commit)
+        done = await _git(folder, "archive", "--format=tar", f"{commit}:{path}" if path else commit)
+    return await anyio.to_thread.run_sync(read_archive, done.stdout, "The commit")
+
+
+async def _git(folder: str, *words: str) -> Output:
+    safe = ("core.hooksPath=/dev/null", "protocol.ext.allow=never", "core.fsmonitor=false", "credential.helper=", "core.askPass=")
+    argv = ["git", *(word for setting in safe for word in ("-c", setting)), "-C", folder, *words]
+    env = {
+        **child_environment(("SSH_AUTH_SOCK",)),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+    }
+    done = await output(argv, cwd=Path(folder), env=env, timeout=_SECONDS, limit=BYTES + (16 << 20))
+    if done.code != 0:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise Refused(f"git {words[0]} failed: {lines[-1] if lines else 'it took too long or wrote too much'}")
+    return done
+
+
+def skills_in(files: Files, folder: str = "") -> dict[str, Files]:
+    """Return the skills of a package by name: its top, folders in it, or folders in `skills/`. `folder` names its top, if it has a name.
+
+    Raise NotFound if there is none.
+    """
+    tops = sorted({path.removesuffix(SKILL_FILE) for path in files if path == SKILL_FILE or path.endswith(f"/{SKILL_FILE}")}, key=_depth)
+    outer = [top for top in tops if not any(top != other and top.startswith(other) for other in tops)]
+    found: dict[str, Files] = {}
+    for top in outer:
+        inside = {path.removeprefix(top): file for path, file in files.items() if path.startswith(top)}
+        name = top.rstrip("/").rpartition("/")[2] or folder or _declared(inside)
+        if name in found:
+            raise Refused(f"Two skills of the package are named {name!r}.")
+        found[name] = inside
+    if not found:
+        raise NotFound(f"The package contains no {SKILL_FILE}.", fix="Give the folder of a skill.")
+    return found
+
+
+def _depth(top: str) -> tuple[int, str]:
+    return top.count("/"), top
+
+
+def _declared(files: Files) -> str:
+    """Return the name in the front matter of a skill whose folder has no name."""
+    name = read_document(text_of(files, SKILL_FILE), "").name
+    return name if is_name(name) else "skill"
+
+
+def text_of(files: Files, path: str) -> str:
+    """Return a file as text. Bytes that are not UTF-8 are replaced."""
+    return files[path].decode("utf-8-sig", "replace")
+
+
+def digest_of_files(files: Files) -> str:
+    """Return the digest that the skill has once it is written."""
+    return content_digest((path, sha256(data).hexdigest()) for path, data in sorted(files.items()))
+
+
+def write_files(files: Files, folder: Path) -> None:
+    """Write the files into a new folder. On an error, nothing is left."""
+    folder.mkdir(mode=0o700)
+    try:
+        for path, data in files.items():
+            place = folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise

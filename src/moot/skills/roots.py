@@ -1,0 +1,52 @@
+"""The folders that contain skills, also those that other programs use."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moot.config.agents.project import repository_root
+from moot.guard.roots import is_below
+
+if TYPE_CHECKING:
+    from moot.types.skill import SkillPlace
+
+FOLDER = "skills"
+
+PLACES = {".agents/skills": False, ".claude/skills": True, ".talkcody/skills": False}
+"""Folders in the user's home and in projects, nearest first. The value is True for a program that has rules of its own for `SKILL.md`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder of skills."""
+
+    path: str
+    place: SkillPlace
+    is_lenient: bool = False
+    boundary: str = ""
+    """The folder that a skill must not leave through a link; empty = it may."""
+
+
+def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = "") -> list[Root]:
+    """Return the existing folders of skills for a conversation's folder, nearest first.
+
+    Only the local user gets skills from outside of the project. Other users get those inside of the `boundary`.
+    """
+    user = os.path.expanduser("~")  # noqa: PTH111  asked at each step, and pathlib is slow
+    found: list[Root] = []
+    tops = dict.fromkeys(filter(None, (folder, repository_root(folder)))) if folder else {}
+    for top in tops:
+        if (is_local or is_below(top, boundary)) and os.path.realpath(top) != os.path.realpath(user):
+            found += [Root(f"{top.rstrip('/')}/{name}", "project", lenient, top) for name, lenient in PLACES.items()]
+    if is_local:
+        found.append(Root(f"{home}/{FOLDER}", "home"))
+        found += [Root(f"{user}/{name}", "user", lenient) for name, lenient in PLACES.items()]
+    return [root for root in found if os.path.isdir(root.path)]  # noqa: PTH112
+
+
+def project_places() -> str:
+    """Return the folders of projects that may contain skills, for messages."""
+    return ", ".join(PLACES)

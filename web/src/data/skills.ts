@@ -1,0 +1,60 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { api } from '@/api/client'
+import type { components } from '@/api/schema'
+import type { Page } from '@/api/types'
+
+type Schemas = components['schemas']
+
+export type Skill = Schemas['SkillOut']
+export type SkillDetail = Schemas['SkillDetailOut']
+export type Finding = Schemas['SkillFindingOut']
+export type Candidate = Schemas['SkillCandidateOut']
+export type Source = Schemas['SkillSourceIn']
+
+const at = (name: string) => `/skills/${encodeURIComponent(name)}`
+
+export function useSkills() {
+  return useQuery({
+    queryKey: ['skills'],
+    queryFn: ({ signal }) => api.get<Page<Skill>>('/skills', { signal }),
+  })
+}
+
+export function useSkill(name: string) {
+  return useQuery({
+    queryKey: ['skills', name],
+    queryFn: ({ signal }) => api.get<SkillDetail>(at(name), { signal }),
+    staleTime: 0,
+  })
+}
+
+/** Fetch the skills and agents of the configured indexes. */
+export function useIndexEntries() {
+  return useQuery({
+    queryKey: ['skill-indexes'],
+    queryFn: ({ signal }) => api.get<Page<Schemas['IndexEntryOut']>>('/skill-indexes', { signal }),
+  })
+}
+
+export function useSkillActions() {
+  const client = useQueryClient()
+  const onSuccess = () => client.invalidateQueries({ queryKey: ['skills'] })
+  return {
+    change: useMutation({
+      mutationFn: ({ name, ...changes }: { name: string } & Schemas['SkillIn']) =>
+        api.patch<SkillDetail>(at(name), changes),
+      onSuccess,
+    }),
+    accept: useMutation({
+      mutationFn: ({ name, digest }: { name: string; digest: string }) =>
+        api.post<SkillDetail>(`${at(name)}/accept`, { digest }),
+      onSuccess,
+    }),
+    preview: useMutation({ mutationFn: (source: Source) => api.post<Page<Candidate>>('/skills/preview', source) }),
+    install: useMutation({
+      mutationFn: (wanted: Schemas['SkillInstallIn']) => api.post<SkillDetail>('/skills', wanted),
+      onSuccess,
+    }),
+    remove: useMutation({ mutationFn: (name: string) => api.delete<Skill>(at(name)), onSuccess }),
+  }
+}
