@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from moot.config.values import (
+    CheckLine,
+    Count,
+    Duration,
+    FilePattern,
+    HostName,
+    Notify,
+    Origin,
+    as_words,
+    one_test,
+    valid_expression,
+)
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.agent import Mode
-from moot.types.command_tool import COMMAND_CHARACTERS, problem_of, schema_of
+from moot.types.command_tool import problem_of, schema_of
 from moot.types.cron import DeliveryMode
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.model import Effort
 from moot.types.task import EVENTS, NAME_CHARACTERS, VARIABLES, TaskEvent, TaskStatus
 from moot.types.templates import fields_in
 from moot.types.webhook import WEBHOOK_EVENTS, WebhookEvent
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def seconds(value: Any) -> Any:
-    """Convert a duration such as `5m`, `90s` or `1h` to seconds. Other types are left for the field's validation."""
-    if not isinstance(value, str):
-        return value
-    match = _DURATION.fullmatch(value.strip())
-    if match is None:
-        raise ValueError("Expected seconds or a duration such as 90s, 5m or 1h.")
-    return float(match[1]) * _SECONDS[match[2]]
-
-
-def valid_notify(value: Any) -> Any:
-    """Validate `ui.notify`."""
-    words = cast("list[object]", value) if isinstance(value, list) else []
-    if not (words and all(isinstance(word, str) for word in words)) and (words or value not in (True, False, "bell", "osc", "off")):
-        raise ValueError("Expected bell, osc, off, true, or a program and its arguments as a list ([notify-send, moot]).")
-    return cast("Any", value)
-
-
-Notify = Annotated[Any, BeforeValidator(valid_notify)]
-Duration = Annotated[float, BeforeValidator(seconds), Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0)]
-
-_PORT = r"(:\d{1,5})?"
-HostName = Annotated[str, Field(pattern=rf"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]
-Origin = Annotated[str, Field(pattern=rf"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]
 
 
 class _Part(BaseModel):
@@ -87,17 +68,6 @@ class HistoryPart(_Part):
     keep: Count = 6
 
 
-def one_test(value: Any) -> Any:
-    """Validate `skip_if`, which is the word `empty` or a mapping with one key. Other types are left for the field's validation."""
-    if isinstance(value, str):
-        if value != "empty":
-            raise ValueError("Expected empty, or one of {empty: true}, {equals: ..}, {contains: ..} and {matches: ..}.")
-        return {"empty": True}
-    if isinstance(value, dict) and len(cast("dict[str, object]", value)) != 1:
-        raise ValueError("Expected exactly one of empty, equals, contains and matches.")
-    return cast("Any", value)
-
-
 class SkipIfPart(_Part):
     empty: Literal[True] | None = None
     equals: str | None = None
@@ -114,16 +84,6 @@ class RunHookPart(_Part):
 class AgentHooksPart(_Part):
     before_run: list[RunHookPart] = []
     after_run: list[RunHookPart] = []
-
-
-def valid_expression(value: Any) -> Any:
-    """Validate a matcher, which is a regular expression or `*`."""
-    if isinstance(value, str) and value != "*":
-        try:
-            re.compile(value)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"Expected a regular expression ({error}).") from None
-    return value
 
 
 class HookCommandPart(_Part):
@@ -349,17 +309,6 @@ class WebhookPart(_Part):
     enabled: bool = True
 
 
-Text = Annotated[str, Field(max_length=COMMAND_CHARACTERS)]
-
-
-def as_words(value: Any) -> Any:
-    """Validate `command`, which is a shell line or a list of words."""
-    words = cast("list[object]", value) if isinstance(value, list) else []
-    if not all(isinstance(word, str) for word in words) or not (words or isinstance(value, str)):
-        raise ValueError("Expected a shell line, or a command as a list of words ([ruff, check, '{{path}}']).")
-    return cast("Any", value)
-
-
 class CustomToolPart(_Part):
     """A custom tool: an entry of `tools` with a command."""
 
@@ -430,6 +379,8 @@ class Configuration(_Part):
     permissions: PermissionsPart = PermissionsPart()
     sandbox: SandboxPart = SandboxPart()
     hooks: HooksPart = HooksPart()
+    formatters: dict[FilePattern, list[CheckLine]] = {}
+    checks: dict[FilePattern, list[CheckLine]] = {}
     cron: dict[JobName, CronPart] = {}
     task_watchers: dict[JobName, TaskWatcherPart] = {}
     webhooks: dict[str, WebhookPart] = {}

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from moot.config.hooks import command_hooks, run_hooks
+from moot.config.hooks import command_hooks, file_checks, run_hooks
 from moot.plugins.registry import attribute
 from moot.types.agent import Agent, HistorySettings, McpServer, Mode, PromptSettings
 from moot.types.canonical import JsonObject, empty
-from moot.types.command_tool import CommandTool, schema_of
+from moot.types.command_tool import Check, CommandTool, schema_of
 from moot.types.cron import Job
 from moot.types.hooks import CommandHook, HookEvent
 from moot.types.limits import Limits, Retention, RetentionRule
@@ -207,6 +207,8 @@ class Settings:
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """Settings of tools, by name."""
     custom_tools: Mapping[str, CommandTool] = field(default_factory=dict[str, CommandTool])
+    checks: tuple[Check, ...] = ()
+    """Formatters and checks of files, in the order in which they run."""
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     webhooks: Mapping[str, Webhook] = field(default_factory=dict[str, Webhook])
     outgoing_webhooks: Mapping[str, OutgoingWebhook] = field(default_factory=dict[str, OutgoingWebhook])
@@ -250,6 +252,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         task_watchers={name: _watcher(name, part) for name, part in whole["task_watchers"].items()},
         tools={name: part for name, part in whole["tools"].items() if "command" not in part},
         custom_tools={name: _custom_tool(name, part) for name, part in whole["tools"].items() if "command" in part},
+        checks=file_checks(whole),
         channels=whole["channels"],
         webhooks={name: Webhook(**part) for name, part in whole["webhooks"].items()},
         outgoing_webhooks={name: OutgoingWebhook(**_tupled(part)) for name, part in whole["outgoing_webhooks"].items()},

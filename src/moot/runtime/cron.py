@@ -162,7 +162,7 @@ class RunJobs(OwnerJobs):
         request, settings = self._leg.request, self._settings()
         conversation = request.conversation
         here = bool(values.get("conversation"))
-        if 0 < attribute("moot.config.schema:seconds")(values.get("every") or 0) < SHORTEST:
+        if 0 < attribute("moot.config.values:seconds")(values.get("every") or 0) < SHORTEST:
             raise UsageError(f"The interval must be at least {SHORTEST:g} seconds.")
         if len(await self.list()) >= MOST_ADDED:
             raise LimitReached(f"There are {MOST_ADDED} jobs already.", fix="Remove some first.")

@@ -147,7 +147,7 @@ class RunAdministration:
 
 def _check_lower(settings: Settings, name: str, value: Json) -> None:
     """Raise Refused unless the value is a limit that is not higher than the current one."""
-    wanted = attribute("moot.config.schema:seconds")(value) if name == "seconds" else value
+    wanted = attribute("moot.config.values:seconds")(value) if name == "seconds" else value
     if isinstance(wanted, bool) or not isinstance(wanted, int | float) or wanted <= 0:
         raise UsageError(f"Expected a number above 0 for limits.{name}, got {value!r}.", fix="Only a person can remove a limit.")
     current = getattr(settings.limits, name)

@@ -19,8 +19,8 @@ NEEDY = ("generate_image", "transcribe_audio", "web_search")
 """Tools that are absent until they are configured."""
 
 HIDDEN = (
-    *("change_setting", "create_agent", "cron", "delegate", "deliver", "finish_task", "knowledge_search", "memory", "read_setting"),
-    *("run_status", "search_history", "tasks"),
+    *("change_setting", "create_agent", "cron", "delegate", "deliver", "diagnostics", "finish_task", "knowledge_search", "memory"),
+    *("read_setting", "run_status", "search_history", "tasks"),
 )
 """Tools that an agent has to name."""
 
