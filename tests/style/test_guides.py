@@ -24,7 +24,10 @@ GUIDES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "be
 REGISTRIES = {name: value for name, value in vars(plugins).items() if isinstance(value, Registry)}
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-THEIRS = ("config.yaml", "data/", "state/", ".moot/", "agents/", "skills/", "commands/", "memory/", ".venv/")
+THEIRS = (
+    *("config.yaml", "data/", "state/", ".moot/", "agents/", "skills/", "commands/", "memory/", ".venv/"),
+    *(".claude/", ".git/", ".worktrees/", "moot/NAME"),
+)
 """Files in a user's folders, not in the repository."""
 
 

@@ -9,7 +9,7 @@ from moot.errors import ConfigError
 from moot.plugins import AGENTS, CHANNELS, DELIVERIES, TOOLS
 from moot.types.cron import CHANNEL, WEBHOOK
 
-_WITHOUT_EFFECT = (*("commands", "agents.*.skills", "agents.*.isolation"),)
+_WITHOUT_EFFECT = ("commands", "agents.*.skills")
 
 _OWN_LOOP_ONLY = (
     *("temperature", "history.max_tokens", "history.compact_at", "history.keep", "reasoning.show"),

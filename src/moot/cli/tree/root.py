@@ -7,6 +7,7 @@ from moot.cli.tree.cron import CRON
 from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
 from moot.cli.tree.nodes import Group, command
 from moot.cli.tree.tasks import TASKS
+from moot.cli.tree.worktrees import WORKTREES
 
 CHAT = Group(
     "Start, continue and manage conversations.",
@@ -427,6 +428,7 @@ TREE = Group(
         "approvals": APPROVALS,
         "agents": AGENTS,
         "projects": PROJECTS,
+        "worktrees": WORKTREES,
         "tasks": TASKS,
         "memory": MEMORY,
         "knowledge": KNOWLEDGE,
@@ -466,7 +468,7 @@ TREE = Group(
     details="Without a command, start a conversation in this terminal.",
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
-        "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks"),
+        "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks", "worktrees"),
         "Agents and models": ("agents", "models", "providers", "tools", "mcp", "permissions", "memory", "knowledge", "channels"),
         "Server": ("serve", "web", "tokens", "cron", "webhooks"),
         "Maintenance": (

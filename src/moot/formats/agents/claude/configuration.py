@@ -41,7 +41,7 @@ _REASONS = {
     "model": "the setting only applies to Claude Code; set `agents.NAME.model` for moot's agents",
     "statusLine": "moot's `ui.statusline` has different fields",
 }
-_UNUSED = frozenset({"skills", "mcp", "isolation"})
+_UNUSED = frozenset({"skills", "mcp"})
 _FILES = {"commands": "moot can't define commands yet", "skills": "moot can't use skills yet"}
 
 

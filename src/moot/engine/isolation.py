@@ -1,0 +1,31 @@
+"""Conversations with agents that work in a git worktree of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moot.errors import UsageError
+from moot.guard.worktrees import checkout_of, create, moved, name_for, place_of
+from moot.types.conversation import Conversation
+from moot.types.run import Prompt
+from moot.types.token import LOCAL_USER
+
+
+async def isolated(conversation: Conversation, prompt: Prompt) -> Conversation:
+    """Return the new conversation with a worktree as its folder, which is created.
+
+    A conversation that starts in a worktree stays there, unless it is a sub-agent's, whose parent may work in it. Raise UsageError if it
+    can't have one.
+    """
+    directory = conversation.directory
+    if place_of(directory)[0] and conversation.parent is None:
+        return conversation
+    if conversation.owner != LOCAL_USER:
+        raise UsageError(
+            f"The agent {conversation.agent!r} works in a git worktree of its own, which only the person whose home this is can have.",
+            fix="Use another agent.",
+        )
+    made = await create(directory, name_for(prompt.key or prompt.id or conversation.id))
+    root = await checkout_of(directory)
+    allowed = tuple(moved(folder, root, made.path) for folder in conversation.allowed_uris)
+    return replace(conversation, directory=moved(directory, root, made.path), allowed_uris=allowed)
