@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from e2e.cli_process import make
 from e2e.test_subagents import children, output_of
 from moot.config.trust import trust_file
+from moot.engine.isolation import remove_unused
 from moot.errors import Busy, NotFound, Refused, UsageError
 from moot.guard import worktrees
 from moot.testing.script import Reply, ToolCall
@@ -100,6 +102,27 @@ async def test_a_conversation_gets_its_worktree_again_and_the_projects_agents_st
     (name,) = made(repository)
     assert submitted.conversation.directory == str(repository / ".worktrees" / name / "sub")
     assert (repository / ".worktrees" / name / "sub" / "b.txt").exists()
+
+
+async def test_a_worktree_stays_while_a_run_works_in_it(stage: Any, repository: Path) -> None:
+    agents = {"boss": Agent("boss", agents=("helper",), isolation="worktree"), "helper": Agent("helper", tools=())}
+    replies = [
+        Reply(when="lead", tool_calls=[ToolCall("delegate", {"agent": "helper", "prompt": "slow", "background": True})]),
+        Reply(when="slow", text="never ends", hang_at=3),
+        Reply(when="lead", text="Done."),
+    ]
+    async with stage(replies, agents=agents) as on:
+        run, _ = await on.ask("lead", agent="boss")
+        assert run.status == "finished"
+        (name,) = made(repository)
+        with pytest.raises(Busy, match="is working in this worktree"):
+            await remove_unused(on.engine.store, str(repository), name, force=True)
+        (child,) = await children(on, run)
+        await on.engine.runs.cancel(child.id)
+        await on.engine.runs.wait(child.id)
+        with anyio.fail_after(30):
+            while made(repository):
+                await anyio.sleep(0.01)
 
 
 async def test_other_users_get_no_worktree(stage: Any, repository: Path) -> None:

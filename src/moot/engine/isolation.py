@@ -1,13 +1,14 @@
-"""Conversations with agents that work in a git worktree of their own."""
+"""Conversations that work in a git worktree of their own."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from moot.errors import UsageError
-from moot.guard.worktrees import checkout_of, create, moved, name_for, place_of
+from moot.errors import Busy, UsageError
+from moot.guard.worktrees import Worktree, checkout_of, create, find, moved, name_for, place_of, remove
 from moot.types.conversation import Conversation
-from moot.types.run import Prompt
+from moot.types.run import OPEN, Prompt
+from moot.types.store import Store
 from moot.types.token import LOCAL_USER
 
 
@@ -29,3 +30,17 @@ async def isolated(conversation: Conversation, prompt: Prompt) -> Conversation:
     root = await checkout_of(directory)
     allowed = tuple(moved(folder, root, made.path) for folder in conversation.allowed_uris)
     return replace(conversation, directory=moved(directory, root, made.path), allowed_uris=allowed)
+
+
+async def remove_unused(store: Store, directory: str, name: str, *, force: bool = False) -> tuple[Worktree, bool]:
+    """Remove a worktree. Return it, and whether its branch was kept, because it has commits that are on no other branch.
+
+    Raise Busy if a run works in it, or if it has uncommitted changes, which are lost with `force`.
+    """
+    found = await find(directory, name)
+    for run in await store.records.runs(statuses=OPEN):
+        conversation = await store.conversations.get(run.conversation)
+        if f"{conversation.directory}/".startswith(f"{found.path}/"):
+            fix = f"moot chat stop {conversation.id[:13]}"
+            raise Busy(f"The conversation {conversation.id!r} is working in this worktree.", fix=fix)
+    return found, await remove(directory, name, force=force)

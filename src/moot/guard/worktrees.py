@@ -108,9 +108,9 @@ async def create(directory: str, name: str) -> Worktree:
 
 
 async def restore(directory: str) -> None:
-    """Create the worktree of a conversation's folder again if it was removed. Do nothing for other folders."""
+    """Create the worktree of a conversation's folder again if moot removed it. Do nothing for other folders."""
     root, name = place_of(directory)
-    if name and not await to_thread.run_sync(os.path.exists, f"{root}/{FOLDER}/{name}"):
+    if name.startswith((AUTOMATIC, UNNAMED)) and not await to_thread.run_sync(os.path.exists, f"{root}/{FOLDER}/{name}"):
         await create(root, name)
 
 

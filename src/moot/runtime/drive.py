@@ -80,7 +80,7 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
                     with anyio.CancelScope(shield=True):
                         leg = await _open(runtime, fence, await runtime.store.records.standing(fence.run))
         if not ended:
-            await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
+            ended = await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
     except Parked as parked:  # an answer claims it again, or the clock
         parking = leg.parking if parked.wake_at is None else Park("time", parked.wake_at)
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):

@@ -9,10 +9,9 @@ from moot.cli.console.format import plural, print_table
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened
 from moot.cli.options import Out
-from moot.errors import Busy
-from moot.guard.worktrees import Worktree, difference, find, listed, remove
+from moot.engine.isolation import remove_unused
+from moot.guard.worktrees import Worktree, difference, find, listed
 from moot.types.canonical import Json, JsonObject
-from moot.types.run import OPEN
 
 Name = Annotated[str, Parameter(help="Name of the worktree.")]
 
@@ -48,14 +47,8 @@ async def remove_worktree(
     output: Out,
 ) -> None:
     """Remove a worktree. Its branch is kept if it has commits that are on no other branch."""
-    found = await find(str(here()), name)
     async with opened(output) as engine:
-        for run in await engine.store.records.runs(statuses=OPEN):
-            conversation = await engine.store.conversations.get(run.conversation)
-            if f"{conversation.directory}/".startswith(f"{found.path}/"):
-                fix = f"moot chat stop {conversation.id[:13]}"
-                raise Busy(f"The conversation {conversation.id!r} is working in this worktree.", fix=fix)
-    is_kept = await remove(str(here()), name, force=force)
+        found, is_kept = await remove_unused(engine.store, str(here()), name, force=force)
     if json:
         output.json({"removed": _facts(found), "branch_kept": is_kept})
         return
