@@ -80,12 +80,13 @@ async def test_what_a_formatter_that_fails_wrote_is_undone(work: Work, directory
     assert (directory / "a.txt").read_text() == "two\n"
 
 
-async def test_a_check_can_change_nothing_and_has_no_network(work: Work, directory: Path) -> None:
+async def test_a_check_can_change_nothing_and_no_command_has_the_network(work: Work, directory: Path) -> None:
     new: JsonObject = {"path": "a.txt", "content": "two"}
     with socket.create_server(("127.0.0.1", 0)) as listening:
         connect = f"(exec 3<>/dev/tcp/127.0.0.1/{listening.getsockname()[1]}) 2>/dev/null && echo connected"
         check = Check("*.txt", f"touch gained; echo x >>{{file}}; {connect}; mkdir $RUFF_CACHE_DIR && echo cached; false")
-        async with work(check, tool="write_file", calls=(new,), sandbox=SandboxSettings(network=True)) as got:
+        formatter = Check("*.txt", f"{connect} >>{{file}}; true", formats=True)
+        async with work(check, formatter, tool="write_file", calls=(new,), sandbox=SandboxSettings(network=True)) as got:
             assert "connected" not in got[0] and "cached" in got[0]
     assert (directory / "a.txt").read_text() == "two" and not (directory / "gained").exists()
 

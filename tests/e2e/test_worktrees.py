@@ -19,6 +19,7 @@ from moot.errors import Busy, NotFound, Refused, UsageError
 from moot.guard import worktrees
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
+from moot.types.hooks import CommandHook
 from moot.types.message import text_part
 from moot.types.run import Prompt
 
@@ -123,6 +124,23 @@ async def test_a_worktree_stays_while_a_run_works_in_it(stage: Any, repository: 
         with anyio.fail_after(30):
             while made(repository):
                 await anyio.sleep(0.01)
+
+
+async def test_the_projects_hooks_run_its_trusted_programs_and_not_those_of_the_worktree(
+    stage: Any, repository: Path, tmp_path: Path
+) -> None:
+    file, trace = repository / ".moot" / "config.yaml", tmp_path / "trace"
+    file.parent.mkdir()
+    file.write_text("hooks: {PreToolUse: [{hooks: [{command: sh check.sh; sh $MOOT_PROJECT_DIR/check.sh}]}]}")
+    (repository / "check.sh").write_text(f"echo trusted >>{trace}")
+    commit(repository)
+    replies = [Reply(tool_calls=[ToolCall("write_file", {"path": "check.sh", "content": f"echo changed >>{trace}"})]) for _ in range(2)]
+    hooks = {"PreToolUse": (CommandHook("sh check.sh; sh $MOOT_PROJECT_DIR/check.sh", folder=str(repository)),)}
+    async with stage([*replies, Reply(text="Done.")], agents=AGENTS, hooks=hooks) as on:
+        trust_file(on.engine.settings.home, file, file.read_text())
+        run, _ = await on.ask("go", agent="worker")
+        assert run.status == "finished"
+    assert trace.read_text().split() == ["trusted"] * 4
 
 
 async def test_other_users_get_no_worktree(stage: Any, repository: Path) -> None:
