@@ -235,6 +235,17 @@ async def test_uncommitted_work_is_removed_only_by_force_and_commits_stay_on_the
         await worktrees.remove(str(repository), "x")
 
 
+async def test_a_worktree_that_git_did_not_finish_is_made_again_and_a_folder_that_git_does_not_know_is_made(repository: Path) -> None:
+    worktree = await worktrees.create(str(repository), "x")
+    (Path(worktree.path) / "a.txt").unlink()
+    (repository / ".git" / "worktrees" / "x" / "locked").write_text("initializing")
+    worktree = await worktrees.create(str(repository), "x")
+    assert (Path(worktree.path) / "a.txt").exists()
+    (repository / "empty").mkdir()
+    assert Path(await worktrees.folder_in(worktree, str(repository / "empty"))).is_dir()
+    assert not (await worktrees.listed(str(repository)))[0].kept
+
+
 @pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a..b", "auto-1", "new-1", "x.lock", "a b"])
 def test_names_that_git_or_moot_can_not_use_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="can't be the name"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moot.errors import Busy, UsageError
-from moot.guard.worktrees import Worktree, checkout_of, create, find, moved, name_for, place_of, remove
+from moot.guard.worktrees import Worktree, checkout_of, create, find, folder_in, moved, name_for, place_of, remove
 from moot.types.conversation import Conversation
 from moot.types.run import OPEN, Prompt
 from moot.types.store import Store
@@ -29,7 +29,7 @@ async def isolated(conversation: Conversation, prompt: Prompt) -> Conversation:
     made = await create(directory, name_for(prompt.key or prompt.id or conversation.id))
     root = await checkout_of(directory)
     allowed = tuple(moved(folder, root, made.path) for folder in conversation.allowed_uris)
-    return replace(conversation, directory=moved(directory, root, made.path), allowed_uris=allowed)
+    return replace(conversation, directory=await folder_in(made, directory), allowed_uris=allowed)
 
 
 async def remove_unused(store: Store, directory: str, name: str, *, force: bool = False) -> tuple[Worktree, bool]:

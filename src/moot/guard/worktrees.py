@@ -10,9 +10,11 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 
 from moot.errors import Busy, MootError, NotFound, Refused, UsageError
@@ -94,7 +96,9 @@ async def create(directory: str, name: str) -> Worktree:
     root = await repository_of(directory)
     path = f"{root}/{FOLDER}/{name}"
     if await to_thread.run_sync(os.path.exists, f"{path}/.git"):
-        return Worktree(name, path)
+        if await to_thread.run_sync(_is_complete, path):
+            return Worktree(name, path)
+        await _git(root, "worktree", "remove", "--force", "--force", "--", path)
     start = (await _git(directory, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1))).strip()
     if not start:
         raise UsageError(f"The repository {root!r} has no commit yet, so it can't have worktrees.", fix="git commit")
@@ -103,8 +107,26 @@ async def create(directory: str, name: str) -> Worktree:
     has_branch = await _git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{BRANCHES}{name}", codes=(0, 1))
     branch = (f"{BRANCHES}{name}",) if has_branch.strip() else (start,)
     new = () if has_branch.strip() else ("-b", f"{BRANCHES}{name}")
-    await _git(root, *await _filters(root), "worktree", "add", "--quiet", *new, "--", path, *branch)
+    filters = await _filters(root)
+    with anyio.CancelScope(shield=True):  # half of a checkout would look like deleted files
+        await _git(root, *filters, "worktree", "add", "--quiet", *new, "--", path, *branch)
     return Worktree(name, path)
+
+
+async def folder_in(worktree: Worktree, directory: str) -> str:
+    """Return the place of a folder of the repository in a worktree. It is created, because git has no empty folders."""
+    folder = moved(directory, await checkout_of(directory), worktree.path)
+    await to_thread.run_sync(partial(Path(folder).mkdir, parents=True, exist_ok=True))
+    return folder
+
+
+def _is_complete(path: str) -> bool:
+    """Return False if git was killed while it made the worktree."""
+    try:
+        admin = Path(path, Path(path, ".git").read_text(errors="surrogateescape").removeprefix("gitdir:").strip())
+        return not (admin / "locked").read_text().startswith("initializing")
+    except OSError:  # not locked
+        return True
 
 
 async def restore(directory: str) -> None:
@@ -112,6 +134,7 @@ async def restore(directory: str) -> None:
     root, name = place_of(directory)
     if name.startswith((AUTOMATIC, UNNAMED)) and not await to_thread.run_sync(os.path.exists, f"{root}/{FOLDER}/{name}"):
         await create(root, name)
+        await to_thread.run_sync(partial(Path(directory).mkdir, parents=True, exist_ok=True))
 
 
 async def settle(directory: str, start: str = AUTOMATIC) -> str:

@@ -9,7 +9,7 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.options import NEW_WORKTREE
 from moot.errors import UsageError
-from moot.guard.worktrees import UNNAMED, check_name, checkout_of, create, moved, name_for, settle, work_in
+from moot.guard.worktrees import UNNAMED, check_name, create, folder_in, name_for, settle, work_in
 from moot.types.ids import new_id
 
 
@@ -28,7 +28,7 @@ async def worktree_folder(wanted: str | None, conversation: str | None, output: 
     if wanted != NEW_WORKTREE:
         check_name(wanted)
     made = await create(current, name_for(new_id(), UNNAMED) if wanted == NEW_WORKTREE else wanted)
-    folder = moved(current, await checkout_of(current), made.path)
+    folder = await folder_in(made, current)
     output.say(f"moot: working in {made.path}, on the branch {made.branch}", "dim")
     try:
         yield folder
