@@ -19,6 +19,7 @@ from moot.tools.schema import definition, definition_digest, parse
 from moot.types.approval import Effect
 from moot.types.blob import Blob
 from moot.types.canonical import JsonObject, dumps, loads_exact
+from moot.types.command_tool import Check
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.search import Hit, SearchPage
 from moot.types.task import Task, TaskFilter
@@ -129,6 +130,7 @@ class Surroundings:
         self.directory = directory
         self.roots = (directory,)
         self.settings: dict[str, Any] = {}
+        self.checks = (Check("*", "exit 1"),)
         self.key = "run/tool:0.0.0"
         self.blobs = self
         self.past, self.memory, self.knowledge = Found(), (), NoDocuments()

@@ -27,6 +27,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 THEIRS = (
     *("config.yaml", "data/", "state/", ".moot/", "agents/", "skills/", "commands/", "memory/", ".venv/"),
     *("SKILL.md", ".agents/", ".claude/", ".talkcody/", ".cursor/", ".vscode/"),
+    *(".git/", ".worktrees/", "moot/NAME"),
 )
 """Files in a user's folders, not in the repository."""
 

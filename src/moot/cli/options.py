@@ -33,6 +33,19 @@ def names_tools(word: str) -> bool:
     return bool(_TOOL_NAMES.fullmatch(word)) and (word in TOOLS or "," in word or "_" in word)
 
 
+NEW_WORKTREE = "+"
+"""The value of `--worktree` without a name."""
+
+
+WORKTREE = "moot.cli.context.worktree:worktree_folder"
+"""Loaded by path: few prompts need a worktree."""
+
+
+def is_no_value(word: str) -> bool:
+    """Return False: the word after `--worktree` belongs to the prompt."""
+    return False
+
+
 Out = Annotated[Output, Parameter(parse=False)]
 """The output that `main` passes in."""
 
@@ -86,6 +99,15 @@ class RunFlags:
     allow: Annotated[
         list[Path] | None,
         Parameter(metavar="DIR", help="Folder that tools and commands may use in addition to the working folder. May be repeated."),
+    ] = None
+    worktree: Annotated[
+        str | None,
+        Parameter(
+            implied=NEW_WORKTREE,
+            accepts=is_no_value,
+            metavar="NAME",
+            help="Work in a new git worktree. With --worktree=NAME: in the worktree with this name, created if needed.",
+        ),
     ] = None
     schema: Annotated[Path | None, Parameter(help="File with a JSON Schema that the answer must match.")] = None
     max_steps: Annotated[int | None, Parameter(minimum=1, help="Maximum number of model calls.")] = None

@@ -6,7 +6,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from moot.cli.context.engine import find_conversation, open_watched
 from moot.cli.context.references import copied, in_folder
 from moot.cli.download import provide_weights
 from moot.cli.follow import Follower
-from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, Files, Out, RunFlags, ShowFlags, run_settings
+from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.commands import Send
 from moot.engine import Engine
@@ -105,6 +105,8 @@ class Request:
     """Reference that the user typed. None means a new conversation."""
     again: bool = False
     """True to repeat the last answer instead of sending `parts`."""
+    directory: str = ""
+    """Folder of a new conversation; empty = the current one."""
     show_history: bool = False
     """True to print the conversation first, on a terminal."""
     command: Send | None = None
@@ -132,6 +134,9 @@ async def run(
 
 async def perform(request: Request, output: Output) -> int:
     """Run a prompt in the foreground, show it, and return the exit code."""
+    if request.flags.worktree is not None and not request.directory:
+        async with attribute(WORKTREE)(request.flags.worktree, request.conversation, output) as folder:
+            return await perform(replace(request, directory=folder), output)
     schema = read_schema(request.flags.schema) if request.flags.schema is not None else None
     show = make_show(request.shown, output)
     settings = {**run_settings(request.flags, schema, attended=output.attended), **(request.command.settings if request.command else {})}
@@ -153,7 +158,7 @@ def make_show(shown: ShowFlags, output: Output) -> Show:
 
 
 async def _submit(engine: Engine, request: Request, settings: JsonObject, show: Show, output: Output) -> int:
-    directory = str(here())
+    directory = request.directory or str(here())
     flags = request.flags
     named = None if request.conversation is None else await find_conversation(engine, request.conversation, directory)
     existing = named and (await copy_of(engine.store.conversations, named) or named)

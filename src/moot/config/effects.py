@@ -9,8 +9,6 @@ from moot.errors import ConfigError
 from moot.plugins import AGENTS, CHANNELS, DELIVERIES, TOOLS
 from moot.types.cron import CHANNEL, WEBHOOK
 
-_WITHOUT_EFFECT = ("agents.*.isolation",)
-
 _OWN_LOOP_ONLY = (
     *("temperature", "history.max_tokens", "history.compact_at", "history.keep", "reasoning.show"),
     *("prompt", "agents", "skills", "output_format"),
@@ -23,10 +21,7 @@ _OUTSIDE_ONLY = ("options",)
 
 def without_effect(root: Node) -> tuple[ConfigError, ...]:
     """Return an error for each key that is set but has no effect, in file order."""
-    found = [
-        _error(path, place, "This key has no effect in this version.") for pattern in _WITHOUT_EFFECT for path, place in _set(root, pattern)
-    ]
-    found += [*_of_agents(root), *_of_unknown_names(root)]
+    found = [*_of_agents(root), *_of_unknown_names(root)]
     return tuple(sorted(found, key=lambda error: (error.file, error.line, error.column)))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from moot.plugins import TOOLS
 from moot.types.canonical import Json, JsonObject
+from moot.types.command_tool import Check
 from moot.types.hooks import SUBJECTS, CommandHook, HookEvent, HookSide, RunHook, RunHooks, SkipIf, SkipTest
 from moot.types.templates import check_line, variables_in
 
@@ -23,6 +24,9 @@ AFTER = (*BEFORE, "response")
 
 MCP = "mcp__"
 """The start of the name of every MCP server's tool. These tools are not known before their server runs."""
+
+CHECK_SECTIONS = ("formatters", "checks")
+"""The sections with commands for files, in the order in which they run."""
 
 _TESTS: tuple[SkipTest, ...] = ("empty", "equals", "contains", "matches")
 
@@ -43,6 +47,16 @@ def command_hooks(
         if commands:
             found[cast("HookEvent", event)] = tuple(commands)
     return found
+
+
+def file_checks(configuration: Mapping[str, Any], folders: Mapping[tuple[str, str, int], str] | None = None) -> tuple[Check, ...]:
+    """Return the commands of the validated sections `formatters` and `checks`, formatters first. `folders` is as in `command_hooks`."""
+    return tuple(
+        Check(pattern, command, section == "formatters", (folders or {}).get((section, pattern, at), ""))
+        for section in CHECK_SECTIONS
+        for pattern, commands in configuration[section].items()
+        for at, command in enumerate(commands)
+    )
 
 
 def run_hooks(section: Mapping[str, Any]) -> RunHooks:

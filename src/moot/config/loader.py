@@ -13,7 +13,7 @@ from moot.config.agents.files import FOLDER, home_layer, markdown_files
 from moot.config.cache import Memory
 from moot.config.effects import without_effect
 from moot.config.home import KEY_VARIABLES, Stamp, home_of, read_text, stamp_of
-from moot.config.hooks import command_hooks
+from moot.config.hooks import CHECK_SECTIONS, command_hooks, file_checks
 from moot.config.secrets import secrets_of
 from moot.config.settings import Settings, build
 from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate, merge, place_of, plain
@@ -33,6 +33,8 @@ SECTIONS = (
         "permissions",
         "sandbox",
         "hooks",
+        "formatters",
+        "checks",
         "cron",
         "task_watchers",
         "webhooks",
@@ -99,6 +101,8 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     used = project_file(directory) if project is not None else None
     if used is not None and settings.hooks:
         settings = replace(settings, hooks=command_hooks(cast("JsonObject", configuration["hooks"]), _places_of_hooks(root, used)))
+    if used is not None and settings.checks:
+        settings = replace(settings, checks=file_checks(configuration, _places_of_checks(root, used)))
     return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), not text.strip(), used, root)
 
 
@@ -128,6 +132,18 @@ def _places_of_hooks(root: Node, project: Path) -> dict[tuple[str, int], str]:
         for event, groups in (events.items() if isinstance(events, dict) else ())
         for at, group in enumerate(groups.value if isinstance(groups.value, list) else ())
         if group.place.layer == "project"
+    }
+
+
+def _places_of_checks(root: Node, project: Path) -> dict[tuple[str, str, int], str]:
+    """Return the project's folder for each formatter and check of the project's file, by section, pattern and index."""
+    sections = {name: found for name in CHECK_SECTIONS if isinstance(found := find(root, name), dict)}
+    return {
+        (section, pattern, at): str(project.parent.parent)
+        for section, found in sections.items()
+        for pattern, commands in found.items()
+        for at, command in enumerate(commands.value if isinstance(commands.value, list) else ())
+        if command.place.layer == "project"
     }
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from moot.config.hooks import command_hooks, run_hooks
+from moot.config.hooks import command_hooks, file_checks, run_hooks
 from moot.plugins.registry import attribute
 from moot.types.agent import Agent, HistorySettings, McpServer, Mode, PromptSettings
 from moot.types.canonical import JsonObject, empty
 from moot.types.command import CommandDefinition
-from moot.types.command_tool import CommandTool, schema_of
+from moot.types.command_tool import Check, CommandTool, schema_of
 from moot.types.cron import Job
 from moot.types.hooks import CommandHook, HookEvent
 from moot.types.limits import Limits, Retention, RetentionRule
@@ -212,6 +212,8 @@ class Settings:
     custom_tools: Mapping[str, CommandTool] = field(default_factory=dict[str, CommandTool])
     commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
     """Slash commands of the section `commands`. Those of files are not part of it."""
+    checks: tuple[Check, ...] = ()
+    """Formatters and checks of files, in the order in which they run."""
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     webhooks: Mapping[str, Webhook] = field(default_factory=dict[str, Webhook])
     outgoing_webhooks: Mapping[str, OutgoingWebhook] = field(default_factory=dict[str, OutgoingWebhook])
@@ -257,6 +259,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         tools={name: part for name, part in whole["tools"].items() if "command" not in part},
         custom_tools={name: _custom_tool(name, part) for name, part in whole["tools"].items() if "command" in part},
         commands=_commands(whole["commands"], home),
+        checks=file_checks(whole),
         channels=whole["channels"],
         webhooks={name: Webhook(**part) for name, part in whole["webhooks"].items()},
         outgoing_webhooks={name: OutgoingWebhook(**_tupled(part)) for name, part in whole["outgoing_webhooks"].items()},

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from moot.config.home import lock_file, read_text, write_atomically
+from moot.config.hooks import CHECK_SECTIONS
 from moot.config.tree import Node, Place, find, plain
 from moot.errors import ConfigError
 from moot.plugins.registry import attribute
@@ -20,7 +21,7 @@ _WORD = re.compile(r"[\s=;|&<>()'\"]+")
 """The separators of words in a command."""
 
 
-_WITH_PROGRAMS = ("options", "hooks", "agents")
+_WITH_PROGRAMS = ("options", "hooks", "agents", *CHECK_SECTIONS)
 """Sections that may name programs."""
 
 
@@ -64,9 +65,9 @@ def programs_of(path: Path, text: str) -> list[Path]:
 
 
 def named_files(path: Path, text: str) -> list[Path]:
-    """Return the paths below the project that occur in `hooks` and in options of agents, such as a program; they may not exist."""
+    """Return the paths below the project that occur in commands of hooks and checks and in options of agents; they may not exist."""
     is_agent = path.suffix == ".md"
-    if not is_agent and "hooks" not in text:
+    if not is_agent and not any(section in text for section in ("hooks", *CHECK_SECTIONS)):
         return []
     project = path.parent.parent.parent if is_agent else path.parent.parent
     head = attribute("moot.config.agents.files:split")(text)[0] if is_agent else text
@@ -144,12 +145,12 @@ def check_project(before: Path | None, home: Path) -> None:
 
 
 def with_lists_of(below: Node, layer: Node) -> Node:
-    """Return the layer with the permission rules and hooks of the layers below before its own.
+    """Return the layer with the permission rules, hooks and checks of the layers below before its own.
 
     A project must not remove them, and for the same reason it can't unset them with null.
     """
-    hooks = find(below, "hooks")
-    for path in (["permissions", "rules"], *(["hooks", event] for event in (hooks if isinstance(hooks, dict) else {}))):
+    sections = {name: found for name in ("hooks", *CHECK_SECTIONS) if isinstance(found := find(below, name), dict)}
+    for path in (["permissions", "rules"], *([name, key] for name, found in sections.items() for key in found)):
         earlier = find(below, *path)
         if isinstance(earlier, list):
             layer = _with_earlier(layer, path, earlier)

@@ -11,6 +11,7 @@ from moot.errors import UsageError
 from moot.guard.json_schema import check_schema
 from moot.guard.roots import with_folders
 from moot.plugins import AGENTS
+from moot.plugins.registry import attribute
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, load_project_agents, options_of
 from moot.runtime.titles import first_line
@@ -61,6 +62,8 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
         await check_schema(schema)
     parent = None if prompt.parent_run is None else await runtime.store.records.run(prompt.parent_run)
     conversation = _conversation(prompt, existing, agent, model, directory, parent)
+    if existing is None and agent.isolation == "worktree":
+        conversation = await attribute("moot.engine.isolation:isolated")(conversation, prompt)
     run = Run(
         id=prompt.id or new_id(),
         conversation=conversation.id,

@@ -211,6 +211,7 @@ TOOLS = Registry(
         "cron": "moot.tools.builtin.cron:Cron",
         "delegate": "moot.tools.builtin.delegate:Delegate",
         "deliver": "moot.tools.builtin.cron:Deliver",
+        "diagnostics": "moot.tools.builtin.diagnostics:Diagnostics",
         "edit_file": "moot.tools.builtin.edit_file:EditFile",
         "exit_plan": "moot.tools.builtin.exit_plan:ExitPlan",
         "fetch_url": "moot.tools.builtin.fetch_url:FetchUrl",

@@ -9,6 +9,7 @@ from typing import Protocol
 from moot.convert.exchanges import totals
 from moot.errors import LimitReached, NotFound, UsageError
 from moot.guard.roots import is_below
+from moot.plugins.registry import attribute
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, limits_of, mode_of
@@ -136,7 +137,12 @@ class LegChildren:
     async def _child(self, run: Run, conversation: Conversation | None = None) -> Child:
         conversations = self._runtime.store.conversations
         known = conversation or await conversations.get(run.conversation)
-        summary = summary_of((await conversations.message(run.message)).parts) if run.status in TERMINAL else ""
+        if run.status not in TERMINAL:
+            return Child(run, known.title)
+        summary = summary_of((await conversations.message(run.message)).parts)
+        if known.owner == LOCAL_USER and known.directory != self._leg.request.conversation.directory:
+            work = await attribute("moot.guard.worktrees:work_in")(known.directory)
+            summary = "\n\n".join(filter(None, (summary, work)))
         return Child(run, known.title, summary)
 
     async def ended(self) -> list[Run]:

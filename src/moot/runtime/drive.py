@@ -23,12 +23,14 @@ from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import AgentService, Parked
+from moot.types.conversation import Conversation
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.hooks import HOOKS, PROMPT, RunHooks
-from moot.types.run import Run, RunOutcome, RunRequest
+from moot.types.run import TERMINAL, Run, RunOutcome, RunRequest
 from moot.types.store import End, Fence, Fold, HandOver, Park, RunSnapshot, Store
+from moot.types.token import LOCAL_USER
 
 
 async def kill_leftovers(journal: Journal) -> None:
@@ -51,6 +53,9 @@ CLOSING = 2.0
 """Time limit in seconds for closing a run while everything else is being cancelled."""
 
 NO_HOOKS = RunHooks()
+
+WORKTREES = "/.worktrees/"
+"""Part of the path of every folder in a worktree of moot. Few runs have one, so `guard.worktrees` is loaded by path."""
 
 NO_FOLDER = "This agent is a program on the server's machine, and you have no folder there."
 
@@ -75,7 +80,7 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
                     with anyio.CancelScope(shield=True):
                         leg = await _open(runtime, fence, await runtime.store.records.standing(fence.run))
         if not ended:
-            await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
+            ended = await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
     except Parked as parked:  # an answer claims it again, or the clock
         parking = leg.parking if parked.wake_at is None else Park("time", parked.wake_at)
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
@@ -83,7 +88,27 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
             point("run.parked")
     except FenceLost:
         pass  # another owner has taken the run and records its state
+    if ended:
+        await _leave_worktree(leg)
     return await runtime.store.records.run(fence.run)
+
+
+async def _leave_worktree(leg: Leg) -> None:
+    """Remove the run's own worktree if nothing is left in it, unless a sub-agent still works there."""
+    conversation, records = leg.request.conversation, leg.runtime.store.records
+    if conversation.owner != LOCAL_USER or WORKTREES not in conversation.directory:
+        return
+    if all(run.status in TERMINAL for run in await records.children(conversation=conversation.id)):
+        await attribute("moot.guard.worktrees:settle")(conversation.directory)
+
+
+async def _restore_worktree(conversation: Conversation) -> None:
+    """Create the conversation's own worktree again if it was removed after an earlier run."""
+    if conversation.owner == LOCAL_USER and WORKTREES in conversation.directory:
+        try:
+            await attribute("moot.guard.worktrees:restore")(conversation.directory)
+        except MootError as error:
+            log.warning("the worktree %s can't be created again: %s", conversation.directory, error.message)
 
 
 async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
@@ -103,6 +128,7 @@ async def _open(runtime: Runtime, fence: Fence, standing: RunSnapshot) -> Leg:
     run, events = standing.run, standing.events
     options = options_of(run.settings, standing.conversation)
     conversation = confined(standing.conversation, standing.project)
+    await _restore_worktree(conversation)
     try:
         await load_project_agents(runtime.settings, conversation.directory)
         agent = in_project(find_agent(runtime.settings, run.agent, options, conversation.directory), standing.project)

@@ -15,7 +15,7 @@ from moot.convert.fold import Folder
 from moot.convert.history import for_model, history_tokens
 from moot.convert.vendor import as_object
 from moot.errors import LimitReached
-from moot.guard.roots import allowed_folders
+from moot.guard.roots import allowed_folders, is_below
 from moot.plugins.registry import attribute
 from moot.runtime.approvals import requests
 from moot.runtime.children import LegChildren, with_children
@@ -362,6 +362,9 @@ class Tooling:
         else:
             self.directory, self.roots = _NO_FOLDER, ()
         self.settings = leg.runtime.settings.tools.get(tool.name, {})
+        self.checks = tuple(
+            check for check in leg.runtime.settings.checks if not check.folder or is_below(str(self.directory), check.folder)
+        )
         self.key = f"{leg.fence.run}/{key}"
         self.blobs = leg.ports.blobs
         is_local, folder = conversation.owner == LOCAL_USER, str(self.directory) if self.roots else ""

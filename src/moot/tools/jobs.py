@@ -225,6 +225,11 @@ class Jobs:
             job.spool.close()
 
 
+def shell_words(command: str) -> list[str]:
+    """Return the program and arguments that run a shell line."""
+    return [shutil.which("bash", path="/bin:/usr/bin") or "/bin/sh", "-c", command]
+
+
 async def start(
     command: str,
     *,
@@ -235,7 +240,7 @@ async def start(
     sandbox: Confinement | None = None,
 ) -> Job:
     """Start a command. Its process group is recorded in the journal before it runs. `kept_bytes` of its output are kept completely."""
-    argv = [shutil.which("bash", path="/bin:/usr/bin") or "/bin/sh", "-c", command]
+    argv = shell_words(command)
     watch = None if sandbox is None else await to_thread.run_sync(Watch.start, sandbox)
     child = await spawn(argv, cwd=cwd, env=env, stderr="stdout", gated=True, sandbox=sandbox)
     try:

@@ -68,6 +68,44 @@ class CommandTool:
         return {"command": command, "parameters": self.parameters, "env": dict(self.env), **limits}
 
 
+FILE_NAME = "file"
+_FILE = re.compile(r"(?<!\{)\{file\}(?!\})")
+_OTHER = re.compile(r"\{(path|files|filename|file_path)\}")
+"""Names that are likely meant as placeholders. Other braces belong to the command, as in `awk '{print}'`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A formatter or check of the configuration: a shell line to run after a matching file was changed."""
+
+    pattern: str
+    """Glob for file names, or for paths below the conversation's folder if it contains a slash."""
+    command: str
+    """Shell line with `{file}` for the file."""
+    formats: bool = False
+    """True for a formatter, which may change the file. Other commands can change nothing."""
+    folder: str = ""
+    """The folder of the project that configures it: it runs only for conversations there. Empty = for all conversations."""
+
+    def line(self, file: str) -> str:
+        """Return the shell line for a file. Raise ValueError if its name can't be used."""
+        template = check_template(self.command)
+        return CommandTool("check", "", template, schema_of({}, template)).line({FILE_NAME: file})
+
+
+def check_template(command: str) -> str:
+    """Return a formatter's or check's shell line with the placeholders of custom tools."""
+    return _FILE.sub("{{file}}", command)
+
+
+def problem_of_check(command: str) -> str:
+    """Return why a shell line can't be a formatter or check; empty if it can."""
+    template = check_template(command)
+    if _OTHER.search(command) or any(name != FILE_NAME for name in placeholders(template)):
+        return "Expected {file} as the only placeholder."
+    return problem_of(template, schema_of({}, template))
+
+
 def schema_of(parameters: JsonObject, command: Command) -> JsonObject:
     """Return the complete JSON Schema of a tool's arguments. Without `parameters`, each placeholder is a required text."""
     names = placeholders(command)

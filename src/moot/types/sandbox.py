@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -41,3 +41,8 @@ class Confinement:
     def is_complete(self) -> bool:
         """False for a mechanism that leaves gaps, so that mode `auto` asks."""
         return self.mechanism != "landlock"
+
+    def read_only(self) -> Confinement:
+        """Return the same sandbox without rights to change files of the conversation or to use the network."""
+        seen = (*self.readable, *self.repositories, *self.writable)
+        return replace(self, writable=(), repositories=(), readable=seen, network=False)

@@ -11,6 +11,7 @@ from moot.types.agent import Mode
 from moot.types.approval import Effect
 from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
+from moot.types.command_tool import Check
 from moot.types.memory import MemoryFolder
 from moot.types.message import Part
 from moot.types.model import ModelRole
@@ -128,6 +129,11 @@ class PlanMode(Protocol):
 
 class Confines(Protocol):
     """The part of a tool's context for commands."""
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The formatters and checks of the configuration for files of this conversation."""
+        ...
 
     async def confinement(self, command: str, access: Access = "sandbox") -> Confinement | None:
         """Return the sandbox that a command must run in; None = none. Raise Refused if a sandbox is required but not available."""

@@ -14,6 +14,7 @@ import pytest
 
 from e2e.server.conftest import LiveServer
 from e2e.server.http_calls import Json, began, ended, got, said, sent
+from moot.guard.worktrees import create
 from moot.store.database.connection import connect
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
@@ -272,6 +273,24 @@ async def test_a_projects_branch_is_read_without_running_git(server: LiveServer,
     assert (await got(server.client, path))["commit"] == commit
     subprocess.run([*run, "checkout", "-q", "--detach"], check=True)
     assert await got(server.client, path) == {"branch": None, "commit": commit}
+
+
+async def test_worktrees_of_a_project_are_listed_and_removed(server: LiveServer, directory: Path) -> None:
+    made = await sent(server.client, "POST", "/api/projects", {"name": "mine", "root_path": str(directory)}, 201)
+    path = f"/api/projects/{made['id']}/worktrees"
+    assert (await got(server.client, path, 400))["code"] == "usage"
+    run = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example", "-C", str(directory)]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run([*run, *words], check=True)
+    worktree = await create(str(directory), "parser")
+    Path(worktree.path, "new.txt").write_text("new")
+    facts = {"name": "parser", "path": worktree.path, "branch": "moot/parser", "changes": 1, "commits": 0}
+    assert (await got(server.client, path))["data"] == [facts]
+    working = await sent(server.client, "POST", "/api/conversations", {"directory": worktree.path}, 201)
+    assert working["project"] == made["id"]
+    assert (await sent(server.client, "DELETE", f"{path}/parser", None, 409))["code"] == "busy"
+    assert await sent(server.client, "DELETE", f"{path}/parser?force=true", None, 200) == {"removed": facts, "branch_kept": False}
+    await sent(server.client, "DELETE", f"{path}/parser", None, 404)
 
 
 async def test_no_integer_is_an_internal_error(server: LiveServer) -> None:

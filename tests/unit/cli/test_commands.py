@@ -269,7 +269,7 @@ def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (home / "config.yaml").write_text(
-        "models: {main: a@groq}\nproviders: {openai: {api_key: key-canary-0001}}\nagents: {x: {isolation: worktree}}\n"
+        "models: {main: a@groq}\nproviders: {openai: {api_key: key-canary-0001}}\nagents: {x: {options: {a: b}}}\n"
     )
     (tmp_path / ".moot").mkdir()
     (tmp_path / ".moot" / "config.yaml").write_text("models: {main: evil@x}")
@@ -280,12 +280,12 @@ def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     assert "limits.steps: 50  (default)" in shown.out
     assert "canary" not in shown.out
     assert "is not trusted" in shown.err
-    assert shown.err.count("agents.x.isolation: This key has no effect") == 1
+    assert shown.err.count("agents.x.options: This key has no effect") == 1
     value = moot("config", "show", "--json")
     assert "canary" not in value.out
     assert (value.json["config"]["server"]["port"], value.json["generation"], value.json["error"]) == (4748, 1, None)
     checked = moot("config", "check")
-    assert (checked.code, f"{home / 'config.yaml'}:3:14: agents.x.isolation: This key has no effect" in checked.err) == (2, True)
+    assert (checked.code, f"{home / 'config.yaml'}:3:14: agents.x.options: This key has no effect" in checked.err) == (2, True)
     (home / "config.yaml").write_text("models: {main: a@groq}")
     assert moot("config", "check").code == 0
     (home / "config.yaml").write_text("models: {mian: x}")

@@ -252,6 +252,22 @@ def test_trust_in_an_agent_covers_the_programs_that_it_names(home: Path, tmp_pat
     assert not is_usable()
 
 
+def test_a_worktree_has_the_trusted_agents_of_its_repository_that_name_no_programs(home: Path, tmp_path: Path) -> None:
+    project, worktree = tmp_path / "p", tmp_path / "p" / ".worktrees" / "x"
+    write(project / "check.sh", "exit 0")
+    hooks = "hooks: {before_run: [{tool: shell, arguments: {command: sh check.sh}}]}"
+    for name, head in (("plain", "model: small"), ("running", hooks), ("untrusted", "model: small")):
+        path = write(project / ".moot" / "agents" / f"{name}.md", f"---\n{head}\n---\nWork.")
+        if name != "untrusted":
+            trust_file(home, path, path.read_text())
+    write(worktree / ".git", "gitdir: elsewhere")
+    write(worktree / ".moot" / "agents" / "plain.md", "---\nmodel: small\n---\nChanged.")
+    found = project_agents(home, worktree / "sub")
+    assert [*found.agents] == ["plain"] and found.agents["plain"].instructions == "Work."
+    assert "may differ in a worktree" in found.refused["running"].message and "not trusted" in found.refused["untrusted"].message
+    assert {*project_agents(home, project).agents} == {"plain", "running"}
+
+
 def test_an_untrusted_project_is_not_read_and_breaks_no_list(home: Path, tmp_path: Path) -> None:
     write(tmp_path / "p" / ".moot" / "agents" / "mine.md", "Mine.")
     os.mkfifo(tmp_path / "p" / ".moot" / "hooks")

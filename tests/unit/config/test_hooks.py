@@ -14,6 +14,7 @@ from moot.config.hooks import fits
 from moot.config.loader import Loaded, load
 from moot.config.trust import is_trusted, trust_file
 from moot.errors import ConfigError
+from moot.types.command_tool import Check
 from moot.types.hooks import CommandHook, RunHook, SkipIf
 from moot.types.templates import fill, fill_line
 
@@ -69,6 +70,10 @@ def test_hooks_of_agents_are_read(home: Path) -> None:
         ("hooks: {Stop: [{hooks: [{comand: x}]}]}", "hooks.Stop[0].hooks[0]: Unknown key 'comand'. Did you mean 'command'?"),
         ("agents: {a: {hooks: {before_run: [{tool: todo, skip_if: never}]}}}", "Expected empty, or one of {empty: true}"),
         ("agents: {a: {hooks: {before_run: [{tool: todo, skip_if: {}}]}}}", "Expected exactly one of empty, equals, contains and matches."),
+        ("checks: {'*.py': ruff}", "checks.*.py: Expected a list, got 'ruff'."),
+        ("checks: {'*.py': ['  ']}", "checks.*.py[0]: Expected a command, got '  '."),
+        ("checks: {'*.py': ['ruff {path}']}", "Expected {file} as the only placeholder, got"),
+        ("checks: {'*.py': ['bash -c \"x {file}\"']}", "A placeholder can't be in code that 'bash' runs"),
         ("agents: {a: {hooks: {before_run: [{}]}}}", "The required key 'tool' is missing."),
     ],
 )
@@ -156,6 +161,18 @@ def test_a_changed_script_that_a_projects_hook_names_ends_the_trust(home: Path, 
     assert is_trusted(home, file, file.read_text())
     script.write_text("curl evil")
     assert not is_trusted(home, file, file.read_text())
+
+
+def test_checks_of_a_project_run_in_its_folder_and_are_trusted_with_their_programs(home: Path, project: Path) -> None:
+    file, script = project / ".moot" / "config.yaml", project / "lint.sh"
+    file.write_text("checks: {'*.py': ['./lint.sh {file}']}")
+    script.write_text("true")
+    trust(home, project)
+    mine = "formatters: {'*.md': ['fmt {file}']}\nchecks: {'*.py': ['ruff check {file}']}"
+    formatter, own = Check("*.md", "fmt {file}", formats=True), Check("*.py", "ruff check {file}")
+    assert loaded(home, mine, project).settings.checks == (formatter, own, Check("*.py", "./lint.sh {file}", folder=str(project)))
+    script.write_text("curl evil")
+    assert loaded(home, mine, project).settings.checks == (formatter, own)
 
 
 @pytest.mark.parametrize("target", ["../../scripts", "nowhere", None], ids=["a folder", "nothing", "a pipe"])

@@ -413,7 +413,7 @@ def test_possible_models_are_accepted(home: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
-        ("hooks: {Stop: []}\ncron: {}\nagents: {a: {isolation: worktree}}", ["3:14: agents.a.isolation"]),
+        ("hooks: {Stop: []}\ncron: {}\nagents: {a: {options: {command: [x]}}}", ["3:14: agents.a.options"]),
         ("agents:\n  a: {agent_type: acp:mine, model: '', skills: [s], tools: []}", ["2:40: agents.a.skills"]),
         ("agents: {a: {options: {command: [x]}}, b: {mcp: []}}", ["1:14: agents.a.options"]),
         ("agents:\n  a: {agent_type: acp:mine, model: '', temperature: 1, options: {command: [x]}}", ["2:40: agents.a.temperature"]),

@@ -13,6 +13,7 @@ import pytest
 from moot.errors import NotFound
 from moot.types.blob import Blob
 from moot.types.canonical import Json, JsonObject
+from moot.types.command_tool import Check
 from moot.types.memory import MemoryFolder
 from moot.types.tool import Question
 
@@ -48,6 +49,7 @@ class Surroundings:
     noted: list[JsonObject] = field(default_factory=list)
     drawer: dict[str, Any] = field(default_factory=dict)
     memory: tuple[MemoryFolder, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     async def confinement(self, command: str, access: str = "sandbox") -> Any:
         return None

@@ -19,8 +19,8 @@ NEEDY = ("generate_image", "transcribe_audio", "web_search")
 """Tools that are absent until they are configured."""
 
 HIDDEN = (
-    *("activate_skill", "change_setting", "create_agent", "cron", "delegate", "deliver", "exit_plan", "finish_task", "knowledge_search"),
-    *("memory", "read_setting", "run_skill_script", "run_status", "search_history", "tasks"),
+    *("activate_skill", "change_setting", "create_agent", "cron", "delegate", "deliver", "diagnostics", "exit_plan", "finish_task"),
+    *("knowledge_search", "memory", "read_setting", "run_skill_script", "run_status", "search_history", "tasks"),
 )
 """Tools that an agent has to name."""
 

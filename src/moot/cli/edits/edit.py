@@ -88,6 +88,8 @@ async def edit_message(
 async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, options: EditOptions, output: Output) -> int:
     """Generate and show the answer to an edited message. Return the exit code."""
     flags = options.flags
+    if flags.worktree is not None:
+        raise UsageError("--worktree is only for new conversations. A conversation keeps its folder.", fix="moot run --worktree PROMPT")
     if allowed := chosen_folders(map(str, flags.allow or ()), str(here())):
         await allow_folders(engine, conversation.id, allowed, str(here()))
     show = make_show(options.shown, output)

@@ -68,6 +68,7 @@ async def run_repl(
     overrides: RunOverrides | None = None,
     allowed: Sequence[str] = (),
     yes: bool = False,
+    directory: str = "",
 ) -> int:
     """Continue the conversation with this ID (None for a new one) until the user leaves. Return the exit code.
 
@@ -80,7 +81,7 @@ async def run_repl(
         await ensure_model(loader, output, yes=yes)
     exit_code = 0
     async with open_watched(loader, output) as engine:
-        context = CommandContext(engine, str(here()), overrides=overrides, further_folders=list(allowed))
+        context = CommandContext(engine, directory or str(here()), overrides=overrides, further_folders=list(allowed))
         if conversation is not None and allowed:
             existing = await engine.store.conversations.get(conversation)
             existing = await copy_of(engine.store.conversations, existing) or existing

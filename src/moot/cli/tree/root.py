@@ -8,6 +8,7 @@ from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
 from moot.cli.tree.nodes import Group, command
 from moot.cli.tree.skills import SKILLS
 from moot.cli.tree.tasks import TASKS
+from moot.cli.tree.worktrees import WORKTREES
 
 CHAT = Group(
     "Start, continue and manage conversations.",
@@ -435,6 +436,7 @@ TREE = Group(
         "approvals": APPROVALS,
         "agents": AGENTS,
         "projects": PROJECTS,
+        "worktrees": WORKTREES,
         "tasks": TASKS,
         "memory": MEMORY,
         "knowledge": KNOWLEDGE,
@@ -474,7 +476,7 @@ TREE = Group(
     details="Without a command, start a conversation in this terminal.",
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
-        "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks"),
+        "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks", "worktrees"),
         "Agents and models": (
             *("agents", "models", "providers", "tools", "commands", "mcp", "skills", "permissions", "memory", "knowledge", "channels"),
         ),

@@ -42,13 +42,18 @@ def repository_root(folder: str) -> str:
     return folder or "/"
 
 
+def main_folder(folder: str) -> str:
+    """Return the folder of the repository whose worktree of moot contains a folder, which may not exist; empty if there is none."""
+    return folder.rpartition("/.worktrees/")[0]
+
+
 def agent_files_of(directory: Path, home: Path) -> list[Path]:
     """Return the agent files of the folder, then those of its repository's root."""
     return [Path(path) for path in _paths(str(directory), str(home))]
 
 
 def _paths(directory: str, home: str) -> list[str]:
-    folders = dict.fromkeys(filter(None, (directory, repository_root(directory))))
+    folders = dict.fromkeys(filter(None, (directory, repository_root(directory), main_folder(directory))))
     places = [f"{folder}/{place}" for folder in folders for place in PLACES]
     return [path for place in places if place.rpartition("/")[0] != home for path in markdown_files(place)]
 
@@ -73,14 +78,17 @@ def is_current(home: Path, directory: Path) -> bool:
 
 
 def project_agents(home: Path, directory: Path) -> ProjectAgents:
-    """Return the agents of the folder and of its repository's root; the folder's own win. Reads changed files."""
+    """Return the agents of the folder and of its repository's root; the folder's own win. Reads changed files.
+
+    A worktree of moot also has those of its repository, whose files were trusted there.
+    """
     paths = _paths(str(directory), str(home))
     cached = _cache.get((home, directory))
     if cached is None or cached.stamps != _stamps(home, paths, cached.programs):
         files = [Path(path) for path in paths]
         programs = _programs(home, files)
         stamps = _stamps(home, paths, programs)  # before the files are read, so that a later change is noticed
-        cached = _Read(stamps, programs, _read(home, files))
+        cached = _Read(stamps, programs, _read(home, files, main_folder(str(directory))))
         _cache.pop((home, directory), None)
         _cache[home, directory] = cached
         while len(_cache) > _KEPT:
@@ -114,7 +122,8 @@ def _programs(home: Path, paths: list[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _read(home: Path, paths: list[Path]) -> ProjectAgents:
+def _read(home: Path, paths: list[Path], main: str) -> ProjectAgents:
+    """Return the agents in these files. `main` is the repository if they are for a worktree."""
     agents: dict[str, Agent] = {}
     refused: dict[str, ConfigError] = {}
     notes: list[str] = []
@@ -123,6 +132,9 @@ def _read(home: Path, paths: list[Path]) -> ProjectAgents:
             text = read_text(path)
             if not is_trusted(home, path, text):
                 raise _untrusted(path, str(path.resolve()) in trusted_files(home))
+            if main and not str(path).startswith(f"{main}/.worktrees/") and any(file.is_file() for file in named_files(path, text)):
+                why = "The agent names programs of its project, which may differ in a worktree, so it can't be used there."
+                raise ConfigError(why, file=str(path))
             agent, lost = read_agent(path, text)
         except ConfigError as error:
             refused.setdefault(path.stem, error)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from moot.config.schema.basics import Count, Duration, HostName, Notify, Origin, Part
+from moot.config.schema.basics import CheckLine, Count, Duration, FilePattern, HostName, Notify, Origin, Part, one_test, valid_expression
 from moot.config.schema.definitions import CommandName, CommandParameterPart, CommandPart, CustomToolPart, ToolPart
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
@@ -53,17 +52,6 @@ class HistoryPart(Part):
     keep: Count = 6
 
 
-def one_test(value: Any) -> Any:
-    """Validate `skip_if`, which is the word `empty` or a mapping with one key. Other types are left for the field's validation."""
-    if isinstance(value, str):
-        if value != "empty":
-            raise ValueError("Expected empty, or one of {empty: true}, {equals: ..}, {contains: ..} and {matches: ..}.")
-        return {"empty": True}
-    if isinstance(value, dict) and len(cast("dict[str, object]", value)) != 1:
-        raise ValueError("Expected exactly one of empty, equals, contains and matches.")
-    return cast("Any", value)
-
-
 class SkipIfPart(Part):
     empty: Literal[True] | None = None
     equals: str | None = None
@@ -80,16 +68,6 @@ class RunHookPart(Part):
 class AgentHooksPart(Part):
     before_run: list[RunHookPart] = []
     after_run: list[RunHookPart] = []
-
-
-def valid_expression(value: Any) -> Any:
-    """Validate a matcher, which is a regular expression or `*`."""
-    if isinstance(value, str) and value != "*":
-        try:
-            re.compile(value)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"Expected a regular expression ({error}).") from None
-    return value
 
 
 class HookCommandPart(Part):
@@ -344,6 +322,8 @@ class Configuration(Part):
     permissions: PermissionsPart = PermissionsPart()
     sandbox: SandboxPart = SandboxPart()
     hooks: HooksPart = HooksPart()
+    formatters: dict[FilePattern, list[CheckLine]] = {}
+    checks: dict[FilePattern, list[CheckLine]] = {}
     cron: dict[JobName, CronPart] = {}
     task_watchers: dict[JobName, TaskWatcherPart] = {}
     webhooks: dict[str, WebhookPart] = {}

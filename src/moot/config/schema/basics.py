@@ -1,4 +1,4 @@
-"""Types that several sections of the configuration share."""
+"""Types of values that several sections of the configuration share, with their validation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from moot.types.command_tool import COMMAND_CHARACTERS, problem_of_check
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -36,6 +38,52 @@ Count = Annotated[int, Field(ge=0)]
 _PORT = r"(:\d{1,5})?"
 HostName = Annotated[str, Field(pattern=rf"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]
 Origin = Annotated[str, Field(pattern=rf"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]
+
+
+def one_test(value: Any) -> Any:
+    """Validate `skip_if`, which is the word `empty` or a mapping with one key. Other types are left for the field's validation."""
+    if isinstance(value, str):
+        if value != "empty":
+            raise ValueError("Expected empty, or one of {empty: true}, {equals: ..}, {contains: ..} and {matches: ..}.")
+        return {"empty": True}
+    if isinstance(value, dict) and len(cast("dict[str, object]", value)) != 1:
+        raise ValueError("Expected exactly one of empty, equals, contains and matches.")
+    return cast("Any", value)
+
+
+def valid_expression(value: Any) -> Any:
+    """Validate a matcher, which is a regular expression or `*`."""
+    if isinstance(value, str) and value != "*":
+        try:
+            re.compile(value)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"Expected a regular expression ({error}).") from None
+    return value
+
+
+Text = Annotated[str, Field(max_length=COMMAND_CHARACTERS)]
+
+
+def as_words(value: Any) -> Any:
+    """Validate `command`, which is a shell line or a list of words."""
+    words = cast("list[object]", value) if isinstance(value, list) else []
+    if not all(isinstance(word, str) for word in words) or not (words or isinstance(value, str)):
+        raise ValueError("Expected a shell line, or a command as a list of words ([ruff, check, '{{path}}']).")
+    return cast("Any", value)
+
+
+def valid_check(value: Any) -> Any:
+    """Validate a formatter or check, which is a shell line."""
+    if isinstance(value, str):
+        if not value.strip():
+            raise ValueError("Expected a command.")
+        if problem := problem_of_check(value):
+            raise ValueError(problem)
+    return value
+
+
+CheckLine = Annotated[Text, BeforeValidator(valid_check)]
+FilePattern = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 class Part(BaseModel):

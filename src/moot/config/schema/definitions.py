@@ -6,21 +6,11 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from moot.config.schema.basics import Duration, Part
+from moot.config.schema.basics import Duration, Part, as_words
 from moot.plugins.registry import attribute
 from moot.types.command import COMMAND_NAME, Requirement
-from moot.types.command_tool import COMMAND_CHARACTERS, problem_of, schema_of
+from moot.types.command_tool import problem_of, schema_of
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
-
-Text = Annotated[str, Field(max_length=COMMAND_CHARACTERS)]
-
-
-def as_words(value: Any) -> Any:
-    """Validate `command`, which is a shell line or a list of words."""
-    words = cast("list[object]", value) if isinstance(value, list) else []
-    if not all(isinstance(word, str) for word in words) or not (words or isinstance(value, str)):
-        raise ValueError("Expected a shell line, or a command as a list of words ([ruff, check, '{{path}}']).")
-    return cast("Any", value)
 
 
 class CustomToolPart(Part):

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import anyio
 
+from moot.config.agents.project import main_folder
 from moot.config.hooks import fits
 from moot.convert.files.attachments import with_texts
 from moot.convert.vendor import as_object
@@ -148,6 +149,8 @@ async def _run(
     # other users may be able to change programs that a project's command starts
     others = hook.folder and conversation.owner != LOCAL_USER
     inside = partial(confine, runtime, conversation, directory, command=hook.command, access="sandbox")
+    if hook.folder and main_folder(str(directory)):  # a worktree has its own copies of the programs, which a model may have changed
+        directory = Path(hook.folder)
     finished = await run_command(limited, data, directory, runtime.settings.home, inside if others else None)
     result = read_answer(event, limited, finished, partial(_masked, runtime))
     shown = "" if result.quiet else "\n".join(filter(None, (finished.stdout.strip(), finished.stderr.strip())))

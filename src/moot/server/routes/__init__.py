@@ -22,6 +22,7 @@ from moot.server.routes.memory import knowledge_router as knowledge
 from moot.server.routes.memory import router as memory
 from moot.server.routes.projects.resource import router as projects
 from moot.server.routes.projects.tasks import router as tasks
+from moot.server.routes.projects.worktrees import router as worktrees
 from moot.server.routes.runs import events_router as events
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
@@ -63,6 +64,7 @@ ROUTERS = (
     imports,
     projects,
     tasks,
+    worktrees,
     agents,
     mcp,
     skills,

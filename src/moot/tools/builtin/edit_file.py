@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from functools import partial
 
-from anyio import to_thread
 from pydantic import BaseModel, Field
 
 from moot.errors import Refused
 from moot.guard.paths import Paths, Stamp, stamp
 from moot.tools import texts
 from moot.tools.basics import BaseTool, count, paths_of, size_word, title
+from moot.tools.checks import change_file, with_problems
 from moot.tools.texts import unified
 from moot.types.tool import ToolContext, ToolOutput, View
 
@@ -40,7 +41,7 @@ class EditFile(BaseTool):
     effects = frozenset({"write"})
 
     async def call(self, arguments: EditFileArguments, context: ToolContext) -> ToolOutput:
-        return await to_thread.run_sync(_edit, paths_of(context), arguments)
+        return await change_file(arguments.path, context, partial(_edit, paths_of(context), arguments))
 
     def doing(self, arguments: EditFileArguments) -> View:
         body = "\n".join(unified(arguments.path, edit.old_text, edit.new_text) for edit in arguments.edits)
@@ -51,7 +52,7 @@ class EditFile(BaseTool):
         if output.error:
             return View(doing.title, doing.detail, output.text)
         diff = output.value.get("diff") if isinstance(output.value, dict) else None
-        return View(doing.title, doing.detail, diff if isinstance(diff, str) else doing.body, "diff")
+        return with_problems(View(doing.title, doing.detail, diff if isinstance(diff, str) else doing.body, "diff"), output)
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,8 +108,7 @@ async def run_template(template: CommandTool, line: str, context: ToolContext) -
 def _read_only(sandbox: Confinement | None) -> Confinement:
     if sandbox is None:
         raise Refused("A tool with read_only needs the sandbox, which is turned off or not available.", fix="Run 'moot doctor'.")
-    seen = (*sandbox.readable, *sandbox.repositories, *sandbox.writable)
-    return replace(sandbox, writable=(), repositories=(), readable=seen, network=False)
+    return sandbox.read_only()
 
 
 def _folder(cwd: str, context: ToolContext) -> Path:

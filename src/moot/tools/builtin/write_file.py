@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from anyio import to_thread
+from functools import partial
+
 from pydantic import BaseModel, Field
 
 from moot.errors import NotFound
 from moot.guard.paths import Paths
 from moot.tools import texts
 from moot.tools.basics import BaseTool, count, paths_of, title
+from moot.tools.checks import change_file, with_problems
 from moot.tools.texts import unified
 from moot.types.tool import ToolContext, ToolOutput, View
 
@@ -29,7 +31,7 @@ class WriteFile(BaseTool):
     effects = frozenset({"write"})
 
     async def call(self, arguments: WriteFileArguments, context: ToolContext) -> ToolOutput:
-        return await to_thread.run_sync(_write, paths_of(context), arguments)
+        return await change_file(arguments.path, context, partial(_write, paths_of(context), arguments))
 
     def doing(self, arguments: WriteFileArguments) -> View:
         return View(title("Write", arguments.path), _length(arguments.content), unified(arguments.path, "", arguments.content), "diff")
@@ -39,7 +41,7 @@ class WriteFile(BaseTool):
             return View(title("Write", arguments.path), body=output.text)
         diff = output.value.get("diff") if isinstance(output.value, dict) else None
         body = diff if isinstance(diff, str) else unified(arguments.path, "", arguments.content)
-        return View(title("Write", arguments.path), _length(arguments.content), body, "diff")
+        return with_problems(View(title("Write", arguments.path), _length(arguments.content), body, "diff"), output)
 
 
 def _write(paths: Paths, arguments: WriteFileArguments) -> ToolOutput:

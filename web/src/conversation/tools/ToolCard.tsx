@@ -179,10 +179,11 @@ function Outcome({ call, running, ended }: { call: Call; running: boolean; ended
   return null
 }
 
+/** Return whether the output of a change says no more than its diff. Further lines come from formatters and checks. */
 function isQuiet(output: Json | undefined): boolean {
   return (
     output === undefined ||
-    typeof output === 'string' ||
+    (typeof output === 'string' && !output.trim().includes('\n')) ||
     (typeof output === 'object' && output !== null && 'diff' in output)
   )
 }

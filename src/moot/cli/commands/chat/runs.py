@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import anyio
@@ -17,7 +17,7 @@ from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened, opened_at
 from moot.cli.context.references import live_run, live_runs
 from moot.cli.follow import Follower
-from moot.cli.options import NO_FLAGS, NO_SHOW, Files, Out, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Files, Out, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import Request, gather, make_show, perform
 from moot.commands import RunOverrides
 from moot.engine import Engine
@@ -25,7 +25,7 @@ from moot.engine.locks import Place, owner_place
 from moot.errors import NotFound, UsageError
 from moot.features.family import Relative, family_of
 from moot.features.settings import chosen_folders
-from moot.plugins.registry import Registry
+from moot.plugins.registry import Registry, attribute
 from moot.runtime.children import is_awaited
 from moot.types.approval import Approval
 from moot.types.canonical import Json, JsonObject, loads
@@ -43,13 +43,17 @@ def stays(flags: RunFlags, shown: ShowFlags, output: Output) -> bool:
     return output.attended and shown.form() == "text" and flags.on_busy == "reject" and all(flag is None for flag in about_one)
 
 
-async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags, output: Output) -> int:
+async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags, output: Output, directory: str = "") -> int:
     """Print the conversation, send the prompt and continue until the user leaves. Return the exit code."""
+    if flags.worktree is not None:
+        async with attribute(WORKTREE)(flags.worktree, conversation, output) as folder:
+            return await stay(conversation, parts, replace(flags, worktree=None), output, folder)
     tools = run_settings(flags, None, attended=True).get("tools")
     named = [str(name) for name in tools] if isinstance(tools, list) else [] if tools is False else None
     overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, tools=named)
     allowed = chosen_folders(map(str, flags.allow or ()), str(here()))
-    return await _LOOPS.load("terminal")(conversation, output, prompt=parts, overrides=overrides, allowed=allowed, yes=flags.yes)
+    repl = _LOOPS.load("terminal")
+    return await repl(conversation, output, prompt=parts, overrides=overrides, allowed=allowed, yes=flags.yes, directory=directory)
 
 
 Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are joined, and standard input is appended.")]

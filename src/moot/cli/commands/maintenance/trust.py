@@ -89,12 +89,18 @@ def _trusted_skills(home: Path, skills: list[Skill], output: Output) -> list[Pat
 
 
 def _show_hooks(output: Output, directory: Path, home: Path) -> None:
-    """Print the hooks of a trusted project, whose commands run without approval."""
-    hooks = load(home=home, environ=os.environ, directory=directory).settings.hooks
+    """Print the hooks and checks of a trusted project, whose commands run without approval."""
+    settings = load(home=home, environ=os.environ, directory=directory).settings
+    hooks = settings.hooks
     lines = [f"  {event}: {visible(hook.command)}" for event, listed in hooks.items() for hook in listed if hook.folder]
     if lines:
         output.say("moot: the project's hooks run outside the sandbox, with your permissions:", "yellow")
     for line in lines:
+        output.say(line)
+    checks = [f"  {check.pattern}: {visible(check.command)}" for check in settings.checks if check.folder]
+    if checks:
+        output.say("moot: these commands of the project run in the sandbox after edits, without approval:", "yellow")
+    for line in checks:
         output.say(line)
 
 

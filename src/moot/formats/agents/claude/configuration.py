@@ -41,7 +41,7 @@ _REASONS = {
     "model": "the setting only applies to Claude Code; set `agents.NAME.model` for moot's agents",
     "statusLine": "moot's `ui.statusline` has different fields",
 }
-_UNUSED = frozenset({"mcp", "isolation"})
+_UNUSED = frozenset({"mcp"})
 
 
 def configuration(path: Path) -> ForeignConfiguration:

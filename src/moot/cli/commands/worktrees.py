@@ -1,0 +1,72 @@
+"""The commands of `moot worktrees`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import plural, print_table
+from moot.cli.context.configuration import here
+from moot.cli.context.engine import opened
+from moot.cli.options import Out
+from moot.engine.isolation import remove_unused
+from moot.guard.worktrees import Worktree, difference, find, listed
+from moot.types.canonical import Json, JsonObject
+
+Name = Annotated[str, Parameter(help="Name of the worktree.")]
+
+
+async def list_worktrees(*, json: AsJson = False, output: Out) -> None:
+    """Print moot's worktrees in the repository of the current folder."""
+    found = await listed(str(here()))
+    if json:
+        output.json({"data": list[Json](map(_facts, found)), "next_cursor": None})
+    elif found:
+        print_table(output, ["NAME", "BRANCH", "STATE", "PATH"], [[one.name, one.branch, _state(one), one.path] for one in found])
+    else:
+        output.say("moot: no worktrees; moot run --worktree PROMPT creates one", "dim")
+
+
+async def diff_worktree(name: Name, /, *, output: Out) -> None:
+    """Print the changes in a worktree since it was made, committed or not."""
+    diff, untracked = await difference(await find(str(here()), name))
+    if diff:
+        await output.stream(diff)
+    for path in untracked:
+        output.say(f"moot: untracked file: {path}", "dim")
+    if not diff and not untracked:
+        output.say("moot: no changes", "dim")
+
+
+async def remove_worktree(
+    name: Name,
+    /,
+    *,
+    force: Annotated[bool, Parameter(help="Remove it even if it has uncommitted changes, which are lost.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Remove a worktree. Its branch is kept if it has commits that are on no other branch."""
+    async with opened(output) as engine:
+        found, is_kept = await remove_unused(engine.store, str(here()), name, force=force)
+    if json:
+        output.json({"removed": _facts(found), "branch_kept": is_kept})
+        return
+    branch = f"; its commits are on the branch {found.branch}" if is_kept else " and its branch"
+    output.say(f"moot: removed the worktree {found.path}{branch}")
+
+
+def _state(worktree: Worktree) -> str:
+    words = [plural(worktree.commits, "new commit")] if worktree.commits else []
+    words += [plural(worktree.changes, "uncommitted file")] if worktree.changes else []
+    return ", ".join(words) or "clean"
+
+
+def _facts(worktree: Worktree) -> JsonObject:
+    return {
+        "name": worktree.name,
+        "path": worktree.path,
+        "branch": worktree.branch,
+        "changes": worktree.changes,
+        "commits": worktree.commits,
+    }

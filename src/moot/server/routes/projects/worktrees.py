@@ -1,0 +1,62 @@
+"""moot's git worktrees in the folder of a project."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from moot.engine.isolation import remove_unused
+from moot.errors import NotFound
+from moot.guard.worktrees import Worktree, listed
+from moot.server.auth import Operator, Router
+from moot.server.credentials import Caller
+from moot.server.models import ListOut, Out, ShownPath
+from moot.server.state import CurrentServer
+
+
+class WorktreeOut(Out, of=Worktree, fields="name path branch changes commits"):
+    """A git worktree in which an agent works."""
+
+    path: ShownPath
+    """Absolute path of its folder."""
+    branch: str
+    """The branch of its commits."""
+
+
+class WorktreeRemoved(Out):
+    """A removed worktree."""
+
+    removed: WorktreeOut
+    branch_kept: bool
+    """True if its branch was kept because it has commits that are on no other branch."""
+
+
+router = Router(prefix="/api/projects", tags=["projects"])
+
+
+async def _root(caller: Caller, project: str) -> str:
+    """Return the folder of a project. Raise NotFound if it has none."""
+    found = await caller.store.projects.get(project)
+    if not found.root_path:
+        raise NotFound(f"The project {found.name!r} has no folder, so it has no worktrees.")
+    return found.root_path
+
+
+@router.get("/{project_id}/worktrees")
+async def list_worktrees(caller: Operator, project_id: str) -> ListOut[WorktreeOut]:
+    """List moot's worktrees in the repository of the project's folder, by name."""
+    return ListOut(data=[WorktreeOut.of(one) for one in await listed(await _root(caller, project_id))])
+
+
+@router.delete("/{project_id}/worktrees/{name}")
+async def remove_worktree(
+    server: CurrentServer,
+    caller: Operator,
+    project_id: str,
+    name: str,
+    force: Annotated[bool, Query(description="Remove it even if it has uncommitted changes, which are lost.")] = False,
+) -> WorktreeRemoved:
+    """Remove a worktree. It must not be in use. Its branch is kept if it has commits that are on no other branch."""
+    worktree, is_kept = await remove_unused(server.engine.store, await _root(caller, project_id), name, force=force)
+    return WorktreeRemoved(removed=WorktreeOut.of(worktree), branch_kept=is_kept)
