@@ -253,6 +253,10 @@ class RunContext(OutsideContext, Protocol):
 
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext: ...
 
+    def recorded(self, tool: Tool, input: Json) -> AbstractAsyncContextManager[object]:
+        """Return a context in which the tool may change files, because what it changes is recorded for undo."""
+        ...
+
 
 class AgentService(Protocol):
     """A runner of agents of one `agent_type`. All output goes through the context; nothing is yielded. Instances are stateless.

@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from moot.errors import Busy, StoreFull, UsageError
-from moot.store.blobs import BlobFiles
+from moot.store.content.blobs import BlobFiles
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from moot.store import lookup
-from moot.store.blobs import BlobFiles
+from moot.store.content.blobs import BlobFiles
 from moot.store.database.connection import Queries, sqlite
 from moot.store.database.reader import Reader
 from moot.store.database.schema import quick_check

@@ -1,0 +1,203 @@
+"""Recording what a prompt changes in files: each file before a tool writes it, and whole folders before the first command."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from anyio import to_thread
+
+from moot.errors import LimitReached, MootError
+from moot.store.content import checkpoints as stored
+from moot.store.database.connection import Connection
+from moot.tools.snapshots import read_file, snapshot
+from moot.tools.walk import IgnoreRules
+from moot.types.checkpoint import NOTHING, FilePlace, FileState, FolderState
+from moot.types.crash import point
+from moot.types.run import TERMINAL, Run
+
+RETRIED = 3_600_000
+"""Milliseconds after which a folder that was too large is looked at again."""
+
+log = logging.getLogger("moot.agents")
+
+
+class Recorder:
+    """The recorder of one leg. Sub-agents record for the run of the prompt that started them.
+
+    A failure is logged and doesn't stop the run: only undo is affected.
+    """
+
+    def __init__(
+        self, database: Path, roots: Sequence[Path], directory: Path, prompt: Callable[[], Awaitable[Run]], now: Callable[[], int]
+    ) -> None:
+        """`prompt` returns the run of the user's prompt."""
+        self._path = stored.path_of(database)
+        self._roots = _outermost(roots)
+        self._directory = directory
+        self._prompt = prompt
+        self._now = now
+        self._kept = False
+        """True if the folders were snapshotted."""
+
+    async def keep_folders(self) -> None:
+        """Snapshot the folders before the first command."""
+        if self._kept:
+            return
+        self._kept = True
+        run = await self._prompt()
+        await _guarded(partial(_open_folders, self._path, run, self._roots, self._now() // 1000))
+
+    @asynccontextmanager
+    async def keeping(self, path: str) -> AsyncGenerator[None]:
+        """Keep a file that is written in the block."""
+        place = await to_thread.run_sync(self._place, path)
+        if place is None:  # the tool refuses it
+            yield
+            return
+        run = await self._prompt()
+        await _guarded(partial(_keep, self._path, run, place))
+        yield
+        await _guarded(partial(_settle, self._path, run, place))
+
+    async def close(self, ending: Run) -> None:
+        """Determine what commands have changed, at the end of a run. While the prompt's run goes on, its sub-agents leave that to it."""
+        run = await self._prompt()
+        if run.id != ending.id and run.status not in TERMINAL:
+            return
+        await _guarded(partial(_close_folders, self._path, run, self._now() // 1000))
+        point("checkpoint.closed")
+
+    def _place(self, path: str) -> FilePlace | None:
+        real = os.fsencode(os.path.realpath(self._directory / path)) if "\0" not in path else b""
+        return next((FilePlace(root, real[len(root.rstrip(b"/")) + 1 :]) for root in self._roots if _is_in(real, root)), None)
+
+
+def _outermost(roots: Sequence[Path]) -> list[bytes]:
+    """Return the real paths of folders, without those inside others."""
+    found = sorted({os.fsencode(os.path.realpath(root)) for root in roots})
+    return [root for root in found if not any(other != root and _is_in(root, other) for other in found)]
+
+
+def _is_in(path: bytes, root: bytes) -> bool:
+    return path.startswith(root.rstrip(b"/") + b"/") and path != root
+
+
+async def _guarded(work: Callable[[], None]) -> None:
+    try:
+        await to_thread.run_sync(work, abandon_on_cancel=True)
+    except (MootError, OSError) as error:
+        log.warning("files were not recorded for undo: %s", error)
+
+
+def _open_folders(path: Path, run: Run, roots: Sequence[bytes], now: int) -> None:
+    with stored.opened(path) as connection:
+        no = stored.begin(connection, run.id, run.conversation)
+        already = stored.open_roots(connection, run.id)
+        for root in roots:
+            if root in already:
+                continue
+            reason = stored.problem_of(connection, root, now - RETRIED)
+            if not reason:
+                try:
+                    found = _look(connection, root, now)
+                except LimitReached as error:
+                    reason = error.message
+                    stored.remember_problem(connection, root, reason, now)
+                else:
+                    stored.leave_out(connection, no, _absolute(root, found))
+                    stored.open_folder(connection, no, root, found)
+            if reason:
+                stored.leave_out(connection, no, [(root, f"changes by commands are not covered, because {reason}")])
+    point("checkpoint.opened")
+
+
+def _look(connection: Connection, root: bytes, now: int) -> FolderState:
+    known = stored.seen(connection, root)
+    found = snapshot(root, known, partial(stored.put, connection))
+    stored.remember(connection, root, known, found, now)
+    return found
+
+
+def _absolute(root: bytes, found: FolderState) -> list[tuple[bytes, str]]:
+    return [(FilePlace(root, path).absolute, reason) for path, reason in found.left_out]
+
+
+def _keep(path: Path, run: Run, place: FilePlace) -> None:
+    with stored.opened(path) as connection:
+        no = stored.begin(connection, run.id, run.conversation)
+        try:
+            stored.keep(connection, no, place, read_file(place, partial(stored.put, connection)).state)
+        except LimitReached as error:
+            stored.leave_out(connection, no, [(place.absolute, error.message)])
+    point("checkpoint.kept")
+
+
+def _settle(path: Path, run: Run, place: FilePlace) -> None:
+    with stored.opened(path) as connection:
+        no = stored.begin(connection, run.id, run.conversation)
+        with suppress(LimitReached):  # the state stays unknown, so that undo asks before it replaces the file
+            stored.settle(connection, no, place, read_file(place, partial(stored.put, connection)).state)
+
+
+def _close_folders(path: Path, run: Run, now: int) -> None:
+    if path.exists():
+        with stored.opened(path) as connection:
+            close_folders(connection, run.id, run.conversation, now)
+
+
+def close_folders(connection: Connection, run: str, conversation: str, now: int, *, interrupted: bool = False) -> None:
+    """Determine which files commands of a run have changed. After an interruption, their state at its end is unknown. Blocks."""
+    for root in stored.open_roots(connection, run):
+        no = stored.begin(connection, run, conversation)
+        try:
+            found = _look(connection, root, now)
+        except LimitReached as error:
+            stored.leave_out(connection, no, [(root, f"changes by commands are not covered, because {error.message}")])
+            continue
+        except FileNotFoundError:  # the folder itself was deleted
+            found = FolderState()
+        _close(connection, no, root, found, interrupted)
+
+
+def _close(connection: Connection, no: int, root: bytes, found: FolderState, interrupted: bool) -> None:
+    """Record what has changed in a folder."""
+    before = stored.baseline(connection, no, root)
+    uncovered = {path for path, _ in found.left_out} | {os.path.relpath(path, root) for path, _ in stored.left_out(connection, no)}
+    hidden = _hidden(connection, before, found)
+    for path in before.keys() | found.files.keys():
+        was, place = before.get(path, NOTHING), FilePlace(root, path)
+        if path in found.files:
+            state = found.files[path].state
+            if was == state or (path not in before and (path in uncovered or hidden(path))):
+                continue
+        elif path in uncovered:
+            state = None
+        else:  # deleted, or ignored now
+            state = read_file(place).state
+        stored.keep(connection, no, place, was)
+        if state is not None and not interrupted:
+            stored.settle(connection, no, place, state)
+    stored.close_folder(connection, no, root)
+
+
+def _hidden(connection: Connection, before: Mapping[bytes, FileState], found: FolderState) -> Callable[[bytes], bool]:
+    """Return a function that tells whether a file was ignored before the run, so that its earlier state is unknown."""
+    names = [path for path in before.keys() | found.files.keys() if path.rpartition(b"/")[2] == b".gitignore"]
+    if all(path in found.files and found.files[path].state == before.get(path) for path in names):
+        return lambda path: False
+    rules = IgnoreRules()
+    for path in names:
+        if path in before and before[path].kind == "file":
+            rules.add(os.fsdecode(path.rpartition(b"/")[0]), stored.get(connection, before[path].digest) or b"")
+
+    def hidden(path: bytes) -> bool:
+        *folders, name = os.fsdecode(path).split("/")
+        above = ("/".join(folders[: depth + 1]) for depth in range(len(folders)))
+        return any(rules(folder, folder=True) for folder in above) or rules("/".join((*folders, name)), folder=False)
+
+    return hidden
