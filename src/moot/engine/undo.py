@@ -33,6 +33,7 @@ from moot.types.tree import Node
 
 UndoPart: TypeAlias = Literal["talk", "files", "both"]
 PARTS: tuple[UndoPart, ...] = ("both", "talk", "files")
+TITLE = 60
 LISTED = 200
 """Maximum number of files in a description."""
 
@@ -85,6 +86,12 @@ class UndoPlan:
             "kept_count": len(self.kept),
             "left_out": list[Json]({"path": path, "reason": reason} for path, reason in self.left_out[:LISTED]),
         }
+
+    @property
+    def title(self) -> str:
+        """The prompt as a short line."""
+        line = " ".join(self.text.split())
+        return line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
 
     def counts(self) -> str:
         """Return the counts as one phrase, such as `hide 2 messages, restore 3 files`."""

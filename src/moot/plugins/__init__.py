@@ -74,11 +74,13 @@ COMMANDS = Registry(
         "mode": "moot.commands.settings:ModeCommand",
         "model": "moot.commands.settings:ModelCommand",
         "new": "moot.commands.conversation:NewCommand",
+        "redo": "moot.commands.undo:RedoCommand",
         "retry": "moot.commands.conversation:RetryCommand",
         "status": "moot.commands.status:StatusCommand",
         "title": "moot.commands.conversation:TitleCommand",
         "tools": "moot.commands.settings:ToolsCommand",
         "tree": "moot.commands.messages:TreeCommand",
+        "undo": "moot.commands.undo:UndoCommand",
     },
 )
 
