@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from e2e.acp_stage import DOUBLE
+from e2e.cli_process import make
+from moot.commands import Choose, CommandContext, Compose, Notice, OpenConversation, find
+from moot.config.settings import Settings
 from moot.engine.undo import Undo
 from moot.errors import Busy, UsageError
+from moot.store.content.checkpoints import damaged, opened, path_of
+from moot.store.maintenance.backup import restore
+from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
+from moot.tools import snapshots
+from moot.types.agent import Agent
+from moot.types.maintenance import Secret
 from moot.types.message import text_of
+from verification import verify
 
 pytestmark = pytest.mark.anyio
 
@@ -164,3 +179,134 @@ async def test_a_run_of_plain_text_records_nothing(stage: Any) -> None:
     async with stage([Reply(text="Hello.")]) as on:
         await on.ask("Hi")
         assert not (on.engine.settings.database.parent / "checkpoints.db").exists()
+
+
+async def test_what_sub_agents_and_outside_agents_changed_belongs_to_the_prompt(stage: Any, directory: Path) -> None:
+    program = f"echo outside > b; exec {shlex.join([*DOUBLE, 'echo'])}"
+    agents = {
+        "default": Agent(agents=("helper",)),
+        "helper": Agent("helper", tools=("shell", "write_file")),
+        "double": Agent("double", agent_type="acp:double", model="", options={"command": ["/bin/sh", "-c", program]}),
+    }
+    script = [
+        Reply(when="delegate it", tool_calls=[ToolCall("delegate", {"agent": "helper", "prompt": "work"})]),
+        *(Reply(when="work", tool_calls=[call]) for call in (shell("echo 1 > a"), ToolCall("write_file", {"path": "c", "content": "2"}))),
+        Reply(when="work", text="Worked."),
+        Reply(when="delegate it", text="Done."),
+    ]
+    async with stage(script, agents=agents) as on:
+        run, _ = await on.ask("delegate it")
+        assert set(tree_of(directory)) == {"a", "c"}
+        other, _ = await on.ask("go", agent="double", conversation=run.conversation)
+        assert other.status == "finished" and set(tree_of(directory)) == {"a", "b", "c"}
+        undo = await undo_of(on, run)
+        await undo.undo()
+        assert set(tree_of(directory)) == {"a", "c"}
+        await undo.undo()
+        assert not tree_of(directory)
+
+
+async def test_unchanged_files_are_not_read_again_and_huge_folders_are_named(
+    stage: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (directory / "a").write_text("1")
+    root = os.fsencode(os.path.realpath(directory))
+    long_ago = time.time_ns() - 10**9
+    os.utime(directory / "a", ns=(long_ago, long_ago))
+    read: list[bytes] = []
+
+    def put(data: bytes) -> bytes:
+        read.append(data)
+        return data
+
+    monkeypatch.setattr(snapshots, "_RECENT_NS", -(10**12))  # the file may be as new as it likes
+    first = snapshots.snapshot(root, {}, put)
+    assert snapshots.snapshot(root, first.files, put).files == first.files and read == [b"1"]
+    (directory / "a").write_text("2")
+    snapshots.snapshot(root, first.files, put)
+    assert read == [b"1", b"2"]
+    monkeypatch.setattr(snapshots, "FILES", 1)
+    (directory / "b").write_text("b")
+    async with stage(calls(shell("echo 1 > c"), ToolCall("write_file", {"path": "d", "content": "d"}))) as on:
+        run, _ = await on.ask("Write")
+        plan = await (await undo_of(on, run)).undo("files")
+        assert [effect.path for effect in plan.files] == ["d"] and (directory / "c").exists()
+        assert "the folder has more than 1 files" in str(plan.left_out)
+
+
+async def test_purge_redaction_backup_and_verification_know_the_kept_files(stage: Any, directory: Path, tmp_path: Path) -> None:
+    (directory / "a").write_text("the password is swordfish")
+    async with stage([*calls(shell("echo 1 > a")), *calls(shell("echo 2 > b"))]) as on:
+        run, _ = await on.ask("First")
+        other, _ = await on.ask("Second")
+        erasure, path = on.engine.store.erasure, path_of(on.engine.settings.database)
+        backup = await erasure.backups.back_up(tmp_path)
+        restore(Path(backup.path), tmp_path / "restored")
+        assert list(damaged(path_of(Settings(tmp_path / "restored").database))) == []
+        await erasure.redact(Secret(("swordfish",)))
+        kept = (await (await undo_of(on, run)).undo("files", dry_run=True)).kept
+        assert [(file.path, file.reason) for file in kept] == [("a", "its content is no longer stored")]
+        with opened(path) as connection:
+            connection.execute("UPDATE content SET data = x'00' WHERE digest = (SELECT after_digest FROM change WHERE path = x'62')")
+        assert len(list(damaged(path))) == 1
+        receipt = await verify(on.engine.settings.home)
+        assert [damage.where.partition(" ")[0] for damage in receipt.damages] == ["checkpoint"]
+        await erasure.purge([run.conversation, other.conversation])
+        with opened(path) as connection:
+            for table in ("checkpoint", "change", "content", "seen", "folder"):
+                assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["checkpoint.kept", "undo.file", "undo.files", "undo.talk"])
+def test_a_killed_undo_can_be_repeated(tmp_path: Path, name: str) -> None:
+    edits = [ToolCall("write_file", {"path": path, "content": "agent"}) for path in ("a", "b")]
+    with ScriptedProcess(calls(*edits)) as server:
+        moot = make(tmp_path, server.config())
+        for path in ("a", "b"):
+            (moot.work / path).write_text("before")
+        if name == "checkpoint.kept":
+            moot.more = {"MOOT_TESTING": "1", "MOOT_CRASH_AT": name}
+        moot.run("run", "--mode", "auto", "Write")
+        moot.more = {}
+        if name == "checkpoint.kept":
+            assert moot.run("chat", "stop", "1").returncode == 0
+        else:
+            moot.more = {"MOOT_TESTING": "1", "MOOT_CRASH_AT": name}
+            assert moot.run("chat", "undo", "1", "--yes").returncode != 0
+            moot.more = {}
+        again = moot.run("chat", "undo", "1", "--yes")
+        assert again.returncode == (2 if name == "undo.talk" else 0), again.stderr
+        assert ((moot.work / "a").read_text(), (moot.work / "b").read_text()) == ("before", "before")
+        moot.close()
+
+
+def test_the_command_line_shows_counts_and_needs_consent(tmp_path: Path) -> None:
+    with ScriptedProcess(calls(ToolCall("write_file", {"path": "a", "content": "agent"}))) as server:
+        moot = make(tmp_path, server.config())
+        moot.run("run", "--mode", "auto", "Write it")
+        refused = moot.run("chat", "undo", "1")
+        assert refused.returncode == 3 and b"hide 2 messages, delete 1 file" in refused.stderr
+        preview = json.loads(moot.run("chat", "undo", "1", "--dry-run", "--json").stdout)
+        assert preview["files"] == [{"path": "a", "change": "delete"}] and (moot.work / "a").exists()
+        assert moot.run("chat", "undo", "1", "--talk", "--files").returncode == 2
+        assert moot.run("chat", "undo", "1", "--files", "--yes").stdout == b"delete a\n" and not (moot.work / "a").exists()
+        assert moot.run("chat", "redo", "1", "--yes").returncode == 0 and (moot.work / "a").read_text() == "agent"
+        moot.close()
+
+
+async def test_slash_commands_offer_what_there_is_to_undo(stage: Any, directory: Path) -> None:
+    async with stage([*calls(ToolCall("write_file", {"path": "a", "content": "1"})), Reply(text="Hello.")]) as on:
+        run, _ = await on.ask("Write")
+        context = CommandContext(on.engine, str(directory), run.conversation)
+        (directory / "a").write_text("by hand")
+        (choose,) = await find("undo").run(context, "")
+        assert isinstance(choose, Choose)
+        assert [choice.value for choice in choose.choices] == ["both", "both overwrite", "talk", "files", "files overwrite"]
+        notice, opened_again, compose = await find("undo").run(context, "both overwrite")
+        assert isinstance(notice, Notice) and notice.text == "Undone “Write”: hide 2 messages, delete 1 file."
+        assert opened_again == OpenConversation(run.conversation) and compose == Compose("Write")
+        await find("redo").run(context, "")
+        assert (directory / "a").read_text() == "by hand"
+        with pytest.raises(UsageError, match="Cannot undo"):
+            await find("undo").run(context, "everything")

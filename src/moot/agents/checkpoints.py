@@ -23,6 +23,11 @@ from moot.types.run import TERMINAL, Run
 RETRIED = 3_600_000
 """Milliseconds after which a folder that was too large is looked at again."""
 
+FORGOTTEN = 30 * 86_400_000
+"""Milliseconds after which the state of a folder that no one works in is forgotten."""
+SWEPT = 16
+"""Content that is no longer needed is deleted with every sixteenth checkpoint, because looking for it takes a moment."""
+
 log = logging.getLogger("moot.agents")
 
 
@@ -162,6 +167,8 @@ def close_folders(connection: Connection, run: str, conversation: str, now: int,
         except FileNotFoundError:  # the folder itself was deleted
             found = FolderState()
         _close(connection, no, root, found, interrupted)
+        if no % SWEPT == 0:
+            stored.sweep(connection, now - FORGOTTEN)
 
 
 def _close(connection: Connection, no: int, root: bytes, found: FolderState, interrupted: bool) -> None:
@@ -179,7 +186,7 @@ def _close(connection: Connection, no: int, root: bytes, found: FolderState, int
             state = None
         else:  # deleted, or ignored now
             state = read_file(place).state
-        stored.keep(connection, no, place, was)
+        stored.keep(connection, no, place, was, written=not interrupted)
         if state is not None and not interrupted:
             stored.settle(connection, no, place, state)
     stored.close_folder(connection, no, root)

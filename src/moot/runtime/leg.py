@@ -23,7 +23,7 @@ from moot.runtime.children import LegChildren, with_children
 from moot.runtime.context import ConfiguredMedia, LegPorts, OwnKnowledge, OwnSearch
 from moot.runtime.cron import RunJobs
 from moot.runtime.history import WHOLE, StoredHistory, compact_for_run, load_history, stored_history, summarize_history
-from moot.runtime.journal import LEG, Journal
+from moot.runtime.journal import Journal
 from moot.runtime.outside import OutsideLeg
 from moot.runtime.runtime import Runtime
 from moot.runtime.services import RunAdministration, RunTasks
@@ -365,8 +365,8 @@ async def keep_folders(leg: Leg) -> None:
 
 async def close_checkpoint(leg: Leg) -> None:
     """Determine which files the run has changed. Those of a sub-agent are determined when the prompt's run ends, if it hasn't yet."""
-    resumed = any(event.body == LEG for event in await leg.journal())
-    recorder = leg.recorder or (file_recorder(leg) if resumed else None)
+    # an earlier leg may have recorded something, perhaps in another process
+    recorder = leg.recorder or (file_recorder(leg) if await leg.journal() else None)
     if recorder is not None:
         await recorder.close(leg.request.run)
 

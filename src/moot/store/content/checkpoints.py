@@ -149,12 +149,28 @@ def get(connection: Connection, digest: bytes) -> bytes | None:
     return data if hashlib.sha256(data).digest() == digest else None
 
 
-def sweep(connection: Connection) -> int:
-    """Delete content that nothing refers to. Return how many pieces were deleted."""
-    return connection.execute(
+def sweep(connection: Connection, before: int = 0) -> None:
+    """Forget folders that were not looked at since `before` (ms), delete content that nothing refers to, and shrink the file."""
+    connection.execute("DELETE FROM folder WHERE seen_at < ?", (before,))
+    connection.execute(
         "DELETE FROM content WHERE digest NOT IN (SELECT digest FROM seen UNION SELECT digest FROM baseline UNION SELECT digest FROM change"
         " UNION SELECT after_digest FROM change WHERE after_digest IS NOT NULL)"
-    ).rowcount
+    )
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+
+def damaged(path: Path) -> Generator[str]:
+    """Verify all content. Yield the hash of each piece that is damaged, or what is wrong with the file."""
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT)) as connection:
+            for (digest,) in connection.execute("SELECT digest FROM content").fetchall():
+                # redacted in the meantime = not there any more
+                if get(connection, digest) is None and connection.execute("SELECT 1 FROM content WHERE digest = ?", (digest,)).fetchone():
+                    yield digest.hex()
+    except sqlite.DatabaseError as error:
+        yield str(error)
 
 
 # ── folders ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -240,12 +256,15 @@ def close_folder(connection: Connection, no: int, root: bytes) -> None:
     connection.execute("DELETE FROM baseline WHERE checkpoint = ? AND root = ?", (no, root))
 
 
-def keep(connection: Connection, no: int, place: FilePlace, before: FileState) -> None:
-    """Record a file before it is written. The first state of a run's file stays; what it becomes is unknown until `settle`."""
+def keep(connection: Connection, no: int, place: FilePlace, before: FileState, *, written: bool = True) -> None:
+    """Record a file before it is written. The first state of a run's file stays; what it becomes is unknown until `settle`.
+
+    Without `written`, what is known about a file that was recorded before stays too.
+    """
     connection.execute(
         "INSERT INTO change (checkpoint, root, path, kind, mode, digest) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (checkpoint, root, path)"
-        " DO UPDATE SET after_kind = NULL, after_mode = NULL, after_digest = NULL",
-        (no, *place, *before),
+        " DO UPDATE SET after_kind = NULL, after_mode = NULL, after_digest = NULL WHERE ?",
+        (no, *place, *before, written),
     )
 
 
