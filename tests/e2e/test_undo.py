@@ -281,6 +281,23 @@ def test_a_killed_undo_can_be_repeated(tmp_path: Path, name: str) -> None:
         moot.close()
 
 
+@pytest.mark.slow
+def test_changes_of_a_killed_run_are_kept_until_they_may_be_overwritten(tmp_path: Path) -> None:
+    with ScriptedProcess(calls(shell("echo agent > a"))) as server:
+        moot = make(tmp_path, server.config())
+        (moot.work / "a").write_text("before")
+        moot.more = {"MOOT_TESTING": "1", "MOOT_CRASH_AT": "tool.worked"}
+        moot.run("run", "--mode", "auto", "Write")
+        moot.more = {}
+        assert b"has not ended" in moot.run("chat", "undo", "1", "--yes").stderr
+        moot.run("chat", "stop", "1")
+        kept = moot.run("chat", "undo", "1", "--files", "--yes")
+        assert b"a is kept: the run was interrupted" in kept.stderr and (moot.work / "a").read_text() == "agent\n"
+        assert moot.run("chat", "undo", "1", "--files", "--yes", "--overwrite").returncode == 0
+        assert (moot.work / "a").read_text() == "before"
+        moot.close()
+
+
 def test_the_command_line_shows_counts_and_needs_consent(tmp_path: Path) -> None:
     with ScriptedProcess(calls(ToolCall("write_file", {"path": "a", "content": "agent"}))) as server:
         moot = make(tmp_path, server.config())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 from anyio import to_thread
 
 from moot.agents.checkpoints import close_folders
-from moot.errors import Busy, MootError, UsageError
+from moot.errors import Busy, UsageError
 from moot.guard.roots import allowed_folders
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import confined_conversation, has_folder
@@ -34,7 +35,10 @@ from moot.types.tree import Node
 UndoPart: TypeAlias = Literal["talk", "files", "both"]
 PARTS: tuple[UndoPart, ...] = ("both", "talk", "files")
 TITLE = 60
+_AT_ONCE = 8
+"""Number of files that are written at the same time."""
 LISTED = 200
+_NOT_STORED = "its content is no longer stored"
 """Maximum number of files in a description."""
 
 T = TypeVar("T")
@@ -348,7 +352,7 @@ def _obstacle(connection: Connection, wanted: FileState, expected: FileState | N
     if wanted.kind in ("folder", "other"):
         return "it was no ordinary file", False
     if wanted != NOTHING and stored.get(connection, wanted.digest) is None:
-        return "its content is no longer stored", False
+        return _NOT_STORED, False
     # a folder in the place of nothing may hold only files that are deleted first; if not, it can't be removed
     if present.state == expected or (expected == NOTHING and present.state.kind == "folder"):
         return "", True
@@ -364,22 +368,18 @@ def _effect(step: _Step) -> Literal["restore", "create", "delete"]:
 def _applied(target: _Target, steps: Sequence[_Step], undone: Undone, connection: Connection) -> dict[FilePlace, str]:
     """Carry out the steps and record the undo. Return the files that could not be replaced, each with the reason."""
     failed: dict[FilePlace, str] = {}
-    deleted: list[FilePlace] = []
-    for place, state, present in steps:
-        if state != NOTHING and deleted:
-            remove_empty_folders(deleted)  # a file may take the place of a folder
-            deleted.clear()
-        data = stored.get(connection, state.digest) if state != NOTHING else b""
-        try:
-            restore(place, state, data or b"", present)
-        except FileChanged:
-            failed[place] = "it was changed in the meantime"
-        except (OSError, MootError) as error:
-            failed[place] = f"it can't be replaced: {error.strerror if isinstance(error, OSError) else error}"
-        else:
-            if state == NOTHING:
-                deleted.append(place)
-    remove_empty_folders(deleted)
+    deletions = [step for step in steps if step.target == NOTHING]
+    for step in deletions:
+        if reason := _replaced(step, b""):
+            failed[step.place] = reason
+    remove_empty_folders(step.place for step in deletions if step.place not in failed)  # a file may take the place of a folder
+    writes = steps[len(deletions) :]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # the disk takes longest, and syncs several files at once
+        for first in range(0, len(writes), _AT_ONCE):
+            some = writes[first : first + _AT_ONCE]
+            contents = [stored.get(connection, step.target.digest) for step in some]
+            reasons = zip(some, pool.map(_replaced, some, contents), strict=True)
+            failed |= {step.place: reason for step, reason in reasons if reason}
     undo = target.plan.action == "undo"
     if target.plan.part != "talk" and (steps or not target.plan.kept or not undo):  # if all were kept, it can be repeated with overwrite
         stored.mark(connection, target.runs, undone=undo)
@@ -388,3 +388,16 @@ def _applied(target: _Target, steps: Sequence[_Step], undone: Undone, connection
     elif undone.talk or undone.files:
         stored.push(connection, undone)
     return failed
+
+
+def _replaced(step: _Step, data: bytes | None) -> str:
+    """Carry out a step. Return why that was not possible; empty if it was."""
+    if data is None:
+        return _NOT_STORED
+    try:
+        restore(step.place, step.target, data, step.present)
+    except FileChanged:
+        return "it was changed in the meantime"
+    except OSError as error:
+        return f"it can't be replaced: {error.strerror}"
+    return ""
