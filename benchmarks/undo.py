@@ -47,14 +47,14 @@ async def recorded(settings: Settings, folder: Path, run: Run, changes: int, fir
     async def prompt() -> Run:
         return run
 
-    recorder = Recorder(settings.database, (folder,), folder, prompt, lambda: int(time.time() * 1_000_000))
+    recorder = Recorder(settings.database, run.id, (folder,), folder, prompt, lambda: int(time.time() * 1_000_000))
     began = time.perf_counter()
     await recorder.keep_folders()
     say(first, began)
     for path in sorted(folder.rglob("*.py"))[:changes]:
         path.write_text(f"# changed by {run.id}\n")
     began = time.perf_counter()
-    await recorder.close(run)
+    await recorder.close()
     say(f"determine what {changes} changes are", began)
 
 

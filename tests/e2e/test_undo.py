@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from e2e.acp_stage import DOUBLE
@@ -24,6 +25,7 @@ from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 from moot.tools import snapshots
 from moot.types.agent import Agent
+from moot.types.approval import Answer
 from moot.types.maintenance import Secret
 from moot.types.message import text_of
 from verification import verify
@@ -38,6 +40,13 @@ def calls(*made: ToolCall) -> list[Reply]:
 
 def shell(command: str) -> ToolCall:
     return ToolCall("shell", {"command": command})
+
+
+async def open_approval(on: Any, run: str) -> str | None:
+    """Return the approval that a parked run waits for."""
+    if (await on.engine.store.records.run(run)).status != "waiting":
+        return None
+    return next((approval.id for approval in await on.engine.store.records.approvals(run=run) if approval.answer is None), None)
 
 
 async def undo_of(on: Any, run: Any) -> Undo:
@@ -173,6 +182,28 @@ async def test_an_undo_is_refused_while_a_run_is_active(stage: Any, directory: P
         run = await on.follow(submitted)
         with pytest.raises(Busy, match="has not ended"):
             await (await undo_of(on, run)).undo()
+
+
+async def test_what_a_person_changes_while_a_run_waits_is_not_taken_for_its_work(stage: Any, directory: Path) -> None:
+    for name in ("mine", "both", "theirs"):
+        (directory / name).write_text("before")
+    script = calls(shell("echo agent > both; echo agent > theirs"), shell("echo agent >> both"))
+    async with stage(script, mode="ask") as on:
+        submitted = await on.submit("Go")
+        await on.follow(submitted)
+        (first,) = await on.engine.store.records.approvals(run=submitted.run.id)
+        await on.engine.runs.answer(first.id, Answer(True))
+        with anyio.fail_after(60):
+            while (second := await open_approval(on, submitted.run.id)) in (None, first.id):
+                await anyio.sleep(0.01)
+        for name in ("mine", "both"):
+            (directory / name).write_text("by hand")
+        await on.engine.runs.answer(second, Answer(True))
+        run = await on.engine.runs.wait(submitted.run.id)
+        plan = await (await undo_of(on, run)).undo("files")
+        assert run.status == "finished" and [effect.path for effect in plan.files] == ["theirs"]
+        assert [(kept.path, kept.forced) for kept in plan.kept] == [("both", True)]
+        assert (directory / "mine").read_text() == "by hand"
 
 
 async def test_a_run_of_plain_text_records_nothing(stage: Any) -> None:

@@ -18,7 +18,7 @@ from moot.tools.snapshots import read_file, snapshot
 from moot.tools.walk import IgnoreRules
 from moot.types.checkpoint import NOTHING, FilePlace, FileState, FolderState
 from moot.types.crash import point
-from moot.types.run import TERMINAL, Run
+from moot.types.run import Run
 
 RETRIED = 3_600_000
 """Milliseconds after which a folder that was too large is looked at again."""
@@ -32,16 +32,23 @@ log = logging.getLogger("moot.agents")
 
 
 class Recorder:
-    """The recorder of one leg. Sub-agents record for the run of the prompt that started them.
+    """The recorder of one leg. What sub-agents change belongs to the checkpoint of the prompt that started them.
 
     A failure is logged and doesn't stop the run: only undo is affected.
     """
 
     def __init__(
-        self, database: Path, roots: Sequence[Path], directory: Path, prompt: Callable[[], Awaitable[Run]], now: Callable[[], int]
+        self,
+        database: Path,
+        run: str,
+        roots: Sequence[Path],
+        directory: Path,
+        prompt: Callable[[], Awaitable[Run]],
+        now: Callable[[], int],
     ) -> None:
-        """`prompt` returns the run of the user's prompt."""
+        """`run` is the leg's own run, and `prompt` returns the run of the user's prompt. `now` is in µs."""
         self._path = stored.path_of(database)
+        self._run = run
         self._roots = _outermost(roots)
         self._directory = directory
         self._prompt = prompt
@@ -50,12 +57,11 @@ class Recorder:
         """True if the folders were snapshotted."""
 
     async def keep_folders(self) -> None:
-        """Snapshot the folders before the first command."""
-        if self._kept:
-            return
-        self._kept = True
-        run = await self._prompt()
-        await _guarded(partial(_open_folders, self._path, run, self._roots, self._now() // 1000))
+        """Snapshot the folders before the first command of the leg."""
+        if not self._kept:
+            self._kept = True
+            await self._guarded(partial(_open_folders, run=self._run, roots=self._roots))
+            point("checkpoint.opened")
 
     @asynccontextmanager
     async def keeping(self, path: str) -> AsyncGenerator[None]:
@@ -64,22 +70,34 @@ class Recorder:
         if place is None:  # the tool refuses it
             yield
             return
-        run = await self._prompt()
-        await _guarded(partial(_keep, self._path, run, place))
+        await self._guarded(partial(_keep, place))
+        point("checkpoint.kept")
         yield
-        await _guarded(partial(_settle, self._path, run, place))
+        await self._guarded(partial(_settle, place))
 
-    async def close(self, ending: Run) -> None:
-        """Determine what commands have changed, at the end of a run. While the prompt's run goes on, its sub-agents leave that to it."""
-        run = await self._prompt()
-        if run.id != ending.id and run.status not in TERMINAL:
-            return
-        await _guarded(partial(_close_folders, self._path, run, self._now() // 1000))
+    async def close(self) -> None:
+        """Determine what commands have changed, at the end of a leg. So what people change while a run waits isn't taken for its work."""
+        if await to_thread.run_sync(self._path.exists):
+            await self._guarded(partial(_close_folders, run=self._run, interrupted=not self._kept))
+        self._kept = False
         point("checkpoint.closed")
 
     def _place(self, path: str) -> FilePlace | None:
         real = os.fsencode(os.path.realpath(self._directory / path)) if "\0" not in path else b""
         return next((FilePlace(root, real[len(root.rstrip(b"/")) + 1 :]) for root in self._roots if _is_in(real, root)), None)
+
+    async def _guarded(self, work: Callable[[Connection, int, int], None]) -> None:
+        """Run work with the prompt's checkpoint and the time in µs."""
+        prompt = await self._prompt()
+
+        def opened() -> None:
+            with stored.opened(self._path) as connection:
+                work(connection, stored.begin(connection, prompt.id, prompt.conversation), self._now())
+
+        try:
+            await to_thread.run_sync(opened, abandon_on_cancel=True)
+        except (MootError, OSError) as error:
+            log.warning("files were not recorded for undo: %s", error)
 
 
 def _outermost(roots: Sequence[Path]) -> list[bytes]:
@@ -92,88 +110,66 @@ def _is_in(path: bytes, root: bytes) -> bool:
     return path.startswith(root.rstrip(b"/") + b"/") and path != root
 
 
-async def _guarded(work: Callable[[], None]) -> None:
-    try:
-        await to_thread.run_sync(work, abandon_on_cancel=True)
-    except (MootError, OSError) as error:
-        log.warning("files were not recorded for undo: %s", error)
-
-
-def _open_folders(path: Path, run: Run, roots: Sequence[bytes], now: int) -> None:
-    with stored.opened(path) as connection:
-        no = stored.begin(connection, run.id, run.conversation)
-        already = stored.open_roots(connection, run.id)
-        for root in roots:
-            if root in already:
-                continue
-            reason = stored.problem_of(connection, root, now - RETRIED)
-            if not reason:
-                try:
-                    found = _look(connection, root, now)
-                except LimitReached as error:
-                    reason = error.message
-                    stored.remember_problem(connection, root, reason, now)
-                else:
-                    stored.leave_out(connection, no, _absolute(root, found))
-                    stored.open_folder(connection, no, root, found)
-            if reason:
-                stored.leave_out(connection, no, [(root, f"changes by commands are not covered, because {reason}")])
-    point("checkpoint.opened")
+def _open_folders(connection: Connection, no: int, now: int, *, run: str, roots: Sequence[bytes]) -> None:
+    _close_folders(connection, no, now, run=run, interrupted=True)  # left over from a leg that was killed
+    for root in roots:
+        reason = stored.problem_of(connection, root, now // 1000 - RETRIED)
+        if not reason:
+            try:
+                found = _look(connection, root, now)
+            except LimitReached as error:
+                reason = error.message
+                stored.remember_problem(connection, root, reason, now // 1000)
+            else:
+                stored.leave_out(connection, no, [(FilePlace(root, path).absolute, why) for path, why in found.left_out])
+                stored.open_folder(connection, no, run, root, found, now)
+        if reason:
+            stored.leave_out(connection, no, [(root, f"changes by commands are not covered, because {reason}")])
 
 
 def _look(connection: Connection, root: bytes, now: int) -> FolderState:
     known = stored.seen(connection, root)
     found = snapshot(root, known, partial(stored.put, connection))
-    stored.remember(connection, root, known, found, now)
+    stored.remember(connection, root, known, found, now // 1000)
     return found
 
 
-def _absolute(root: bytes, found: FolderState) -> list[tuple[bytes, str]]:
-    return [(FilePlace(root, path).absolute, reason) for path, reason in found.left_out]
+def _keep(place: FilePlace, connection: Connection, no: int, now: int) -> None:
+    try:
+        stored.keep(connection, no, place, read_file(place, partial(stored.put, connection)).state, now)
+    except LimitReached as error:
+        stored.leave_out(connection, no, [(place.absolute, error.message)])
 
 
-def _keep(path: Path, run: Run, place: FilePlace) -> None:
-    with stored.opened(path) as connection:
-        no = stored.begin(connection, run.id, run.conversation)
-        try:
-            stored.keep(connection, no, place, read_file(place, partial(stored.put, connection)).state)
-        except LimitReached as error:
-            stored.leave_out(connection, no, [(place.absolute, error.message)])
-    point("checkpoint.kept")
+def _settle(place: FilePlace, connection: Connection, no: int, now: int) -> None:
+    with suppress(LimitReached):  # the state stays unknown, so that undo asks before it replaces the file
+        stored.settle(connection, no, place, read_file(place, partial(stored.put, connection)).state, now)
 
 
-def _settle(path: Path, run: Run, place: FilePlace) -> None:
-    with stored.opened(path) as connection:
-        no = stored.begin(connection, run.id, run.conversation)
-        with suppress(LimitReached):  # the state stays unknown, so that undo asks before it replaces the file
-            stored.settle(connection, no, place, read_file(place, partial(stored.put, connection)).state)
+def _close_folders(connection: Connection, no: int, now: int, *, run: str, interrupted: bool) -> None:
+    close_folders(connection, run, now, interrupted=interrupted)
+    if no % SWEPT == 0:
+        stored.sweep(connection, now // 1000 - FORGOTTEN)
 
 
-def _close_folders(path: Path, run: Run, now: int) -> None:
-    if path.exists():
-        with stored.opened(path) as connection:
-            close_folders(connection, run.id, run.conversation, now)
-
-
-def close_folders(connection: Connection, run: str, conversation: str, now: int, *, interrupted: bool = False) -> None:
+def close_folders(connection: Connection, run: str, now: int, *, interrupted: bool) -> None:
     """Determine which files commands of a run have changed. After an interruption, their state at its end is unknown. Blocks."""
-    for root in stored.open_roots(connection, run):
-        no = stored.begin(connection, run, conversation)
+    for root in stored.opened_roots(connection, run):
         try:
             found = _look(connection, root, now)
         except LimitReached as error:
+            no, *_ = stored.baseline(connection, run, root)
             stored.leave_out(connection, no, [(root, f"changes by commands are not covered, because {error.message}")])
-            continue
         except FileNotFoundError:  # the folder itself was deleted
-            found = FolderState()
-        _close(connection, no, root, found, interrupted)
-        if no % SWEPT == 0:
-            stored.sweep(connection, now - FORGOTTEN)
+            _close(connection, run, root, FolderState(), now, interrupted)
+        else:
+            _close(connection, run, root, found, now, interrupted)
+        stored.close_folder(connection, run, root)
 
 
-def _close(connection: Connection, no: int, root: bytes, found: FolderState, interrupted: bool) -> None:
+def _close(connection: Connection, run: str, root: bytes, found: FolderState, now: int, interrupted: bool) -> None:
     """Record what has changed in a folder."""
-    before = stored.baseline(connection, no, root)
+    no, since, before = stored.baseline(connection, run, root)
     uncovered = {path for path, _ in found.left_out} | {os.path.relpath(path, root) for path, _ in stored.left_out(connection, no)}
     hidden = _hidden(connection, before, found)
     for path in before.keys() | found.files.keys():
@@ -186,10 +182,9 @@ def _close(connection: Connection, no: int, root: bytes, found: FolderState, int
             state = None
         else:  # deleted, or ignored now
             state = read_file(place).state
-        stored.keep(connection, no, place, was, written=not interrupted)
+        stored.keep(connection, no, place, was, since, written=not interrupted)
         if state is not None and not interrupted:
-            stored.settle(connection, no, place, state)
-    stored.close_folder(connection, no, root)
+            stored.settle(connection, no, place, state, now)
 
 
 def _hidden(connection: Connection, before: Mapping[bytes, FileState], found: FolderState) -> Callable[[bytes], bool]:

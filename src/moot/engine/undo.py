@@ -25,7 +25,7 @@ from moot.store.content import checkpoints as stored
 from moot.store.database.connection import Connection
 from moot.tools.snapshots import FileChanged, read_file, remove_empty_folders, restore
 from moot.types.canonical import Json, JsonObject
-from moot.types.checkpoint import NOTHING, FilePlace, FileState, SeenFile, Undone
+from moot.types.checkpoint import NOTHING, FileChange, FilePlace, FileState, SeenFile, Undone
 from moot.types.conversation import Conversation
 from moot.types.crash import point
 from moot.types.message import text_of
@@ -201,7 +201,7 @@ class Undo:
         steps: list[_Step] = []
         if plan.part != "talk" and target.runs:
             roots = self._roots()
-            plan, steps = await self._work(partial(_planned, target, roots, self._runtime.now() // 1000, overwrite, dry_run, self._shown))
+            plan, steps = await self._work(partial(_planned, target, roots, self._runtime.now(), overwrite, dry_run, self._shown))
         if dry_run:
             return plan
         talk = plan.part != "files"
@@ -292,7 +292,7 @@ class _Planner:
         self.kept: list[KeptFile] = []
         self.overwritten: list[FilePlace] = []
 
-    def add(self, place: FilePlace, wanted: FileState, expected: FileState | None) -> None:
+    def add(self, place: FilePlace, wanted: FileState, expected: FileState | None, *, mixed: bool) -> None:
         if not any(place.root == root or place.root.startswith(root.rstrip(b"/") + b"/") for root in self._roots):
             self._keep(place, "it is outside the folders that the conversation may use")
             return
@@ -304,6 +304,8 @@ class _Planner:
         if present.state == wanted:
             return
         reason, can_overwrite = _obstacle(self._connection, wanted, expected, present)
+        if mixed and not reason:
+            reason = "it was also changed by someone else while the prompt was at work"
         if reason and not (self._overwrite and can_overwrite):
             self._keep(place, reason, can_overwrite)
             return
@@ -327,20 +329,22 @@ def _planned(
     """Return the plan and its steps; deletions come first. What will be overwritten is stored, so that redo brings it back."""
     undo = target.plan.action == "undo"
     for one in stored.load(connection, target.runs):
-        if one.is_open:  # moot was stopped before the run's end
-            close_folders(connection, one.run, "", now, interrupted=True)
+        for run in stored.open_runs(connection, one.no):  # moot was stopped before their end
+            close_folders(connection, run, now, interrupted=True)
     checkpoints = [one for one in stored.load(connection, target.runs) if one.is_undone != undo]
-    changes: dict[FilePlace, tuple[FileState, FileState | None, int]] = {}
+    changes: dict[FilePlace, FileChange] = {}
+    latest: dict[FilePlace, int] = {}
     for one in checkpoints:
-        for place, before, after in one.changes:
-            changes[place] = (changes[place][0] if place in changes else before, after, one.no)
+        for change in one.changes:
+            earlier, latest[change.place] = changes.get(change.place), one.no
+            changes[change.place] = change if earlier is None else earlier.followed_by(change)
     planner = _Planner(connection, roots, shown, overwrite=overwrite)
-    for place, (before, after, _) in sorted(changes.items()):
+    for place, before, after, mixed in sorted(changes.values()):
         wanted, expected = (before, after) if undo else (after, before)
         if wanted is not None and wanted != expected:
-            planner.add(place, wanted, expected)
+            planner.add(place, wanted, expected, mixed=mixed and undo)
     for place in planner.overwritten if not dry_run else ():
-        stored.settle(connection, changes[place][2], place, read_file(place, partial(stored.put, connection)).state)
+        stored.settle(connection, latest[place], place, read_file(place, partial(stored.put, connection)).state, now)
     steps = sorted(planner.steps, key=lambda step: step.target != NOTHING)
     left_out = tuple(dict.fromkeys(item for one in checkpoints for item in one.left_out)) if undo else ()
     effects = tuple(FileEffect(shown(step.place), _effect(step)) for step in steps)

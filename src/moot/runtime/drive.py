@@ -81,6 +81,8 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
             await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
     except Parked as parked:  # an answer claims it again, or the clock
         parking = leg.parking if parked.wake_at is None else Park("time", parked.wake_at)
+        with anyio.CancelScope(shield=True), anyio.move_on_after(SETTLING):
+            await close_checkpoint(leg)
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
             await leg.append(Event("meta", body=PARKED), changes=(parking,), sync=True, fold=True)
             point("run.parked")

@@ -353,7 +353,7 @@ def file_recorder(leg: Leg) -> Recorder | None:
             return run
 
         folders = allowed_folders(conversation, directory)
-        leg.recorder = attribute(_RECORDER)(leg.runtime.settings.database, folders, directory, prompt, leg.runtime.now)
+        leg.recorder = attribute(_RECORDER)(leg.runtime.settings.database, leg.fence.run, folders, directory, prompt, leg.runtime.now)
     return leg.recorder
 
 
@@ -364,11 +364,11 @@ async def keep_folders(leg: Leg) -> None:
 
 
 async def close_checkpoint(leg: Leg) -> None:
-    """Determine which files the run has changed. Those of a sub-agent are determined when the prompt's run ends, if it hasn't yet."""
-    # an earlier leg may have recorded something, perhaps in another process
+    """Determine which files commands of the leg have changed."""
+    # an earlier leg, whose process was killed, may have recorded something
     recorder = leg.recorder or (file_recorder(leg) if await leg.journal() else None)
     if recorder is not None:
-        await recorder.close(leg.request.run)
+        await recorder.close()
 
 
 async def successor(leg: Leg) -> Agent | None:

@@ -68,6 +68,12 @@ class FileChange(NamedTuple):
     before: FileState
     after: FileState | None
     """None = unknown, because moot was stopped before it could look."""
+    mixed: bool
+    """True if someone else has changed the file in between."""
+
+    def followed_by(self, later: FileChange) -> FileChange:
+        """Return both changes as one."""
+        return later._replace(before=self.before, mixed=self.mixed or later.mixed or self.after not in (None, later.before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,7 @@ class Checkpoint:
     left_out: tuple[tuple[str, str], ...]
     """Paths that undo doesn't cover, each with the reason."""
     is_open: bool
-    """True if the changes made by commands were not determined yet."""
+    """True if the changes made by commands were not determined yet, because moot was stopped."""
     is_undone: bool
 
 

@@ -53,20 +53,33 @@ CREATE TABLE checkpoint (
     undone INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX checkpoint_conversation ON checkpoint (conversation);
--- A folder before the first command of a run. Deleted when the changes of the run are determined.
-CREATE TABLE baseline (
-    checkpoint INTEGER NOT NULL REFERENCES checkpoint (no) ON DELETE CASCADE,
+-- Folders whose changes by commands are still to be determined, by the run or sub-agent that opened them.
+CREATE TABLE opened (
+    run TEXT NOT NULL,
     root BLOB NOT NULL,
-    path BLOB NOT NULL,  -- empty = the folder itself
+    checkpoint INTEGER NOT NULL REFERENCES checkpoint (no) ON DELETE CASCADE,
+    since INTEGER NOT NULL,  -- µs
+    PRIMARY KEY (run, root)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX opened_checkpoint ON opened (checkpoint);
+-- Their files before the first command.
+CREATE TABLE baseline (
+    run TEXT NOT NULL,
+    root BLOB NOT NULL,
+    path BLOB NOT NULL,
     kind TEXT NOT NULL, mode INTEGER NOT NULL, digest BLOB NOT NULL,
-    PRIMARY KEY (checkpoint, root, path)
+    PRIMARY KEY (run, root, path),
+    FOREIGN KEY (run, root) REFERENCES opened (run, root) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE change (
     checkpoint INTEGER NOT NULL REFERENCES checkpoint (no) ON DELETE CASCADE,
     root BLOB NOT NULL,
     path BLOB NOT NULL,
+    since INTEGER NOT NULL,  -- µs; when the file was in this state
     kind TEXT NOT NULL, mode INTEGER NOT NULL, digest BLOB NOT NULL,
     after_kind TEXT, after_mode INTEGER, after_digest BLOB,  -- NULL = unknown
+    settled INTEGER,  -- µs; when the file was in that state
+    mixed INTEGER NOT NULL DEFAULT 0,  -- 1 = someone else has changed the file in between
     PRIMARY KEY (checkpoint, root, path)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE left_out (
@@ -84,6 +97,7 @@ CREATE TABLE undone (
     talk INTEGER NOT NULL, files INTEGER NOT NULL
 ) STRICT;
 """
+_AT = "checkpoint = ? AND root = ? AND path = ?"
 _MOST_LEFT_OUT = 100
 """Maximum number of paths named for each checkpoint."""
 
@@ -226,53 +240,63 @@ def begin(connection: Connection, run: str, conversation: str) -> int:
     return connection.execute("SELECT no FROM checkpoint WHERE run = ?", (run,)).fetchone()[0]
 
 
-def open_roots(connection: Connection, run: str) -> list[bytes]:
-    """Return the folders whose changes by the run are still to be determined."""
-    rows = connection.execute(
-        "SELECT b.root FROM baseline AS b JOIN checkpoint AS c ON c.no = b.checkpoint WHERE c.run = ? AND b.path = x''", (run,)
-    )
-    return [root for (root,) in rows]
+def opened_roots(connection: Connection, run: str) -> list[bytes]:
+    """Return the folders that a run or sub-agent has opened."""
+    return [root for (root,) in connection.execute("SELECT root FROM opened WHERE run = ?", (run,))]
 
 
-def open_folder(connection: Connection, no: int, root: bytes, found: FolderState) -> None:
-    """Record a folder as it is before the first command of a run."""
-    connection.execute("INSERT INTO baseline VALUES (?, ?, x'', 'other', 0, x'')", (no, root))
+def open_runs(connection: Connection, no: int) -> list[str]:
+    """Return the run and sub-agents that have open folders."""
+    return [run for (run,) in connection.execute("SELECT DISTINCT run FROM opened WHERE checkpoint = ?", (no,))]
+
+
+def open_folder(connection: Connection, no: int, run: str, root: bytes, found: FolderState, since: int) -> None:
+    """Record a folder as it is before the first command of a run or sub-agent."""
+    connection.execute("INSERT INTO opened (run, root, checkpoint, since) VALUES (?, ?, ?, ?)", (run, root, no, since))
     connection.executemany(
-        "INSERT INTO baseline (checkpoint, root, path, kind, mode, digest) VALUES (?, ?, ?, ?, ?, ?)",
-        ((no, root, path, *file.state) for path, file in found.files.items()),
+        "INSERT INTO baseline (run, root, path, kind, mode, digest) VALUES (?, ?, ?, ?, ?, ?)",
+        ((run, root, path, *file.state) for path, file in found.files.items()),
     )
 
 
-def baseline(connection: Connection, no: int, root: bytes) -> dict[bytes, FileState]:
-    """Return the files of a folder as they were before the first command of a run."""
-    rows: Any = connection.execute(
-        "SELECT path, kind, mode, digest FROM baseline WHERE checkpoint = ? AND root = ? AND path <> x''", (no, root)
-    )
-    return {path: FileState(*state) for path, *state in rows}
+def baseline(connection: Connection, run: str, root: bytes) -> tuple[int, int, dict[bytes, FileState]]:
+    """Return the checkpoint of an open folder, when it was opened, and its files at that time."""
+    no, since = connection.execute("SELECT checkpoint, since FROM opened WHERE run = ? AND root = ?", (run, root)).fetchone()
+    rows: Any = connection.execute("SELECT path, kind, mode, digest FROM baseline WHERE run = ? AND root = ?", (run, root))
+    return no, since, {path: FileState(*state) for path, *state in rows}
 
 
-def close_folder(connection: Connection, no: int, root: bytes) -> None:
-    """Forget a folder as it was before the first command, when all changes are recorded."""
-    connection.execute("DELETE FROM baseline WHERE checkpoint = ? AND root = ?", (no, root))
+def close_folder(connection: Connection, run: str, root: bytes) -> None:
+    """Forget an open folder, when all changes are recorded."""
+    connection.execute("DELETE FROM opened WHERE run = ? AND root = ?", (run, root))
 
 
-def keep(connection: Connection, no: int, place: FilePlace, before: FileState, *, written: bool = True) -> None:
-    """Record a file before it is written. The first state of a run's file stays; what it becomes is unknown until `settle`.
+def keep(connection: Connection, no: int, place: FilePlace, before: FileState, since: int, *, written: bool = True) -> None:
+    """Record the state of a file that will be or was written. The earliest state stays; what it becomes is unknown until `settle`.
 
     Without `written`, what is known about a file that was recorded before stays too.
     """
     connection.execute(
-        "INSERT INTO change (checkpoint, root, path, kind, mode, digest) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (checkpoint, root, path)"
-        " DO UPDATE SET after_kind = NULL, after_mode = NULL, after_digest = NULL WHERE ?",
-        (no, *place, *before, written),
+        "INSERT INTO change (checkpoint, root, path, since, kind, mode, digest) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (checkpoint, root, path) DO NOTHING",
+        (no, *place, since, *before),
     )
+    at = (no, *place)
+    connection.execute(
+        f"UPDATE change SET since = ?, kind = ?, mode = ?, digest = ? WHERE {_AT} AND since > ?", (since, *before, *at, since)
+    )
+    connection.execute(
+        f"UPDATE change SET mixed = 1 WHERE {_AT} AND settled <= ? AND (after_kind, after_mode, after_digest) IS NOT (?, ?, ?)",
+        (*at, since, *before),
+    )
+    if written:
+        connection.execute(f"UPDATE change SET after_kind = NULL, after_mode = NULL, after_digest = NULL, settled = NULL WHERE {_AT}", at)
 
 
-def settle(connection: Connection, no: int, place: FilePlace, after: FileState) -> None:
+def settle(connection: Connection, no: int, place: FilePlace, after: FileState, now: int) -> None:
     """Record a file after it was written."""
     connection.execute(
-        "UPDATE change SET after_kind = ?, after_mode = ?, after_digest = ? WHERE checkpoint = ? AND root = ? AND path = ?",
-        (*after, no, *place),
+        f"UPDATE change SET after_kind = ?, after_mode = ?, after_digest = ?, settled = ? WHERE {_AT}", (*after, now, no, *place)
     )
 
 
@@ -298,7 +322,7 @@ def load(connection: Connection, runs: Sequence[str]) -> list[Checkpoint]:
             no,
             tuple(_changes(connection, no)),
             tuple((os.fsdecode(path), reason) for path, reason in left_out(connection, no)),
-            bool(open_roots(connection, run)),
+            bool(open_runs(connection, no)),
             bool(undone),
         )
         for no, run, undone in rows
@@ -307,12 +331,12 @@ def load(connection: Connection, runs: Sequence[str]) -> list[Checkpoint]:
 
 def _changes(connection: Connection, no: int) -> Generator[FileChange]:
     rows: Any = connection.execute(
-        "SELECT root, path, kind, mode, digest, after_kind, after_mode, after_digest FROM change WHERE checkpoint = ?", (no,)
+        "SELECT root, path, kind, mode, digest, after_kind, after_mode, after_digest, mixed FROM change WHERE checkpoint = ?", (no,)
     )
-    for root, path, kind, mode, digest, *after in rows:
+    for root, path, kind, mode, digest, *after, mixed in rows:
         before = FileState(kind, mode, digest)
         if before != (state := None if after[0] is None else FileState(*after)):
-            yield FileChange(FilePlace(root, path), before, state)
+            yield FileChange(FilePlace(root, path), before, state, bool(mixed))
 
 
 def mark(connection: Connection, runs: Sequence[str], *, undone: bool) -> None:

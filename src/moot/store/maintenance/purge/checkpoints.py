@@ -19,7 +19,7 @@ _PATHS = (
     ("seen", "path"),
     ("left_out", "path"),
     ("change", "root"),
-    ("baseline", "root"),
+    ("opened", "root"),
     ("folder", "root"),
 )
 """Columns with paths of files."""
@@ -34,7 +34,7 @@ def forget_checkpoints(database: Path, conversations: Collection[str]) -> list[F
         numbers = f"(SELECT no FROM checkpoint WHERE {_OF})"
         connection.execute(
             f"DELETE FROM folder WHERE root IN (SELECT root FROM change WHERE checkpoint IN {numbers}"
-            f" UNION SELECT root FROM baseline WHERE checkpoint IN {numbers})",
+            f" UNION SELECT root FROM opened WHERE checkpoint IN {numbers})",
             (ids, ids),
         )
         count = connection.execute(f"DELETE FROM checkpoint WHERE {_OF}", (ids,)).rowcount
@@ -64,11 +64,12 @@ def redact_checkpoints(database: Path, needles: Redactor, conversations: Collect
 def _digests(connection: Connection, conversations: Collection[str] | None) -> list[bytes]:
     if conversations is None:
         return [digest for (digest,) in connection.execute("SELECT digest FROM content")]
+    numbers = f"(SELECT no FROM checkpoint WHERE {_OF})"
     rows: Any = connection.execute(
-        "SELECT digest FROM content WHERE digest IN (SELECT value FROM (SELECT digest AS value, checkpoint FROM change UNION ALL"
-        " SELECT after_digest, checkpoint FROM change UNION ALL SELECT digest, checkpoint FROM baseline) WHERE checkpoint IN"
-        f" (SELECT no FROM checkpoint WHERE {_OF}))",
-        (dumps(list[Json](conversations)).decode(),),
+        f"SELECT digest FROM content WHERE digest IN (SELECT digest FROM change WHERE checkpoint IN {numbers}"
+        f" UNION SELECT after_digest FROM change WHERE checkpoint IN {numbers}"
+        f" UNION SELECT digest FROM baseline WHERE (run, root) IN (SELECT run, root FROM opened WHERE checkpoint IN {numbers}))",
+        (dumps(list[Json](conversations)).decode(),) * 3,
     )
     return [digest for (digest,) in rows.fetchall()]
 
