@@ -159,7 +159,7 @@ async def _work(
     body: JsonObject = {"tool": tool.name, "call": call.id, **({"input": call.input} if changes else {})}
 
     async def work() -> Result:
-        async with context.recorded(tool, call.input):
+        async with context.ports.recorded(tool, call.input):
             output = await _output(tool, arguments, context.tool_context(tool, key, call.id))
         if (hooks := context.ports.hooks) is not None:
             output = await hooks.after(rule_name_of(tool), key, call.id, as_object(call.input), output)

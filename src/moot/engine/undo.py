@@ -60,7 +60,7 @@ class KeptFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """What an undo or redo does, or has done."""
+    """The effect of an undo or redo, before or after it is done."""
 
     action: Literal["undo", "redo"]
     part: UndoPart
@@ -354,7 +354,7 @@ def _planned(
 def _obstacle(connection: Connection, wanted: FileState, expected: FileState | None, present: SeenFile) -> tuple[str, bool]:
     """Return why a file is kept, and whether it may be overwritten; no reason if it can be replaced."""
     if wanted.kind in ("folder", "other"):
-        return "it was no ordinary file", False
+        return "it was a folder or special file", False
     if wanted != NOTHING and stored.get(connection, wanted.digest) is None:
         return _NOT_STORED, False
     # a folder in the place of nothing may hold only files that are deleted first; if not, it can't be removed

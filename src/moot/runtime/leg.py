@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -133,7 +134,7 @@ class Leg(OutsideLeg):
         self.index = Journal(events)
         self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
         holdings = runtime.store.of(request.conversation.owner)
-        self.ports = LegPorts(runtime, holdings.blobs, lambda: attribute(_TOOL_HOOKS)(self))
+        self.ports = LegPorts(runtime, holdings.blobs, lambda: attribute(_TOOL_HOOKS)(self), partial(recorded, self))
         self.past = (holdings.search, holdings.tree)
         self._message = message
         self._events = list(events)
@@ -155,7 +156,7 @@ class Leg(OutsideLeg):
         self.parking = Park()
         """The wait of the run if this leg ends without an open request to a person or the client."""
         self.recorder: Recorder | None = None
-        """Records changes of files for undo; None until something may change files."""
+        """The recorder of changed files, for undo; None until something may change files."""
         self.torn = False
         """True if the result of an append is unknown, so that fold and index may lack events of the log."""
 
@@ -320,17 +321,19 @@ class Leg(OutsideLeg):
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext:
         return Tooling(self, tool, key, tool_call)
 
-    @asynccontextmanager
-    async def recorded(self, tool: Tool, input: Json) -> AsyncGenerator[None]:
-        path = as_object(input).get("path")
-        if tool.name in _WRITERS:
-            if isinstance(path, str) and path and (recorder := file_recorder(self)) is not None:
-                async with recorder.keeping(path):
-                    yield
-                return
-        elif _may_change_files(tool):
-            await keep_folders(self)
-        yield
+
+@asynccontextmanager
+async def recorded(leg: Leg, tool: Tool, input: Json) -> AsyncGenerator[None]:
+    """Implement `Ports.recorded`."""
+    path = as_object(input).get("path")
+    if tool.name in _WRITERS:
+        if isinstance(path, str) and path and (recorder := file_recorder(leg)) is not None:
+            async with recorder.keeping(path):
+                yield
+            return
+    elif _may_change_files(tool):
+        await keep_folders(leg)
+    yield
 
 
 def _may_change_files(tool: Tool) -> bool:

@@ -173,6 +173,12 @@ def sweep(connection: Connection, before: int = 0) -> None:
     connection.execute("PRAGMA incremental_vacuum").fetchall()
 
 
+def rewrite(path: Path) -> None:
+    """Rewrite the whole file, because SQLite leaves some deleted data in it. Raise StoreError."""
+    with translated_errors(path), closing(sqlite.connect(path, timeout=_WAIT, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
+
+
 def damaged(path: Path) -> Generator[str]:
     """Verify all content. Yield the hash of each piece that is damaged, or what is wrong with the file."""
     if not path.exists():

@@ -16,7 +16,7 @@ from moot.types.conversation import Conversation
 
 
 class UndoIn(In):
-    """What to undo."""
+    """An undo of the last prompt."""
 
     part: UndoPart = "both"
     """talk: only the messages · files: only the files that the prompt changed."""
@@ -27,7 +27,7 @@ class UndoIn(In):
 
 
 class RedoIn(In):
-    """What to redo."""
+    """A redo of the last undo."""
 
     part: UndoPart | None = None
     """null: what was undone last."""
@@ -69,7 +69,7 @@ class LeftOutOut(Out):
 
 
 class UndoOut(Out):
-    """What an undo or redo does, or has done. Lists contain at most the first 200 files."""
+    """The effect of an undo or redo. Lists contain at most the first 200 files."""
 
     action: Literal["undo", "redo"]
     part: UndoPart

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
-from moot.store.content.checkpoints import get, opened, path_of, sweep
+from moot.store.content.checkpoints import get, opened, path_of, rewrite, sweep
 from moot.store.database.connection import Connection
 from moot.store.maintenance.purge.redactor import Redactor
+from moot.store.maintenance.purge.tables import delete, select
 from moot.types.canonical import Json, dumps
 from moot.types.maintenance import FileOutcome
 
 _OF = "conversation IN (SELECT value FROM json_each(?))"
-_PATHS = (
-    ("change", "path"),
-    ("baseline", "path"),
-    ("seen", "path"),
-    ("left_out", "path"),
-    ("change", "root"),
-    ("opened", "root"),
-    ("folder", "root"),
+_PATHS: tuple[tuple[LiteralString, LiteralString], ...] = (
+    *(("change", "path"), ("baseline", "path"), ("seen", "path"), ("left_out", "path")),
+    *(("change", "root"), ("opened", "root"), ("folder", "root")),
 )
 """Columns with paths of files."""
 
@@ -40,6 +36,7 @@ def forget_checkpoints(database: Path, conversations: Collection[str]) -> list[F
         count = connection.execute(f"DELETE FROM checkpoint WHERE {_OF}", (ids,)).rowcount
         connection.execute(f"DELETE FROM undone WHERE {_OF}", (ids,))
         sweep(connection)
+    rewrite(path)
     return [FileOutcome(str(path), "rewritten", f"{count:,} checkpoint{'' if count == 1 else 's'} of files")] if count else []
 
 
@@ -53,11 +50,11 @@ def redact_checkpoints(database: Path, needles: Redactor, conversations: Collect
             _delete_content(connection, digest) for digest in _digests(connection, conversations) if _is_within(connection, digest, needles)
         )
         for table, column in _PATHS if conversations is None else ():
-            found: Any = connection.execute(f"SELECT DISTINCT {column} FROM {table}").fetchall()
-            for (name,) in found:
-                if needles.within(name):
-                    count += connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,)).rowcount
+            named = connection.execute(select(column, table, "true")).fetchall()
+            for name in {name for (name,) in named if needles.within(name)}:
+                count += connection.execute(delete(table, f"{column} = ?"), (name,)).rowcount
         sweep(connection)
+    rewrite(path)
     return [FileOutcome(str(path), "rewritten", f"{count} {'match' if count == 1 else 'matches'} deleted")] if count else []
 
 
