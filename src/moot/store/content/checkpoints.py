@@ -111,13 +111,14 @@ def path_of(database: Path) -> Path:
 def opened(path: Path) -> Generator[Connection]:
     """Open the database, creating it if needed, in a transaction that is committed at the end of the block. Raise StoreError."""
     with translated_errors(path):
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        is_new = not path.exists()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with closing(sqlite.connect(path, timeout=_WAIT, isolation_level=None, cached_statements=64)) as connection:
             for setting in ("auto_vacuum = INCREMENTAL", "secure_delete = ON", "synchronous = NORMAL", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {setting}")
             connection.execute("BEGIN IMMEDIATE")
+            if is_new:
+                path.chmod(0o600)
             try:
                 _prepare(connection, path)
                 yield connection
