@@ -88,13 +88,13 @@ class Recorder:
 
     async def _guarded(self, work: Callable[[Connection, int, int], None]) -> None:
         """Run work with the prompt's checkpoint and the time in µs."""
-        prompt = await self._prompt()
-
-        def opened() -> None:
-            with stored.opened(self._path) as connection:
-                work(connection, stored.begin(connection, prompt.id, prompt.conversation), self._now())
-
         try:
+            prompt = await self._prompt()
+
+            def opened() -> None:
+                with stored.opened(self._path) as connection:
+                    work(connection, stored.begin(connection, prompt.id, prompt.conversation), self._now())
+
             await to_thread.run_sync(opened, abandon_on_cancel=True)
         except (MootError, OSError) as error:
             log.warning("files were not recorded for undo: %s", error)
