@@ -12,7 +12,22 @@ from pathlib import Path
 
 ORDER = tuple(
     f"{name}.py"
-    for name in ("start", "log", "history", "picker", "raw", "segments", "stream", "server", "waiting", "screen", "repl", "page", "sandbox")
+    for name in (
+        "start",
+        "log",
+        "history",
+        "picker",
+        "raw",
+        "segments",
+        "stream",
+        "server",
+        "waiting",
+        "screen",
+        "repl",
+        "page",
+        "sandbox",
+        "undo",
+    )
 )
 
 

@@ -350,6 +350,25 @@ export const text = {
     plan: (done: number, total: number) => `Plan, ${done} of ${total} completed`,
   },
 
+  undo: {
+    title: 'Undo this prompt',
+    what: 'What to undo',
+    parts: { both: 'Messages and files', talk: 'Only the messages', files: 'Only the files' },
+    messages: (count: number) => plural(count, 'message'),
+    files: (count: number) => plural(count, 'file'),
+    noFiles: 'No files were changed',
+    list: 'Files',
+    changes: { restore: 'Restore', create: 'Create', delete: 'Delete' },
+    more: (count: number) => `and ${plural(count, 'more file')}`,
+    kept: 'Kept as they are',
+    leftOut: 'Not covered',
+    overwrite: 'Overwrite files that were changed since',
+    undone: (files: number) => (files ? `Undone, ${plural(files, 'file')} changed` : 'Undone'),
+    redo: 'Redo',
+    redone: 'Redone',
+    redoneKept: (files: number) => `Redone, ${plural(files, 'file')} kept as they are`,
+  },
+
   code: {
     text: 'text',
     code: 'Code',

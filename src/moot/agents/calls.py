@@ -159,7 +159,8 @@ async def _work(
     body: JsonObject = {"tool": tool.name, "call": call.id, **({"input": call.input} if changes else {})}
 
     async def work() -> Result:
-        output = await _output(tool, arguments, context.tool_context(tool, key, call.id))
+        async with context.ports.recorded(tool, call.input):
+            output = await _output(tool, arguments, context.tool_context(tool, key, call.id))
         if (hooks := context.ports.hooks) is not None:
             output = await hooks.after(rule_name_of(tool), key, call.id, as_object(call.input), output)
         return await to_result(context, call, replace(output, text="".join((*changes, *notes, output.text))))

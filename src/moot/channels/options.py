@@ -12,6 +12,8 @@ from moot.types.canonical import JsonObject
 _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("new", "Start a new conversation", ""),
     ("stop", "Stop the current answer", ""),
+    ("undo", "Undo the last prompt: its messages, files, or both", "part"),
+    ("redo", "Redo what was undone", "part"),
     ("model", "Show or choose the model", "model"),
     ("agent", "Show or choose the agent", "agent"),
     ("effort", "Set how much the model reasons", "effort"),

@@ -35,7 +35,7 @@ MODES = get_args(Mode)
 OURS = ("type", "enabled", "agent", "model", "mode", "directory", "project")
 """Keys of `channels.<name>` that configure its runs. All other keys are settings of the channel itself."""
 
-COMMANDS = ("agent", "compact", "context", "cost", "effort", "model", "new", "status", "stop")
+COMMANDS = ("agent", "compact", "context", "cost", "effort", "model", "new", "redo", "status", "stop", "undo")
 """Slash commands that a channel can run. None of them widens what runs may do."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0

@@ -83,6 +83,7 @@ COMMANDS = Registry(
         "new": "moot.commands.conversation:NewCommand",
         "permissions": "moot.commands.listings:PermissionsCommand",
         "plan": "moot.commands.prompts:PlanCommand",
+        "redo": "moot.commands.undo:RedoCommand",
         "retry": "moot.commands.conversation:RetryCommand",
         "review": "moot.commands.prompts:ReviewCommand",
         "search": "moot.commands.archive:SearchCommand",
@@ -93,6 +94,7 @@ COMMANDS = Registry(
         "title": "moot.commands.conversation:TitleCommand",
         "tools": "moot.commands.settings:ToolsCommand",
         "tree": "moot.commands.messages:TreeCommand",
+        "undo": "moot.commands.undo:UndoCommand",
     },
 )
 

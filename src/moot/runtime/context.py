@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 
 from moot.plugins import Registry
 from moot.runtime.auxiliary import record_media_call
 from moot.runtime.runtime import Runtime
 from moot.types.blob import Blobs
+from moot.types.canonical import Json
 from moot.types.context import Choice, ToolHooks
 from moot.types.knowledge import Documents, KnowledgeHit, KnowledgeScope
 from moot.types.media import ImageRequest, Media, MediaCall, MediaResult
 from moot.types.search import Search, SearchPage
+from moot.types.tool import Tool
 from moot.types.tree import Tree
 
 
@@ -49,11 +52,21 @@ class OwnKnowledge:
 class LegPorts:
     """The `Ports` of a leg. Blobs are limited to those that the conversation's owner may read."""
 
-    def __init__(self, runtime: Runtime, blobs: Blobs, tool_hooks: Callable[[], ToolHooks | None]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        blobs: Blobs,
+        tool_hooks: Callable[[], ToolHooks | None],
+        recorded: Callable[[Tool, Json], AbstractAsyncContextManager[object]],
+    ) -> None:
         self.blobs = blobs
+        self._recorded = recorded
         self._runtime = runtime
         self._tool_hooks = tool_hooks
         self.now, self.jitter, self.sleep, self.slot = runtime.now, runtime.jitter, runtime.sleep, runtime.slot
+
+    def recorded(self, tool: Tool, input: Json) -> AbstractAsyncContextManager[object]:
+        return self._recorded(tool, input)
 
     @property
     def documents(self) -> Documents:

@@ -15,7 +15,7 @@ from moot.errors import Busy, FenceLost, MootError, Refused, StoreCorrupt
 from moot.plugins import AGENTS
 from moot.plugins.registry import attribute
 from moot.runtime.journal import LEG, PARKED, Journal, worked
-from moot.runtime.leg import Leg, mend, successor
+from moot.runtime.leg import Leg, close_checkpoint, keep_folders, mend, successor
 from moot.runtime.runtime import Runtime, first_error, log_fields
 from moot.runtime.setup import confined, find_agent, has_folder, in_project, load_project_agents, options_of, servers_of
 from moot.types import chunk
@@ -52,6 +52,9 @@ async def kill_left_by(store: Store, conversation: str, run: str) -> None:
 CLOSING = 2.0
 """Time limit in seconds for closing a run while everything else is being cancelled."""
 
+SETTLING = 20.0
+"""Time limit in seconds for determining which files a run has changed. Undo asks about those that are not determined."""
+
 NO_HOOKS = RunHooks()
 
 WORKTREES = "/.worktrees/"
@@ -83,6 +86,8 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
             ended = await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
     except Parked as parked:  # an answer claims it again, or the clock
         parking = leg.parking if parked.wake_at is None else Park("time", parked.wake_at)
+        with anyio.CancelScope(shield=True), anyio.move_on_after(SETTLING):
+            await close_checkpoint(leg)
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
             await leg.append(Event("meta", body=PARKED), changes=(parking,), sync=True, fold=True)
             point("run.parked")
@@ -116,6 +121,8 @@ async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
     with anyio.CancelScope(shield=True):
         with anyio.move_on_after(CLOSING):
             await kill_leftovers(leg.index)
+        with anyio.move_on_after(SETTLING):
+            await close_checkpoint(leg)
         with anyio.move_on_after(CLOSING):
             try:
                 await _end(leg, outcome)
@@ -183,6 +190,8 @@ async def _worked(leg: Leg) -> RunOutcome | None:
     hooked = settings.hooks or leg.request.agent.hooks != NO_HOOKS or HOOKS in run.settings or PROMPT in leg.index.starts
     if hooked and (ended := await attribute("moot.runtime.hooks.calls:before_run")(leg)) is not None:
         return ended
+    if run.agent_type != "moot":  # its own tools change files without asking moot
+        await keep_folders(leg)
     outcome = await service.run(leg.request, leg)
     if outcome.error is not None and _is_refused(outcome.error) and (agent := await successor(leg)) is not None:
         await _hand_over(leg, agent, outcome.error)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from moot.agents.journal import is_hand_over
 from moot.agents.window import off_loop
@@ -51,12 +53,15 @@ from moot.types.knowledge import KnowledgeScope, knowledge_folders
 from moot.types.limits import Limits
 from moot.types.message import Message
 from moot.types.model import ModelRole
-from moot.types.run import RunRequest
+from moot.types.run import Run, RunRequest
 from moot.types.sandbox import Access, Confinement
 from moot.types.served import Served
 from moot.types.store import Change, Fence, Fold, InboxItem, Park, Store, Use
 from moot.types.token import LOCAL_USER
 from moot.types.tool import Question, Tool, ToolContext, ToolServices
+
+if TYPE_CHECKING:
+    from moot.agents.checkpoints import Recorder
 
 T = TypeVar("T")
 
@@ -64,6 +69,12 @@ ASKING = "tool-approval-request"
 
 _TOOL_HOOKS = "moot.runtime.hooks.events:tool_hooks"
 """Loaded by path, because most configurations have no hooks."""
+
+_RECORDER = "moot.agents.checkpoints:Recorder"
+"""Loaded by path, because most runs change no files."""
+
+_WRITERS = frozenset({"write_file", "edit_file", "generate_image"})
+"""Tools that write only the file that their argument `path` names."""
 
 _NO_FOLDER = Path(os.devnull)
 """Directory of conversations without a folder: nothing is below it, and no program starts in it."""
@@ -125,7 +136,7 @@ class Leg(OutsideLeg):
             self.request = with_mode(request, mode)
         self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
         holdings = runtime.store.of(request.conversation.owner)
-        self.ports = LegPorts(runtime, holdings.blobs, lambda: attribute(_TOOL_HOOKS)(self))
+        self.ports = LegPorts(runtime, holdings.blobs, lambda: attribute(_TOOL_HOOKS)(self), partial(recorded, self))
         self.past = (holdings.search, holdings.tree)
         self._message = message
         self._events = list(events)
@@ -146,6 +157,8 @@ class Leg(OutsideLeg):
         self.children = LegChildren(self)
         self.parking = Park()
         """The wait of the run if this leg ends without an open request to a person or the client."""
+        self.recorder: Recorder | None = None
+        """The recorder of changed files, for undo; None until something may change files."""
         self.torn = False
         """True if the result of an append is unknown, so that fold and index may lack events of the log."""
 
@@ -309,6 +322,58 @@ class Leg(OutsideLeg):
 
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext:
         return Tooling(self, tool, key, tool_call)
+
+
+@asynccontextmanager
+async def recorded(leg: Leg, tool: Tool, input: Json) -> AsyncGenerator[None]:
+    """Implement `Ports.recorded`."""
+    path = as_object(input).get("path")
+    if tool.name in _WRITERS:
+        if isinstance(path, str) and path and (recorder := file_recorder(leg)) is not None:
+            async with recorder.keeping(path):
+                yield
+            return
+    elif _may_change_files(tool):
+        await keep_folders(leg)
+    yield
+
+
+def _may_change_files(tool: Tool) -> bool:
+    if "execute" in tool.effects:
+        return not getattr(tool, "read_only", False)
+    # tools of MCP servers, which have a rule name, work without a folder but may know it
+    return "write" in tool.effects and (getattr(tool, "needs_folder", True) or bool(getattr(tool, "rule_name", "")))
+
+
+def file_recorder(leg: Leg) -> Recorder | None:
+    """Return the recorder of the leg's changes of files; None if the conversation has no folder."""
+    conversation = leg.request.conversation
+    if leg.recorder is None and has_folder(conversation):
+        directory, records = Path(conversation.directory or ".").absolute(), leg.runtime.store.records
+
+        async def prompt() -> Run:
+            run = leg.request.run
+            while run.parent_run is not None:
+                run = await records.run(run.parent_run)
+            return run
+
+        folders = allowed_folders(conversation, directory)
+        leg.recorder = attribute(_RECORDER)(leg.runtime.settings.database, leg.fence.run, folders, directory, prompt, leg.runtime.now)
+    return leg.recorder
+
+
+async def keep_folders(leg: Leg) -> None:
+    """Snapshot the conversation's folders before a program may change them, once per prompt."""
+    if (recorder := file_recorder(leg)) is not None:
+        await recorder.keep_folders()
+
+
+async def close_checkpoint(leg: Leg) -> None:
+    """Determine which files commands of the leg have changed."""
+    # an earlier leg, whose process was killed, may have recorded something
+    recorder = leg.recorder or (file_recorder(leg) if await leg.journal() else None)
+    if recorder is not None:
+        await recorder.close()
 
 
 async def successor(leg: Leg) -> Agent | None:

@@ -14,7 +14,7 @@ from anyio import to_thread
 from moot.config.settings import Settings
 from moot.plugins.registry import Registry
 from moot.store.access import AccessTokens
-from moot.store.blobs import BlobFiles, ContentStore
+from moot.store.content.blobs import BlobFiles, ContentStore
 from moot.store.database import connection as library
 from moot.store.database.connection import Connection
 from moot.store.database.locks import FileLock

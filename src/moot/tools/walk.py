@@ -120,22 +120,15 @@ _BEFORE_STAR = re.compile(rf"{_STAR}((?:(?!{_STAR})[^/()])+)(?={_STAR})")
 _BEFORE_FOLDERS = re.compile(r"\(\?:/\.\+\)\?(/[^()]*)(?=\(\?:/\.\+\)\?)")
 
 
-class Ignores:
+class IgnoreRules:
     """The rules of the `.gitignore` files in a folder and its subfolders. `.git` is always ignored."""
 
-    def __init__(self, paths: Paths, base: str) -> None:
-        self._paths = paths
-        self._base = base
+    def __init__(self) -> None:
         self._rules: dict[str, list[tuple[bool, re.Pattern[str]]]] = {}
-        self.read("")
 
-    def read(self, folder: str) -> None:
-        """Read the rules of a folder below the base. Call this before checking anything in the folder."""
-        try:
-            with self._paths.open_read(f"{self._base}/{folder}/.gitignore") as stream:
-                text = stream.read(FILE_BYTES).decode("utf-8-sig", "replace")
-        except MootError:  # missing, or not allowed to be read
-            return
+    def add(self, folder: str, data: bytes) -> None:
+        """Add the `.gitignore` of a folder below the base."""
+        text = data[:FILE_BYTES].decode("utf-8-sig", "replace")
         self._rules[folder] = [rule for line in text.split("\n") if (rule := _rule(line.removesuffix("\r")))]
 
     def __call__(self, path: str, *, folder: bool) -> bool:
@@ -150,6 +143,24 @@ class Ignores:
                 if include != ignored and pattern.fullmatch(below):
                     ignored = include
         return ignored
+
+
+class Ignores(IgnoreRules):
+    """Rules that are read from the files themselves."""
+
+    def __init__(self, paths: Paths, base: str) -> None:
+        super().__init__()
+        self._paths = paths
+        self._base = base
+        self.read("")
+
+    def read(self, folder: str) -> None:
+        """Read the rules of a folder below the base. Call this before checking anything in the folder."""
+        try:
+            with self._paths.open_read(f"{self._base}/{folder}/.gitignore") as stream:
+                self.add(folder, stream.read(FILE_BYTES))
+        except MootError:  # missing, or not allowed to be read
+            return
 
 
 def walk(paths: Paths, base: str) -> Iterator[tuple[str, Entry]]:

@@ -155,6 +155,10 @@ class Ports(Protocol):
         """Return a context held while the provider is being called; entering waits while `limits.per_provider` calls are active."""
         ...
 
+    def recorded(self, tool: Tool, input: Json) -> AbstractAsyncContextManager[object]:
+        """Return a context in which the tool may change files: what it changes is recorded for undo."""
+        ...
+
 
 class OutsideContext(Protocol):
     """The part of the context that only outside agents use."""

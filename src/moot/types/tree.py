@@ -95,6 +95,12 @@ class Tree(Protocol):
         """Show the branch through the message, up to its newest descendant; with `exactly`, end at the message. Raise NotFound."""
         ...
 
+    async def rewind(self, conversation: str, head: str | None, *, expect: str | None) -> Conversation:
+        """End the shown branch at `head`; None = show no messages. Raise NotFound, or Busy if the branch doesn't end with `expect`, or if
+        a run of the conversation has not ended.
+        """
+        ...
+
     async def compact(
         self, conversation: str, compaction: Compaction, *, replaces: tuple[Sequence[str], bytes] | None = None
     ) -> Compaction:

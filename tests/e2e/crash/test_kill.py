@@ -38,6 +38,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("seal.inserted", "seal.replaced"), "tests/unit/store/test_sealing_killed.py"),
     **dict.fromkeys(("compaction.summarized", "compaction.recorded"), "tests/e2e/test_cli_compaction.py"),
     **dict.fromkeys(OUTSIDE, "tests/e2e/crash/test_kill_outside.py"),
+    **dict.fromkeys(("checkpoint.kept", "undo.file", "undo.files", "undo.talk"), "tests/e2e/test_undo.py"),
     "child.started": "tests/e2e/test_subagent_commands.py",
     "run.handed": "tests/e2e/test_hand_over.py",
     **dict.fromkeys(("cron.due", "cron.settled"), "tests/e2e/test_cron_commands.py"),

@@ -52,7 +52,7 @@ async def test_a_purged_conversation_leaves_no_byte_in_the_home(with_words: Open
         assert receipt.conversations == [conversation.id]
         assert receipt.rows["event"] + receipt.rows.get("segment", 0) > 10 and receipt.rows["idempotency"] == 1
         assert receipt.blobs > 3 and receipt.blob_bytes > LARGE
-        assert {Path(file.path).name for file in receipt.files} == {f"{conversation.id}.json", "history.jsonl"}
+        assert {Path(file.path).name for file in receipt.files} == {f"{conversation.id}.json", "history.jsonl", "checkpoints.db"}
         assert found_in(home) == []  # while the database is open
         with pytest.raises(NotFound):
             await store.conversations.get(conversation.id)

@@ -54,6 +54,8 @@ BODIES: dict[str, Json] = {
     "submit_prompt": {"text": "hi"},
     "edit_message": {"parts": TEXT},
     "change_compaction": {"summary": "hi"},
+    "undo_prompt": {"part": "talk"},
+    "redo_prompt": {"part": "talk"},
     "edit_queued": {"parts": TEXT},
     "answer_approval": {"approved": True},
     "change_project": {"name": "mine"},

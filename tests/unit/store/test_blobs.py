@@ -10,7 +10,7 @@ import pytest
 from moot.config.settings import Settings
 from moot.errors import NotFound, StoreCorrupt, StoreFull
 from moot.store import SqliteStore
-from moot.store.blobs import PACKED
+from moot.store.content.blobs import PACKED
 
 pytestmark = pytest.mark.anyio
 

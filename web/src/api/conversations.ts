@@ -1,5 +1,18 @@
 import { api } from '@/api/client'
-import type { Answer, Approval, Conversation, Message, Node, Page, Part, Queue, Queued, Run } from '@/api/types'
+import type {
+  Answer,
+  Approval,
+  Conversation,
+  Message,
+  Node,
+  Page,
+  Part,
+  Queue,
+  Queued,
+  Run,
+  UndoPart,
+  UndoPlan,
+} from '@/api/types'
 
 const at = (id: string) => `/conversations/${encodeURIComponent(id)}`
 
@@ -45,6 +58,10 @@ export const conversations = {
     api.post<{ conversation: Conversation; message: string | null }>(`${at(id)}/continue`, { message }),
   deleteMessage: (id: string, message: string) => api.delete(`${at(id)}/messages/${encodeURIComponent(message)}`),
   switch: (id: string, message: string) => api.patch<Conversation>(at(id), { head: message }),
+  /** Undo the last prompt: its messages, the files that it changed, or both. */
+  undo: (id: string, what: { part: UndoPart; overwrite?: boolean; dry_run?: boolean }) =>
+    api.post<UndoPlan>(`${at(id)}/undo`, what),
+  redo: (id: string) => api.post<UndoPlan>(`${at(id)}/redo`, {}),
   stop: (id: string) => api.post(`/chat/${encodeURIComponent(id)}/stop`),
   /** Submit a prompt without waiting for the response. */
   submit: (

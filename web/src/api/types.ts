@@ -26,6 +26,10 @@ export type Grant = Schemas['GrantOut']
 /** A conversation as returned by the API. Times are in milliseconds, money in nano-dollars. */
 export type Conversation = Schemas['ConversationOut']
 
+/** What an undo or redo does, or has done. */
+export type UndoPlan = Schemas['UndoOut']
+export type UndoPart = UndoPlan['part']
+
 /** A conversation with its sub-agents' conversations. */
 export type Relative = Schemas['RelativeOut']
 

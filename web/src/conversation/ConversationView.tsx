@@ -21,6 +21,7 @@ import { Failed, Loading } from '@/ui/States'
 import { notifyError } from '@/ui/toasts'
 
 const Raw = lazy(() => import('@/conversation/Raw'))
+const Undo = lazy(() => import('@/conversation/Undo'))
 /** Minimum ms between two renderings of streaming text. */
 const FRAME = 33
 
@@ -38,6 +39,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   const { messages, status, error } = useChat<Message>({ chat: session.chat, throttle: FRAME })
   const busy = status === 'streaming' || status === 'submitted'
   const [raw, setRaw] = useState<Message | null>(null)
+  const [undoing, setUndoing] = useState<Message | null>(null)
   const [choice, choose, picked] = useChoice(state.conversation, () => void session.sync())
   const { conversation } = state
   useTitle(conversation?.title ?? '')
@@ -81,7 +83,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   const exists = conversation !== null
   const around = useMemo(() => {
     const byId = new Map(messages.map((message) => [message.id, message]))
-    return { session, exists, live, nodes, find: (id: string) => byId.get(id), showRaw: setRaw }
+    return { session, exists, live, nodes, find: (id: string) => byId.get(id), showRaw: setRaw, showUndo: setUndoing }
   }, [session, exists, live, nodes, messages])
   const loadOlder = useCallback(() => void session.loadOlder().catch(notifyError), [session])
   const empty = !messages.length && !state.loading
@@ -131,6 +133,11 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
             choose={choose}
             draft={welcome ? 'new' : session.id}
           />
+          {undoing && (
+            <Suspense fallback={null}>
+              <Undo session={session} message={undoing} onClose={() => setUndoing(null)} />
+            </Suspense>
+          )}
         </Runtime>
       </AroundProvider>
       {raw && (

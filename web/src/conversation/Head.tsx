@@ -8,6 +8,7 @@ import {
   GitFork,
   Link2,
   Pencil,
+  Redo2,
   Scale,
   SlidersHorizontal,
   Trash2,
@@ -89,6 +90,11 @@ export function Head({ session, conversation, usage }: Props) {
             label: text.conversation.fork,
             icon: <GitFork size={15} aria-hidden />,
             act: () => conversations.fork(id).then((made) => go(`/c/${made.id}`), notifyError),
+          },
+          {
+            label: text.undo.redo,
+            icon: <Redo2 size={15} aria-hidden />,
+            act: () => void import('@/conversation/Undo').then(({ redo }) => redo(session)).catch(notifyError),
           },
           {
             label: text.conversation.compare,

@@ -56,6 +56,12 @@ CHAT = Group(
         "compact": command(
             "commands.chat.context:compact", "Summarize the older messages of a conversation.", ('moot chat compact 1 --focus "the API"',)
         ),
+        "undo": command(
+            "commands.chat.undo:undo",
+            "Undo the last prompt: its messages and the files that it changed.",
+            ("moot chat undo 1", "moot chat undo 1 --files --yes"),
+        ),
+        "redo": command("commands.chat.undo:redo", "Redo what was undone.", ("moot chat redo 1 --yes",)),
         "archive": command(
             "commands.chat.changes:archive",
             "Hide a conversation from the list, or show it again.",

@@ -11,6 +11,7 @@ from moot.server.routes.conversations.messages import queue_router as queue
 from moot.server.routes.conversations.messages import router as messages
 from moot.server.routes.conversations.replay import router as replay
 from moot.server.routes.conversations.resource import router as conversations
+from moot.server.routes.conversations.undo import router as undo
 from moot.server.routes.cron import router as cron
 from moot.server.routes.documentation import router as documentation
 from moot.server.routes.exports import router as export
@@ -49,6 +50,7 @@ ROUTERS = (
     tokens,
     conversations,
     context,
+    undo,
     messages,
     export,
     shares,

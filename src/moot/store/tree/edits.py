@@ -195,6 +195,9 @@ class MessageTree:
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
         return await self._write(partial(_switch, conversation, message, exactly), conversation)
 
+    async def rewind(self, conversation: str, head: str | None, *, expect: str | None) -> Conversation:
+        return await self._write(partial(_rewind, conversation, head, expect), conversation)
+
     async def compact(
         self, conversation: str, compaction: Compaction, *, replaces: tuple[Sequence[str], bytes] | None = None
     ) -> Compaction:
@@ -304,10 +307,25 @@ def _switch(conversation: str, message: str, exactly: bool, transaction: Transac
     found = lookup.conversation(transaction, conversation)
     check_message(transaction, found.no, message)
     head = message if exactly else _newest_behind(transaction, found.no, message)
+    return _show(transaction, found, head)
+
+
+def _rewind(conversation: str, head: str | None, expect: str | None, transaction: Transaction) -> Conversation:
+    found = lookup.conversation(transaction, conversation)
+    if head is not None:
+        check_message(transaction, found.no, head)
+    if transaction.row(f"SELECT 1 FROM run WHERE conversation = ? AND status IN {_LIVE}", (found.no,)):
+        raise Busy("The conversation has a run that has not ended.", fix=f"Wait until it ends, or stop it: moot chat stop {found.id[:13]}")
+    if found.head != expect:
+        raise Busy("The conversation has changed in the meantime.", fix="Try again.")
+    return _show(transaction, found, head)
+
+
+def _show(transaction: Transaction, found: Conversation, head: str | None) -> Conversation:
     if head != found.head:
         transaction.add(found.no, (Event("tree", body={"op": "head", "message": head}),))
         transaction.execute("UPDATE conversation SET head_id = ? WHERE no = ?", (head, found.no))
-    return lookup.conversation(transaction, conversation)
+    return lookup.conversation(transaction, found.id)
 
 
 def _newest_behind(transaction: Transaction, conversation: int, message: str) -> str:

@@ -1,8 +1,9 @@
 import { ActionBarPrimitive, ComposerPrimitive, MessagePrimitive, useAui, useAuiState } from '@assistant-ui/react'
-import { Check, Copy, GitFork, Pencil } from 'lucide-react'
+import { Check, Copy, GitFork, Pencil, Undo2 } from 'lucide-react'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { conversations } from '@/api/conversations'
+import type { Message } from '@/api/types'
 import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
@@ -62,6 +63,7 @@ export function UserMessage() {
             </ActionBarPrimitive.Edit>
           )}
           <Fork id={message.id} />
+          {live === null && <UndoButton message={message} />}
         </ActionBarPrimitive.Root>
         <Branches id={message.stored_id ?? message.id} />
       </div>
@@ -78,6 +80,18 @@ export function CopyMessage() {
         {copied ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
       </IconButton>
     </ActionBarPrimitive.Copy>
+  )
+}
+
+/** Open the undo dialog. Hidden if a later prompt would be undone first. */
+function UndoButton({ message }: { message: Message }) {
+  const { nodes, showUndo } = useAround()
+  const last = nodes.filter((node) => node.shown && node.role === 'user' && !node.deleted).at(-1)
+  if (last?.id !== message.stored_id) return null
+  return (
+    <IconButton label={text.undo.title} onClick={() => showUndo(message)}>
+      <Undo2 size={15} aria-hidden />
+    </IconButton>
   )
 }
 

@@ -12,6 +12,7 @@ export interface Around {
   nodes: readonly Node[]
   find: (id: string) => Message | undefined
   showRaw: (message: Message) => void
+  showUndo: (prompt: Message) => void
 }
 
 const Context = createContext<Around | null>(null)

@@ -1,8 +1,8 @@
 """The format of backups, and the registry of files with copies of store contents.
 
-A backup is a tar of a home, compressed with zstd, whose last member describes the others. `moot.db` is a snapshot of the database and
-`blobs/` has the large blobs; other files have the same paths as in a home. The manifest is written last, because hashes are computed while
-writing: a backup without a manifest is truncated.
+A backup is a tar of a home, compressed with zstd, whose last member describes the others. `moot.db` is a snapshot of the database,
+`checkpoints.db` one of the files kept for undo, and `blobs/` has the large blobs; other files have the same paths as in a home. The
+manifest is written last, because hashes are computed while writing: a backup without a manifest is truncated.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from moot.types.maintenance import Backup, CopyKind, StoredCopy
 
 VERSION = 1
 DATABASE = "moot.db"
+CHECKPOINTS = "checkpoints.db"
 MANIFEST = "manifest.json"
 FOLDERS = ("agents", "skills", "commands", "tools", "memory")
 """Folders of a home with files written by people."""
 _NAME = re.compile(
-    rf"{re.escape(DATABASE)}|blobs/[0-9a-f]{{2}}/[0-9a-f]{{64}}|config\.yaml|state/history\.jsonl|state/drafts/[\w.-]+"
+    rf"{re.escape(DATABASE)}|{re.escape(CHECKPOINTS)}|blobs/[0-9a-f]{{2}}/[0-9a-f]{{64}}|config\.yaml|state/history\.jsonl|state/drafts/[\w.-]+"
     rf"|(?:{'|'.join(FOLDERS)})/.+"
 )
 _PIECE = 1 << 20

@@ -22,12 +22,24 @@ from moot.config.document import parse
 from moot.config.secrets import MASK, secrets_of
 from moot.config.tree import Node, Place
 from moot.errors import Busy, ConfigError, MootError, StoreCorrupt, StoreError, StoreFull, UsageError
+from moot.store.content.checkpoints import path_of
 from moot.store.database.connection import connect
-from moot.store.database.errors import FOREIGN_ERRORS, translate_error
+from moot.store.database.errors import FOREIGN_ERRORS, translate_error, translated_errors
 from moot.store.database.locks import FORGETTING, FileLock, sync_folder
 from moot.store.database.schema import version_of
 from moot.store.database.writer import Writer
-from moot.store.maintenance.backup.archive import DATABASE, FOLDERS, MANIFEST, VERSION, Copied, backed_up, forget, read, remember
+from moot.store.maintenance.backup.archive import (
+    CHECKPOINTS,
+    DATABASE,
+    FOLDERS,
+    MANIFEST,
+    VERSION,
+    Copied,
+    backed_up,
+    forget,
+    read,
+    remember,
+)
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.crash import point
 from moot.types.ids import Clock
@@ -68,17 +80,19 @@ class _Source:
 
 def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: ReportProgress) -> Backup:
     """Write a backup; it gets its final name after it is read back. Raise StoreFull, StoreError or StoreCorrupt; nothing is left then."""
-    unfinished, copy = to.with_name(f".{to.name}{_PART}"), to.with_name(f".{to.name}{_COPY}")
+    unfinished, copy, checkpoints = (to.with_name(f".{to.name}{ending}") for ending in (_PART, _COPY, f".checkpoints{_COPY}"))
     try:
         for ending in (_PART, _COPY):  # files of a killed process
             for path in to.parent.glob(f".*{ending}"):
                 path.unlink(missing_ok=True)
-        for path in (unfinished, copy):
+        for path in (unfinished, copy, checkpoints):
             path.touch(mode=0o600)
         tell("Copying the database")
         schema = _snapshot(database, copy)
+        if path_of(database).exists():
+            _copy(path_of(database), checkpoints)
         point("backup.copied")
-        _pack(database, copy, unfinished, {"made_at": made_at, "schema": schema, "secrets": secrets}, tell)
+        _pack(database, (copy, checkpoints), unfinished, {"made_at": made_at, "schema": schema, "secrets": secrets}, tell)
         tell("Verifying the backup")
         read(unfinished)
         unfinished.replace(to)
@@ -90,14 +104,18 @@ def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: Report
             f"Cannot write the backup {str(to)!r}: {error.strerror}. It was not created.", fix="Free space on that disk."
         ) from error
     finally:
-        for path in (unfinished, copy):
+        for path in (unfinished, copy, checkpoints):
             path.unlink(missing_ok=True)
 
 
+def _copy(database: Path, copy: Path) -> None:
+    with translated_errors(database), closing(connect(database)) as connection:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+
+
 def _snapshot(database: Path, copy: Path) -> int:
+    _copy(database, copy)
     try:
-        with closing(connect(database)) as connection:
-            connection.execute("VACUUM INTO ?", (str(copy),))
         with closing(connect(copy)) as made:
             found, version = made.execute("PRAGMA integrity_check(1)").fetchone()[0], version_of(made)
     except FOREIGN_ERRORS as error:
@@ -107,7 +125,7 @@ def _snapshot(database: Path, copy: Path) -> int:
     return version
 
 
-def _pack(database: Path, copy: Path, to: Path, facts: JsonObject, tell: ReportProgress) -> None:
+def _pack(database: Path, copies: tuple[Path, Path], to: Path, facts: JsonObject, tell: ReportProgress) -> None:
     home, files, done = database.parent.parent, dict[str, Json](), 0
     with to.open("wb") as file:
         compressor = zstandard.ZstdCompressor(level=_LEVEL, threads=1)
@@ -115,7 +133,7 @@ def _pack(database: Path, copy: Path, to: Path, facts: JsonObject, tell: ReportP
             compressor.stream_writer(file, closefd=False) as packed,
             tarfile.open(fileobj=cast("IO[bytes]", packed), mode="w|", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for source in _sources(home, database, copy, secrets=facts["secrets"] is True):
+            for source in _sources(home, database, copies, secrets=facts["secrets"] is True):
                 entry = _add(archive, source)
                 files[source.name] = list[Json](entry)
                 done += entry[0]
@@ -138,8 +156,11 @@ def _add(archive: tarfile.TarFile, source: _Source) -> tuple[int, str]:
     return copied.entry
 
 
-def _sources(home: Path, database: Path, copy: Path, *, secrets: bool) -> Iterator[_Source]:
+def _sources(home: Path, database: Path, copies: tuple[Path, Path], *, secrets: bool) -> Iterator[_Source]:
+    copy, checkpoints = copies
     yield _Source(DATABASE, copy)
+    if checkpoints.stat().st_size:
+        yield _Source(CHECKPOINTS, checkpoints)
     with closing(connect(copy)) as connection:
         names = [str(row[0]) for row in connection.execute("SELECT sha256 FROM blob WHERE data IS NULL ORDER BY sha256")]
     for name in names:

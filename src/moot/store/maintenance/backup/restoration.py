@@ -18,7 +18,7 @@ from moot.store.database.connection import connect
 from moot.store.database.errors import translated_errors
 from moot.store.database.locks import FileLock, Presence
 from moot.store.database.schema import prepare
-from moot.store.maintenance.backup.archive import DATABASE, read, remember
+from moot.store.maintenance.backup.archive import CHECKPOINTS, DATABASE, read, remember
 from moot.store.migrations import newest
 from moot.types.crash import point
 from moot.types.maintenance import Backup
@@ -94,7 +94,7 @@ def unpack(backup: Path, home: Path) -> Backup:
 
     def take(name: str, stream: IO[bytes]) -> None:
         try:
-            path = home / (f"data/{name}" if name == DATABASE or name.startswith("blobs/") else name)
+            path = home / (f"data/{name}" if name in (DATABASE, CHECKPOINTS) or name.startswith("blobs/") else name)
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with path.open("xb") as file:
                 os.fchmod(file.fileno(), 0o600)

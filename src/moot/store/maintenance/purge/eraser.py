@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from moot.errors import Busy, StoreFull, UsageError
-from moot.store.blobs import BlobFiles
+from moot.store.content.blobs import BlobFiles
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
@@ -22,6 +22,7 @@ from moot.store.maintenance.backup.archive import remember
 from moot.store.maintenance.backup.creation import BackupCreator, alone, silent
 from moot.store.maintenance.purge import blobs, jobs, redaction
 from moot.store.maintenance.purge import conversations as purging
+from moot.store.maintenance.purge.checkpoints import forget_checkpoints, redact_checkpoints
 from moot.store.maintenance.purge.conversations import expired, prompts
 from moot.store.maintenance.purge.files import forget_typed, redact_files
 from moot.store.maintenance.purge.jobs import EraseJob
@@ -138,7 +139,10 @@ class Eraser:
             work = await self._purged(work, tell)
         else:
             work = await redaction.Redaction(self._writer, self._reader, self._files, tell).work(work)
-            work = await self._files_step(work, partial(redact_files, self._state, Redactor(work.secret or Secret())))
+            needles = Redactor(work.secret or Secret())
+            work = await self._files_step(work, partial(redact_files, self._state, needles))
+            scope = None if work.whole else list(work.conversations.values())
+            work = await self._files_step(work, partial(redact_checkpoints, self._path, needles, scope))
         point("forget.rows")
         work = await self._swept(work, tell)
         point("forget.swept")
@@ -151,6 +155,7 @@ class Eraser:
     async def _purged(self, work: EraseJob, tell: ReportProgress) -> EraseJob:
         texts = await self._reader.read(lambda connection: prompts(connection, work.conversations))
         work = await self._files_step(work, partial(forget_typed, self._state, list(work.conversations.values()), texts))
+        work = await self._files_step(work, partial(forget_checkpoints, self._path, list(work.conversations.values())))
         if self.reaches and (found := await self._originals(work)):
             work = await self._writer.write(partial(jobs.note, work, files=found))
         for count, no in enumerate(list(work.conversations), 1):

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, LiteralString
 
 from moot.errors import StoreCorrupt
-from moot.store.blobs import PACKED, BlobFiles
+from moot.store.content.blobs import PACKED, BlobFiles
 from moot.store.database.connection import Connection, Queries
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction

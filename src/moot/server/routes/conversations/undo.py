@@ -1,0 +1,113 @@
+"""Routes to undo and redo the prompts of a conversation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from moot.engine.undo import Undo, UndoPart, UndoPlan
+from moot.errors import Refused
+from moot.server.auth import Chatter, Router
+from moot.server.credentials import Caller
+from moot.server.idempotency import CurrentAttempt
+from moot.server.models import In, Out
+from moot.server.resources import conversation_of
+from moot.server.state import CurrentServer
+from moot.types.conversation import Conversation
+
+
+class UndoIn(In):
+    """An undo of the last prompt."""
+
+    part: UndoPart = "both"
+    """talk: only the messages · files: only the files that the prompt changed."""
+    overwrite: bool = False
+    """Also replace files that were changed since. Without it, they are kept."""
+    dry_run: bool = False
+    """Only return what would happen."""
+
+
+class RedoIn(In):
+    """A redo of the last undo."""
+
+    part: UndoPart | None = None
+    """null: what was undone last."""
+    overwrite: bool = False
+    """Also replace files that were changed since. Without it, they are kept."""
+    dry_run: bool = False
+    """Only return what would happen."""
+
+
+class UndonePromptOut(Out):
+    """The prompt that is undone or redone."""
+
+    id: str
+    text: str
+
+
+class FileEffectOut(Out):
+    """A file that is restored, created or deleted."""
+
+    path: str
+    """Relative to the conversation's folder if it is inside."""
+    change: Literal["restore", "create", "delete"]
+
+
+class KeptFileOut(Out):
+    """A file that is kept as it is."""
+
+    path: str
+    reason: str
+    can_overwrite: bool
+    """True if it is replaced with `overwrite`."""
+
+
+class LeftOutOut(Out):
+    """A file or folder whose changes are not recorded."""
+
+    path: str
+    reason: str
+
+
+class UndoOut(Out):
+    """The effect of an undo or redo. Lists contain at most the first 200 files."""
+
+    action: Literal["undo", "redo"]
+    part: UndoPart
+    done: bool
+    prompt: UndonePromptOut
+    messages: int
+    """Number of messages that are hidden or shown again."""
+    files: list[FileEffectOut]
+    file_count: int
+    kept: list[KeptFileOut]
+    kept_count: int
+    left_out: list[LeftOutOut]
+
+
+router = Router(prefix="/api/conversations/{conversation_id}", tags=["conversations"])
+
+
+@router.post("/undo")
+async def undo_prompt(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, conversation_id: str, body: UndoIn) -> UndoOut:
+    """Undo the last prompt: its messages and the files that it changed. Repeat it to undo the prompt before."""
+    undo = Undo(server.engine.runtime, await _conversation(caller, attempt, conversation_id, body))
+    return _out(await undo.undo(body.part, overwrite=body.overwrite, dry_run=body.dry_run))
+
+
+@router.post("/redo")
+async def redo_prompt(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, conversation_id: str, body: RedoIn) -> UndoOut:
+    """Redo the last undo. This is possible until the next prompt is sent."""
+    undo = Undo(server.engine.runtime, await _conversation(caller, attempt, conversation_id, body))
+    return _out(await undo.redo(body.part, overwrite=body.overwrite, dry_run=body.dry_run))
+
+
+async def _conversation(caller: Caller, attempt: CurrentAttempt, id: str, body: UndoIn | RedoIn) -> Conversation:
+    if body.part != "talk" and not caller.may("tools"):
+        raise Refused("Files can only be changed with the 'tools' scope.", fix='Send {"part": "talk"} to undo only the messages.')
+    if not body.dry_run:
+        attempt.check_repeatable()
+    return await conversation_of(caller, id)
+
+
+def _out(plan: UndoPlan) -> UndoOut:
+    return UndoOut.model_validate(plan.to_json())

@@ -1,0 +1,1 @@
+"""Stored bytes: blobs of conversations, and checkpoints of the files that agents change."""
