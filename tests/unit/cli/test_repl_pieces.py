@@ -23,7 +23,7 @@ from moot.commands import CommandContext, RunOverrides
 from moot.config.settings import Models, Settings
 from moot.convert.files.attachments import label_of, prompt_text, with_texts
 from moot.errors import Refused, UsageError
-from moot.features.folders import candidates
+from moot.features.projects.completion import candidates
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 

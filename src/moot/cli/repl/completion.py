@@ -19,7 +19,7 @@ from moot.errors import MootError
 from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
 
-_CANDIDATES, _FILES_BELOW = "moot.features.folders:candidates", "moot.features.folders:files_below"
+_CANDIDATES, _FILES_BELOW = "moot.features.projects.completion:candidates", "moot.features.projects.completion:files_below"
 """Loaded by path: the first prompt does not wait for the patterns of ignored files."""
 MAX_COMPLETIONS = 200
 MAX_AGE = 5.0

@@ -12,7 +12,8 @@ from pydantic import Field
 
 from moot.engine.submissions import default_directory
 from moot.errors import NotFound, Refused
-from moot.features.folders import GitState, candidates, files_below, git_state
+from moot.features.projects.completion import candidates, files_below
+from moot.features.projects.git import GitState, git_state
 from moot.guard.paths import Paths
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
