@@ -2,6 +2,7 @@ import { FolderTree } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { Link } from 'wouter'
 import { type Project, useProjectDelete, useProjectList, useProjectSave } from '@/data/projects'
+import { fileHref } from '@/projects/places'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
@@ -32,9 +33,9 @@ export default function Projects() {
       ) : (
         <Loading rows={3} />
       )}
-      {shown && <Form project={shown === 'new' ? null : shown} onClose={() => setShown(null)} />}
+      {shown && <ProjectForm project={shown === 'new' ? null : shown} onClose={() => setShown(null)} />}
       {deleting && data?.data[0] && (
-        <Deletion project={deleting} target={data.data[0].name} onClose={() => setDeleting(null)} />
+        <ProjectDeletion project={deleting} target={data.data[0].name} onClose={() => setDeleting(null)} />
       )}
     </Area>
   )
@@ -60,10 +61,15 @@ function All({ projects, edit, remove }: AllProps) {
               {project.root_path ?? text.projects.noFolder}
             </p>
           </div>
+          {project.root_path && (
+            <Link href={fileHref(project.id)} aria-label={text.files.of(project.name)} className={LINK}>
+              {text.files.files}
+            </Link>
+          )}
           <Link
             href={`/settings/tasks?project=${encodeURIComponent(project.id)}`}
             aria-label={text.tasks.of(project.name)}
-            className="inline-flex min-h-9 items-center px-2 text-sm underline underline-offset-2 max-md:min-h-11"
+            className={LINK}
           >
             {text.settings.tasks}
           </Link>
@@ -81,20 +87,24 @@ function All({ projects, edit, remove }: AllProps) {
   )
 }
 
+const LINK = 'inline-flex min-h-9 items-center px-2 text-sm underline underline-offset-2 max-md:min-h-11'
+
 interface DeletionProps {
   project: Project
   /** Name of the project that the conversations move to. */
   target: string
   onClose: () => void
+  onDeleted?: () => void
 }
 
 /** Ask for confirmation before a project is deleted. */
-function Deletion({ project, target, onClose }: DeletionProps) {
+export function ProjectDeletion({ project, target, onClose, onDeleted }: DeletionProps) {
   const remove = useProjectDelete()
   function submit() {
     remove.mutate(project.id, {
       onSuccess: ({ conversations }) => {
         onClose()
+        onDeleted?.()
         notify(text.projects.deleted(project.name, conversations))
       },
     })
@@ -120,7 +130,8 @@ function Deletion({ project, target, onClose }: DeletionProps) {
   )
 }
 
-function Form({ project, onClose }: { project: Project | null; onClose: () => void }) {
+/** A dialog to change a project, or to create one. */
+export function ProjectForm({ project, onClose }: { project: Project | null; onClose: () => void }) {
   const save = useProjectSave()
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()

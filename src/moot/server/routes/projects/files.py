@@ -51,14 +51,14 @@ class FolderOut(Out):
     """Number of entries that were left out."""
 
 
-class FileOut(Out, of=FileContent, fields="path size kind sha256 text encoding protected"):
+class ProjectFileOut(Out, of=FileContent, fields="path size kind sha256 text encoding protected"):
     """The content of a file."""
 
     path: ShownPath
     """Path relative to the project's folder, with links resolved."""
 
 
-class FileIn(In):
+class ProjectFileIn(In):
     """The new content of a text file."""
 
     text: Annotated[str, Field(max_length=FILE_BYTES)]
@@ -151,7 +151,7 @@ async def list_folder(server: CurrentServer, caller: Chatter, project_id: str, p
 
 
 @router.get("/file")
-async def get_file(server: CurrentServer, caller: Chatter, response: Response, project_id: str, path: PathIn) -> FileOut:
+async def get_file(server: CurrentServer, caller: Chatter, response: Response, project_id: str, path: PathIn) -> ProjectFileOut:
     """Get a file of the project. The text of files over 1 MiB and of binary files is left out.
 
     The ETag is the SHA-256 of the content, which `PUT` needs.
@@ -167,10 +167,10 @@ async def put_file(
     response: Response,
     project_id: str,
     path: PathIn,
-    body: FileIn,
+    body: ProjectFileIn,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
-) -> FileOut:
+) -> ProjectFileOut:
     """Save a text file of the project. Its encoding and mode are kept.
 
     Send the file's ETag as `If-Match`, so that changes by others since you read it are not overwritten; `*` overwrites them.
@@ -193,10 +193,10 @@ async def put_file(
         return _tagged(response, await to_thread.run_sync(partial(files.write, path, body.text, check=check)))
 
 
-def _tagged(response: Response, content: FileContent) -> FileOut:
+def _tagged(response: Response, content: FileContent) -> ProjectFileOut:
     if content.sha256 is not None:
         response.headers["etag"] = f'"{content.sha256}"'
-    return FileOut.of(content)
+    return ProjectFileOut.of(content)
 
 
 @router.get("/git/status")
