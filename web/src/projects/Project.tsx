@@ -112,7 +112,7 @@ function PlaceHead({ project, isChanges }: { project: ProjectFacts; isChanges: b
     act: () => setDialog('delete'),
   }
   return (
-    <header className="flex min-h-12 flex-wrap items-center gap-x-3 border-b border-line px-3 sm:px-4">
+    <header className="flex min-h-12 shrink-0 flex-wrap items-center gap-x-3 border-b border-line px-3 sm:px-4">
       <h1 ref={heading} tabIndex={-1} className="min-w-0 truncate text-sm font-semibold outline-none">
         {project.name}
       </h1>
