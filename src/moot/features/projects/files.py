@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from heapq import nsmallest
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -83,14 +84,18 @@ class Files:
         """Return at most `limit` entries of a folder. Raise NotFound or Refused."""
         place = self._relative(path)
         found = [entry for entry in self._paths.listdir(place or ".", SCANNED, sized=False) if entry.name != ".git"]
-        typed: list[tuple[Entry, Kind]] = [(entry, self._kind(place, entry)) for entry in found]
-        typed.sort(key=lambda pair: (pair[1] != "directory", pair[0].name.casefold(), pair[0].name))
+        targets: dict[str, Kind] = {entry.name: self._target(place, entry) for entry in found if entry.kind == "link"}
+
+        def order(entry: Entry) -> tuple[bool, str, str]:
+            return targets.get(entry.name, entry.kind) != "directory", entry.name.casefold(), entry.name
+
         ignores, inside = self._ignores(place)
         entries: list[FolderEntry] = []
-        for entry, kind in typed[:limit]:
+        for entry in nsmallest(limit, found, order):
             below = _joined(place, entry.name)
-            entries.append(FolderEntry(entry.name, below, kind, inside or ignores(below, folder=entry.kind == "directory")))
-        return Folder(place, tuple(entries), max(0, len(typed) - limit))
+            is_ignored = inside or ignores(below, folder=entry.kind == "directory")
+            entries.append(FolderEntry(entry.name, below, targets.get(entry.name, entry.kind), is_ignored))
+        return Folder(place, tuple(entries), max(0, len(found) - limit))
 
     def read(self, path: str) -> FileContent:
         """Return a file's content. Raise NotFound or Refused."""
@@ -134,11 +139,10 @@ class Files:
         shown = self._paths.shown(self._paths.resolve(path or "."))
         return "" if shown == "." else shown
 
-    def _kind(self, folder: str, entry: Entry) -> Kind:
-        if entry.kind == "link":
-            with suppress(MootError):  # the target is missing or outside of the root
-                return self._paths.kind(_joined(folder, entry.name))
-        return entry.kind
+    def _target(self, folder: str, link: Entry) -> Kind:
+        with suppress(MootError):  # the target is missing or outside of the root
+            return self._paths.kind(_joined(folder, link.name))
+        return "link"
 
     def _ignores(self, folder: str) -> tuple[Ignores, bool]:
         """Return the rules for the entries of a folder, and whether the folder itself is ignored."""
