@@ -756,6 +756,7 @@ export const text = {
     new: 'New project',
     empty: 'No projects',
     noFolder: 'No folder',
+    updated: 'Changed',
     edit: (name: string) => `Edit ${name}`,
     editTitle: (name: string) => `Edit project “${name}”`,
     description: 'Description',

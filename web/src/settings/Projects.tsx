@@ -10,6 +10,7 @@ import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { notify } from '@/ui/toasts'
+import { When } from '@/ui/When'
 
 /** The list of projects, with dialogs to create, edit and delete them. */
 export default function Projects() {
@@ -60,6 +61,11 @@ function All({ projects, edit, remove }: AllProps) {
             <p className="mt-0.5 font-mono text-xs break-all text-faint">
               {project.root_path ?? text.projects.noFolder}
             </p>
+            {project.updated_at > 0 && (
+              <p className="mt-0.5 text-xs text-faint">
+                {text.projects.updated} <When at={project.updated_at} />
+              </p>
+            )}
           </div>
           {project.root_path && (
             <Link href={fileHref(project.id)} aria-label={text.files.of(project.name)} className={LINK}>

@@ -26,7 +26,7 @@ from moot.types.ids import new_id
 Text = Annotated[str, Field(max_length=100_000)]
 
 
-class ProjectOut(Out, of=Project, fields="id name description root_path context rules created_at"):
+class ProjectOut(Out, of=Project, fields="id name description root_path context rules created_at updated_at"):
     """A project, which groups conversations."""
 
     root_path: ShownPath | None
