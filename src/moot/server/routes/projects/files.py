@@ -19,7 +19,6 @@ from moot.server.models import In, Out, ShownPath
 from moot.server.problems import Problem
 from moot.server.resources import IfMatch, check_match
 from moot.server.state import CurrentServer, Server
-from moot.types.conversation import Project
 
 ENTRIES = 500
 PATHS = 1000
@@ -122,24 +121,23 @@ class CommitOut(Out):
     commit: str
 
 
-async def _root(caller: Caller, project: str) -> tuple[Project, Path]:
-    """Return a project of the caller and its folder. Raise NotFound, or UsageError if it has no folder."""
+async def _root(caller: Caller, project: str) -> Path:
+    """Return the folder of a project of the caller. Raise NotFound, or UsageError if it has none."""
     found = await caller.store.projects.get(project)
     if found.root_path is None:
         raise UsageError(f"The project {found.name!r} has no folder.", fix=f"moot projects edit {found.id} --root PATH")
-    return found, Path(found.root_path)
+    return Path(found.root_path)
 
 
 async def _files(server: Server, caller: Caller, project: str) -> Files:
-    _, root = await _root(caller, project)
-    return Files(root, server.engine.settings.home)
+    return Files(await _root(caller, project), server.engine.settings.home)
 
 
 async def _git(caller: Caller, project: str) -> Git:
     """Return Git in a project's folder. Raise Refused for other users: Git would run with the settings and rights of the server's user."""
+    root = await _root(caller, project)
     if not caller.is_home_owner:
         raise Refused("Only the user who runs the server can use Git here.", fix="Use Git in a conversation of the project.")
-    _, root = await _root(caller, project)
     return Git(root)
 
 
@@ -176,6 +174,7 @@ async def put_file(
     Send the file's ETag as `If-Match`, so that changes by others since you read it are not overwritten; `*` overwrites them.
     `If-None-Match: *` creates a file. Protected files, such as those in `.git` and `.moot`, can't be written.
     """
+    files = await _files(server, caller, project_id)
     if if_match is None and if_none_match is None:
         fix = "Send the ETag of the file as `If-Match`, or `If-None-Match: *` for a new file."
         raise Problem(428, "Saving a file requires the state that you read.", fix=fix)
@@ -188,7 +187,6 @@ async def put_file(
         if current is not None:
             check_match(if_match, f'"{current}"')
 
-    files = await _files(server, caller, project_id)
     async with server.change_lock:
         return _tagged(response, await to_thread.run_sync(partial(files.write, path, body.text, check=check)))
 
