@@ -69,6 +69,21 @@ def test_files_are_found_by_keyboard_and_opened_at_a_line(visit: Visitor, axe: s
     small.shot("project-tree-phone-dark")
 
 
+def test_a_large_folder_shows_its_first_entries_and_more_on_request(visit: Visitor, axe: str, shop: str, root: Path) -> None:
+    for number in range(300):
+        (root / f"file-{number:03}.txt").write_text("")
+    page = visit(shop).page
+    items = page.get_by_role("treeitem")
+    expect(items).to_have_count(201)
+    items.first.focus()
+    page.keyboard.press("End")
+    expect(page.locator("[role=treeitem]:focus")).to_have_text("104 more entries")
+    assert not inaccessible(page, axe)
+    page.keyboard.press("Enter")
+    expect(items).to_have_count(304)
+    expect(page.locator("[role=treeitem]:focus")).to_have_text("file-195.txt")
+
+
 def test_a_file_changed_by_another_program_is_not_overwritten_unasked(visit: Visitor, axe: str, shop: str, root: Path) -> None:
     file = root / "src" / "deep" / "notes.md"
     tab = visit(f"{shop}?path=src%2Fdeep%2Fnotes.md", allowed=("412",))

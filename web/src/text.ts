@@ -670,7 +670,7 @@ export const text = {
     ignored: ', ignored by Git',
     emptyFolder: 'The folder is empty.',
     failed: 'The folder can’t be read.',
-    rest: (count: number) => `${plural(count, 'more entry', 'more entries')}. Use “Find files” to open them.`,
+    rest: (count: number) => plural(count, 'more entry', 'more entries'),
     choose: 'Choose a file.',
     backToTree: 'Back to all files',
     backToChanges: 'Back to all changes',

@@ -13,20 +13,23 @@ type Listed = components['schemas']['ListedFileOut']
 
 const at = (project: string, rest = '') => `/projects/${encodeURIComponent(project)}${rest}`
 
+/** Fetch a project. Until then, it is the one in the list of all projects. */
 export function useProject(id: string) {
+  const known = useQueryClient().getQueryData<Page<Project>>(['projects'])
   return useQuery({
     queryKey: ['projects', id],
     queryFn: ({ signal }) => api.get<Project>(at(id), { signal }),
+    placeholderData: known?.data.find((project) => project.id === id),
     staleTime: 60_000,
   })
 }
 
-/** The query for the entries of a folder. */
-export function folderQuery(project: string, path: string) {
+/** The query for the entries of a folder: the first ones, which are shown quickly, or as many as the server returns. */
+export function folderQuery(project: string, path: string, most: boolean) {
   return {
-    queryKey: ['projects', project, 'tree', path],
+    queryKey: ['projects', project, 'tree', path, most],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<Folder>(at(project, '/tree'), { query: { path }, signal }),
+      api.get<Folder>(at(project, '/tree'), { query: { path, limit: most ? 2_000 : 200 }, signal }),
   }
 }
 

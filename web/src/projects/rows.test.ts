@@ -36,6 +36,6 @@ test('keys move in the tree', () => {
   expect(moveOf(rowsOf(folders, closed), closed, 'src', 'ArrowRight')).toEqual({ open: 'src' })
   expect(moveOf(rows, open, 'src/b.py', 'ArrowLeft')).toEqual({ to: 'src' })
   expect(moveOf(rows, open, 'src', 'ArrowLeft')).toEqual({ close: 'src' })
-  expect(moveOf(rows, open, 'docs', 'End')).toEqual({ to: 'a.py' })
+  expect(moveOf(rows, open, 'docs', 'End')).toEqual({ to: 'rest ' })
   expect(moveOf(rows, open, 'a.py', 's')).toEqual({ to: 'src' })
 })

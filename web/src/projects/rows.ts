@@ -4,9 +4,14 @@ import type { Folder, FolderEntry } from '@/data/files'
 export type Row =
   | { kind: 'entry'; key: string; entry: FolderEntry; level: number; at: number; of: number; parent: string }
   | { kind: 'loading' | 'failed'; key: string; level: number }
-  | { kind: 'rest'; key: string; level: number; count: number }
+  | { kind: 'rest'; key: string; level: number; count: number; parent: string }
 
-export type EntryRow = Extract<Row, { kind: 'entry' }>
+/** A row that keys move to: an entry, or the line for the rest of a folder. */
+export type ItemRow = Extract<Row, { kind: 'entry' | 'rest' }>
+
+export function isItem(row: Row): row is ItemRow {
+  return row.kind === 'entry' || row.kind === 'rest'
+}
 
 /** Return the visible rows: the entries of open folders, each below its folder. A folder without entries is loading or has failed. */
 export function rowsOf(
@@ -31,7 +36,7 @@ export function rowsOf(
     const inside = entry.type === 'directory' && open.has(entry.path)
     return inside ? [own, ...rowsOf(folders, open, entry.path, level + 1)] : [own]
   })
-  return rest ? [...rows, { kind: 'rest', key: `rest ${path}`, level, count: rest }] : rows
+  return rest ? [...rows, { kind: 'rest', key: `rest ${path}`, level, count: rest, parent: path }] : rows
 }
 
 /** Return the folders above a path, topmost first. */
@@ -45,12 +50,12 @@ export type Move = { to: string } | { open: string } | { close: string } | null
 
 /** Return what a key does, as in the tree pattern of ARIA. `open` has the open folders. */
 export function moveOf(rows: readonly Row[], open: ReadonlySet<string>, from: string, key: string): Move {
-  const entries = rows.filter((row): row is EntryRow => row.kind === 'entry')
+  const entries = rows.filter(isItem)
   const at = entries.findIndex((row) => row.key === from)
   const row = entries[at]
   if (!row) return null
-  const to = (found: EntryRow | undefined) => (found ? { to: found.key } : null)
-  const isFolder = row.entry.type === 'directory'
+  const to = (found: ItemRow | undefined) => (found ? { to: found.key } : null)
+  const isFolder = row.kind === 'entry' && row.entry.type === 'directory'
   const isOpen = isFolder && open.has(row.key)
   if (key === 'ArrowDown') return to(entries[at + 1])
   if (key === 'ArrowUp') return to(entries[at - 1])
@@ -62,7 +67,7 @@ export function moveOf(rows: readonly Row[], open: ReadonlySet<string>, from: st
   }
   if (key === 'ArrowLeft') return isOpen ? { close: row.key } : to(entries.find(({ key }) => key === row.parent))
   if (key.length === 1 && key !== ' ') {
-    const starts = ({ entry }: EntryRow) => entry.name.toLowerCase().startsWith(key.toLowerCase())
+    const starts = (row: ItemRow) => row.kind === 'entry' && row.entry.name.toLowerCase().startsWith(key.toLowerCase())
     return to([...entries.slice(at + 1), ...entries.slice(0, at)].find(starts))
   }
   return null
