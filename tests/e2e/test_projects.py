@@ -52,7 +52,9 @@ def test_projects_are_listed_shown_and_changed(moot: MootProcess) -> None:
     made = told(moot, "projects", "add", "thesis", "--context", "About bees.", "--rules", "Cite every claim.")
     assert told(moot, "projects", "show", "thesis") == made
     changed = told(moot, "projects", "edit", "thesis", "--name", "book", "--rules", "")
-    assert changed == {**made, "name": "book", "rules": ""}
+    assert made["updated_at"] == made["created_at"] < changed["updated_at"]
+    assert changed == {**made, "name": "book", "rules": "", "updated_at": changed["updated_at"]}
+    assert told(moot, "projects", "edit", "book", "--name", "book") == changed
     assert [item["name"] for item in told(moot, "projects", "list")["data"]] == ["default", "book"]
     assert "book" in moot.run("projects", "list").stdout.decode()
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from moot.errors import NotFound, UsageError
+from moot.errors import NotFound
+from moot.features.projects.changes import changed_files
 from moot.runtime.children import summary_of
-from moot.tools.catalogue import provided_tool
 from moot.types.approval import Approval
 from moot.types.canonical import Json, JsonObject
 from moot.types.children import ChildStatus, child_status
 from moot.types.conversation import Conversation
-from moot.types.message import Message
 from moot.types.run import TERMINAL, Run
 from moot.types.store import OwnerStore, Store
 
@@ -67,7 +65,9 @@ async def family_of(store: OwnerStore, conversation: Conversation) -> Relative:
     finished = newest is None or newest.status in TERMINAL
     status: ChildStatus = "finished" if newest is None else child_status(newest)
     summary = summary_of(branch[-1].parts) if branch and finished and branch[-1].role == "assistant" else ""
-    return Relative(conversation, newest, status, written_files(branch), summary, tuple(children))
+    return Relative(
+        conversation, newest, status, changed_files(part for message in branch for part in message.parts), summary, tuple(children)
+    )
 
 
 async def children_of(store: OwnerStore, conversation: str) -> list[Conversation]:
@@ -94,21 +94,3 @@ async def asking_conversation(store: Store, approval: Approval, run: Run) -> Con
     """Return the conversation of the run that asks: the run itself, or one of its sub-agents."""
     asking = run if approval.run == run.id else await store.records.run(approval.run)
     return await store.conversations.get(asking.conversation)
-
-
-def written_files(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the files that the tool calls in these messages have written, each once, in order."""
-    paths: dict[str, None] = {}
-    for part in (part for message in messages for part in message.parts):
-        name, given = str(part.get("type", "")).removeprefix("tool-"), part.get("input")
-        path = given.get("path") if isinstance(given, dict) else None
-        if isinstance(path, str) and part.get("state") == "output-available" and _writes(name):
-            paths[path] = None
-    return tuple(paths)
-
-
-def _writes(tool: str) -> bool:
-    try:
-        return "write" in provided_tool(tool).effects
-    except UsageError:  # a tool of another program
-        return False

@@ -13,6 +13,7 @@ from starlette.requests import HTTPConnection
 
 from moot.config.settings import ServerSettings
 from moot.engine import Engine
+from moot.features.projects.completion import FileIndexes
 from moot.features.renderer import Renderer
 from moot.runtime.configuration import Configuration
 from moot.server.caches import AnswerIndex, Streams
@@ -86,6 +87,8 @@ class Server:
     streams: Streams = field(default_factory=Streams)
     imports: ImportJobs = field(default_factory=ImportJobs)
     import_watch: ImportWatch = field(init=False)
+    files: FileIndexes = field(default_factory=FileIndexes)
+    """Indexes of folders, for completion."""
     renderer: Renderer = field(default_factory=Renderer)
     """Renderer of exports and shared pages."""
     change_lock: anyio.Lock = field(default_factory=anyio.Lock)

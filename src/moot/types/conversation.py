@@ -43,6 +43,8 @@ class Project:
     created_at: int = 0
     """ms since the epoch, like all times in listings."""
     owner: str = LOCAL_USER
+    updated_at: int = 0
+    """Time of the last change of its settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +324,10 @@ class Projects(Protocol):
         context: str | None = None,
         rules: str | None = None,
     ) -> Project:
-        """Set the given fields; an empty root removes it. Raise NotFound, or Busy if another project has that root."""
+        """Set the given fields and, if one changes, `updated_at`. An empty root removes it.
+
+        Raise NotFound, or Busy if another project has that root.
+        """
         ...
 
     async def remove(self, id: str, *, dry_run: bool = False) -> int:

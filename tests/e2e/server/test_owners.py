@@ -45,7 +45,7 @@ class Names:
 UNKNOWN = Names(new_id(), "never-said", new_id(), new_id(), f"{new_id()}/tool:0.0", new_id(), "0" * 64, new_id(), "1")
 TEXT = [{"type": "text", "text": "hi"}]
 
-QUERIES = {"export": "?format=json"}
+QUERIES = {"export": "?format=json", **dict.fromkeys(("get_file", "put_file", "get_git_diff"), "?path=a.txt")}
 BODIES: dict[str, Json] = {
     "change_conversation": {"title": "mine"},
     "fork_conversation": {},
@@ -62,6 +62,10 @@ BODIES: dict[str, Json] = {
     "add_task": {"title": "mine"},
     "change_task": {"title": "mine"},
     "comment_on_task": {"text": "mine"},
+    "put_file": {"text": "mine"},
+    "stage_files": {},
+    "unstage_files": {},
+    "commit_staged": {"message": "mine"},
 }
 """Request bodies of operations with ids in their path."""
 

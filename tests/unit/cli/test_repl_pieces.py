@@ -23,7 +23,6 @@ from moot.config.settings import Models, Settings
 from moot.convert.files.attachments import label_of, prompt_text, with_texts
 from moot.errors import Refused, UsageError
 from moot.features.attachments import paths_of, read_mentions
-from moot.features.folders import candidates
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
@@ -75,13 +74,6 @@ def test_the_branch_is_read_also_in_a_worktree(tmp_path: Path) -> None:
     (tmp_path / "w" / "deep").mkdir(parents=True)
     (tmp_path / "w" / ".git").write_text(f"gitdir: {tmp_path}/main/.git/worktrees/w\n")
     assert (branch_of(str(tmp_path / "main")), branch_of(str(tmp_path / "w" / "deep"))) == ("feature/x", "01234567")
-
-
-def test_files_that_fit_best_come_first() -> None:
-    files = ["src/", "src/app.py", "docs/application.md", "tests/test_app.py", "a/p/plan.txt", "README.md"]
-    assert candidates("app", files) == ["src/app.py", "docs/application.md", "tests/test_app.py", "a/p/plan.txt"]
-    assert candidates("", files, limit=2) == ["src/", "README.md"]
-    assert candidates("[", files) == []
 
 
 def test_mentions_are_files_lines_folders_pictures_or_plain_text(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.errors import MootError, NotFound, Refused, UsageError
+from moot.errors import Busy, MootError, NotFound, Refused, UsageError
 from moot.guard.paths import Entry, Paths, stamp
 from moot.guard.roots import folders
 
@@ -245,7 +245,7 @@ def test_writing_is_all_or_nothing(root: Path, paths: Paths):
 
 def test_a_concurrently_changed_file_is_not_overwritten(root: Path, paths: Paths):
     seen = stamp(paths.stat("file.txt"))
-    with pytest.raises(Refused, match="changed by another program"), paths.open_write("file.txt", expect=seen) as stream:
+    with pytest.raises(Busy, match="changed by another program"), paths.open_write("file.txt", expect=seen) as stream:
         stream.write(b"mine")
         (root / "file.txt").write_text("theirs")
     assert read(paths, "file.txt") == "theirs"

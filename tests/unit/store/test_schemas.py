@@ -223,3 +223,15 @@ async def test_grants_leave_the_settings_and_stay_in_force(tmp_path: Path) -> No
         assert found.settings == {"mode": "edits"}
     finally:
         await store.close()
+
+
+@pytest.mark.anyio
+async def test_projects_were_last_changed_when_they_were_created(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    put(16, settings.database)
+    store = await open_store(settings)
+    try:
+        shop = await store.projects.get("shop")
+        assert (shop.rules, shop.updated_at) == ("Be brief.", shop.created_at) and shop.created_at
+    finally:
+        await store.close()

@@ -3,6 +3,7 @@ import {
   ChartNoAxesColumn,
   CircleHelp,
   CloudOff,
+  FolderOpen,
   Inbox,
   type LucideIcon,
   PanelLeftClose,
@@ -21,6 +22,7 @@ import type { Filter, Shelf } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
 import { written } from '@/keys/shortcuts'
 import { ConversationList } from '@/lists/ConversationList'
+import { fileHref } from '@/projects/places'
 import { text } from '@/text'
 import { ThemeSwitch } from '@/theme/Switch'
 import { IconButton } from '@/ui/Button'
@@ -145,8 +147,8 @@ const SHELVES: readonly Shelf[] = ['active', 'archived', 'deleted']
 function Shelves() {
   const [chosen, setFilter] = useState<Filter>({ shelf: 'active', project: '' })
   const projects = useProjects()
-  const known = projects.some((project) => project.id === chosen.project)
-  const filter = known ? chosen : { ...chosen, project: '' }
+  const project = projects.find((project) => project.id === chosen.project)
+  const filter = project ? chosen : { ...chosen, project: '' }
   return (
     <>
       <div className="flex items-center gap-1.5 px-3 pb-1.5">
@@ -164,6 +166,9 @@ function Shelves() {
             </option>
           ))}
         </select>
+        {project?.root_path && (
+          <FooterLink href={fileHref(project.id)} icon={FolderOpen} label={text.files.of(project.name)} />
+        )}
         <select
           aria-label={text.sidebar.filter}
           value={filter.shelf}

@@ -12,6 +12,7 @@ export const routes: readonly View[] = [
   { path: '/', View: lazy(() => conversation().then(({ NewConversation }) => ({ default: NewConversation }))) },
   { path: '/c/:id', View: lazy(() => conversation().then(({ Conversation }) => ({ default: Conversation }))) },
   { path: '/c/:id/compare', View: lazy(() => import('@/conversation/Compare')) },
+  { path: '/projects/:id', View: lazy(() => import('@/projects/Project')) },
   { path: '/inbox', View: lazy(() => import('@/inbox/Inbox')) },
   { path: '/settings', View: lazy(() => import('@/settings/Configuration')) },
   { path: '/settings/models', View: lazy(() => import('@/settings/Models')) },

@@ -5,6 +5,7 @@ import {
   CornerLeftUp,
   Download,
   Ellipsis,
+  FolderOpen,
   GitFork,
   Link2,
   Pencil,
@@ -21,7 +22,9 @@ import { Meter } from '@/conversation/Meter'
 import type { Session } from '@/conversation/session'
 import { useTitleOf } from '@/data/approvals'
 import { useConversationActions } from '@/data/conversations'
+import { useProjects } from '@/data/projects'
 import { originOf, titleOf } from '@/lists/rows'
+import { fileHref } from '@/projects/places'
 import { text } from '@/text'
 import { Menu } from '@/ui/Menu'
 import { notifyError } from '@/ui/toasts'
@@ -69,6 +72,7 @@ export function Head({ session, conversation, usage }: Props) {
             </button>
           </h1>
           <Origin conversation={conversation} />
+          <Place id={conversation.project} />
           {conversation.parent && <Parent id={conversation.parent} />}
           {conversation.forked_from && (
             <Link
@@ -152,6 +156,23 @@ function Parent({ id }: { id: string }) {
     >
       <CornerLeftUp size={13} aria-hidden className="shrink-0" />
       <span className="truncate">{text.children.parent(title)}</span>
+    </Link>
+  )
+}
+
+/** A link to the files of the conversation's project, if it has a folder. */
+function Place({ id }: { id: string }) {
+  const project = useProjects().find((project) => project.id === id)
+  if (!project?.root_path) return null
+  return (
+    <Link
+      href={fileHref(id)}
+      title={project.root_path}
+      aria-label={text.files.ofConversation(project.name)}
+      className="flex min-w-0 shrink items-center gap-1 rounded-md px-1 text-xs text-muted underline-offset-2 hover:underline max-md:min-h-11"
+    >
+      <FolderOpen size={13} aria-hidden className="shrink-0" />
+      <span className="truncate">{project.name}</span>
     </Link>
   )
 }

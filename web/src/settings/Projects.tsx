@@ -2,6 +2,7 @@ import { FolderTree } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { Link } from 'wouter'
 import { type Project, useProjectDelete, useProjectList, useProjectSave } from '@/data/projects'
+import { fileHref } from '@/projects/places'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
@@ -9,6 +10,7 @@ import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { notify } from '@/ui/toasts'
+import { When } from '@/ui/When'
 
 /** The list of projects, with dialogs to create, edit and delete them. */
 export default function Projects() {
@@ -32,9 +34,9 @@ export default function Projects() {
       ) : (
         <Loading rows={3} />
       )}
-      {shown && <Form project={shown === 'new' ? null : shown} onClose={() => setShown(null)} />}
+      {shown && <ProjectForm project={shown === 'new' ? null : shown} onClose={() => setShown(null)} />}
       {deleting && data?.data[0] && (
-        <Deletion project={deleting} target={data.data[0].name} onClose={() => setDeleting(null)} />
+        <ProjectDeletion project={deleting} target={data.data[0].name} onClose={() => setDeleting(null)} />
       )}
     </Area>
   )
@@ -59,11 +61,21 @@ function All({ projects, edit, remove }: AllProps) {
             <p className="mt-0.5 font-mono text-xs break-all text-faint">
               {project.root_path ?? text.projects.noFolder}
             </p>
+            {project.updated_at > 0 && (
+              <p className="mt-0.5 text-xs text-faint">
+                {text.projects.updated} <When at={project.updated_at} />
+              </p>
+            )}
           </div>
+          {project.root_path && (
+            <Link href={fileHref(project.id)} aria-label={text.files.of(project.name)} className={LINK}>
+              {text.files.files}
+            </Link>
+          )}
           <Link
             href={`/settings/tasks?project=${encodeURIComponent(project.id)}`}
             aria-label={text.tasks.of(project.name)}
-            className="inline-flex min-h-9 items-center px-2 text-sm underline underline-offset-2 max-md:min-h-11"
+            className={LINK}
           >
             {text.settings.tasks}
           </Link>
@@ -81,20 +93,24 @@ function All({ projects, edit, remove }: AllProps) {
   )
 }
 
+const LINK = 'inline-flex min-h-9 items-center px-2 text-sm underline underline-offset-2 max-md:min-h-11'
+
 interface DeletionProps {
   project: Project
   /** Name of the project that the conversations move to. */
   target: string
   onClose: () => void
+  onDeleted?: () => void
 }
 
 /** Ask for confirmation before a project is deleted. */
-function Deletion({ project, target, onClose }: DeletionProps) {
+export function ProjectDeletion({ project, target, onClose, onDeleted }: DeletionProps) {
   const remove = useProjectDelete()
   function submit() {
     remove.mutate(project.id, {
       onSuccess: ({ conversations }) => {
         onClose()
+        onDeleted?.()
         notify(text.projects.deleted(project.name, conversations))
       },
     })
@@ -120,7 +136,8 @@ function Deletion({ project, target, onClose }: DeletionProps) {
   )
 }
 
-function Form({ project, onClose }: { project: Project | null; onClose: () => void }) {
+/** A dialog to change a project, or to create one. */
+export function ProjectForm({ project, onClose }: { project: Project | null; onClose: () => void }) {
   const save = useProjectSave()
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()

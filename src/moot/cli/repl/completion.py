@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -19,11 +20,16 @@ from moot.features.attachments import paths_of
 from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
 
-_CANDIDATES, _FILES_BELOW = "moot.features.folders:candidates", "moot.features.folders:files_below"
+if TYPE_CHECKING:
+    from moot.features.projects.completion import FileIndex
+
+_FILE_INDEX = "moot.features.projects.completion:FileIndex"
 """Loaded by path: the first prompt does not wait for the patterns of ignored files."""
 MAX_COMPLETIONS = 200
 MAX_AGE = 5.0
 """Seconds for which a listing of files is reused."""
+SHARE = 20
+"""A listing is reused for this many times as long as it took to make."""
 
 _MENTION = re.compile(r"(?<![\w@/])@([^\s\"'`@]*)$")
 
@@ -37,8 +43,8 @@ class ReplCompleter(Completer):
         """Read again when the next command is typed."""
         self._arguments: tuple[str, Sequence[Choice]] | None = None
         """The last completed command and its choices."""
-        self._paths: Sequence[str] = ()
-        self._listed_at = -MAX_AGE
+        self._files: FileIndex | None = None
+        self._list_again_at = 0.0
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         return ()  # only the asynchronous form is used
@@ -64,13 +70,18 @@ class ReplCompleter(Completer):
         match = _MENTION.search(text)
         if match is None:
             return ()
-        if time.monotonic() - self._listed_at > MAX_AGE:
-            self._paths = await anyio.to_thread.run_sync(attribute(_FILES_BELOW), paths_of(self._context.directory))
-            self._listed_at = time.monotonic()
-        found = attribute(_CANDIDATES)(match[1], self._paths)
+        found = (await self._file_index()).matches(match[1])
         sizes = await anyio.to_thread.run_sync(partial(_sizes, self._context.directory, found))
         quoted = {path: f'"{path}"' if any(character.isspace() for character in path) else path for path in found}
         return [Completion(f"@{quoted[path]}", -len(match[0]), display=clean(path), display_meta=sizes[path]) for path in found]
+
+    async def _file_index(self) -> FileIndex:
+        started = time.monotonic()
+        if self._files is None or started > self._list_again_at:
+            index: FileIndex = await anyio.to_thread.run_sync(attribute(_FILE_INDEX).of, paths_of(self._context.directory))
+            ended = time.monotonic()
+            self._files, self._list_again_at = index, ended + max(MAX_AGE, SHARE * (ended - started))
+        return self._files
 
     async def _complete_argument(self, catalogue: Catalogue, name: str, argument: str) -> Sequence[Completion]:
         if self._arguments is None or self._arguments[0] != name:

@@ -21,6 +21,7 @@ from moot.server.routes.health import store_router as store
 from moot.server.routes.imports import router as imports
 from moot.server.routes.memory import knowledge_router as knowledge
 from moot.server.routes.memory import router as memory
+from moot.server.routes.projects.files import router as project_files
 from moot.server.routes.projects.resource import router as projects
 from moot.server.routes.projects.tasks import router as tasks
 from moot.server.routes.projects.worktrees import router as worktrees
@@ -65,6 +66,7 @@ ROUTERS = (
     blobs,
     imports,
     projects,
+    project_files,
     tasks,
     worktrees,
     agents,

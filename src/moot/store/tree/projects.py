@@ -22,7 +22,7 @@ from moot.types.event import Event
 from moot.types.ids import derived_id
 from moot.types.token import LOCAL_USER
 
-_COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_id"
+_COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_id, updated_at"
 _LIKE = "name || char(10) || description || char(10) || coalesce(CAST(root_path AS TEXT), '') LIKE ? ESCAPE '\\'"
 _REMOVE_TASKS = "moot.store.tasks.items:remove_tasks"
 """Loaded by path: that module imports this one."""
@@ -73,7 +73,8 @@ class SqliteProjects:
                 raise Busy(f"A project with the id {value.id!r} already exists.")
             ensure_project(transaction, DEFAULT_PROJECT, value.owner)
             _free(transaction, value.root_path, value.owner)
-            made = replace(value, created_at=value.created_at or transaction.now_ms)
+            at = value.created_at or transaction.now_ms
+            made = replace(value, created_at=at, updated_at=value.updated_at or at)
             _insert(transaction, made)
             return made
 
@@ -99,9 +100,15 @@ class SqliteProjects:
             if root_path is not None and (root_path or None) != found.root_path:
                 _free(transaction, root_path or None, found.owner)
                 changed = replace(changed, root_path=root_path or None)
+            if changed == found:
+                return found
+            changed = replace(changed, updated_at=transaction.now_ms)
             transaction.execute(
-                "UPDATE project SET name = ?, description = ?, root_path = ?, context = ?, rules = ? WHERE id = ?",
-                (changed.name, changed.description, _bytes(changed.root_path), changed.context, changed.rules, changed.id),
+                "UPDATE project SET name = ?, description = ?, root_path = ?, context = ?, rules = ?, updated_at = ? WHERE id = ?",
+                (
+                    *(changed.name, changed.description, _bytes(changed.root_path), changed.context, changed.rules),
+                    *(changed.updated_at, changed.id),
+                ),
             )
             return changed
 
@@ -201,10 +208,10 @@ def _unmade(owner: str | None) -> Project:
 
 def _insert(transaction: Transaction, project: Project) -> None:
     transaction.execute(
-        f"INSERT INTO project ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO project ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(project.id, project.name, project.description, _bytes(project.root_path), project.context, project.rules),
-            *(project.created_at, project.owner),
+            *(project.created_at, project.owner, project.updated_at or project.created_at),
         ),
     )
 

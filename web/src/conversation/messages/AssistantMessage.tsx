@@ -16,6 +16,7 @@ import { CopyMessage, Fork } from '@/conversation/messages/UserMessage'
 import { ReadOnlyCard } from '@/conversation/tools/ReadOnlyCard'
 import { ToolCard } from '@/conversation/tools/ToolCard'
 import { useAnswer, useApproval } from '@/data/approvals'
+import { ChangedFiles } from '@/projects/links'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { money } from '@/ui/format'
@@ -33,6 +34,7 @@ export function AssistantMessage() {
       <h3 className="sr-only">{text.message.response}</h3>
       {message && <Blocks message={message} live={isLive} />}
       {isLive && <Working message={message} />}
+      {message && !isLive && <ChangedFiles message={message} />}
       {message && !isLive && <Foot message={message} />}
     </MessagePrimitive.Root>
   )

@@ -15,8 +15,8 @@ const LOOKS = {
 const SIGNS = { add: '+', del: '−', same: ' ', hunk: '' }
 const SPOKEN = { add: text.tools.added, del: text.tools.removed, same: '', hunk: '' }
 
-/** A file diff, line by line. */
-export function Diff({ lines }: { lines: readonly DiffLine[] }) {
+/** A file diff, line by line. It scrolls, unless it is `tall`. */
+export function Diff({ lines, tall = false }: { lines: readonly DiffLine[]; tall?: boolean }) {
   const [all, setAll] = useState(false)
   const box = useRef<HTMLDivElement>(null)
   const region = useScrollable(box, text.tools.changes)
@@ -26,7 +26,7 @@ export function Diff({ lines }: { lines: readonly DiffLine[] }) {
       ref={box}
       {...region}
       dir="ltr"
-      className="max-h-128 overflow-auto py-1 font-mono text-[0.8125rem] leading-relaxed"
+      className={clsx('overflow-auto py-1 font-mono text-[0.8125rem] leading-relaxed', tall || 'max-h-128')}
     >
       <div className="w-max min-w-full">
         {shown.map((line, at) => (

@@ -11,6 +11,7 @@ import { type DiffLine, diffLines, proposed } from '@/conversation/tools/diff'
 import { Elapsed } from '@/conversation/tools/Elapsed'
 import { Output } from '@/conversation/tools/Output'
 import { TodoList } from '@/conversation/tools/TodoList'
+import { FileLink } from '@/projects/links'
 import { text } from '@/text'
 
 const FILES = new Set(['edit_file', 'write_file'])
@@ -56,31 +57,32 @@ export const ToolCard = memo(function ToolCard({ call, live, ended, inside }: Pr
         open ? 'border-line bg-raised' : 'border-transparent',
       )}
     >
-      <button
-        type="button"
-        aria-expanded={open}
-        onClick={() => choose(!open)}
-        className={clsx(
-          'flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-xl px-2.5 py-1 text-left text-sm hover:bg-hover max-md:min-h-11',
-        )}
-      >
-        <State call={call} running={running} ended={ended} />
-        <span className="shrink-0 text-muted">{described.verb}</span>
-        <span className={clsx('min-w-0 truncate', described.literal && 'font-mono text-[0.8125rem]')}>
-          {described.object}
-        </span>
-        {described.detail && <span className="hidden shrink-0 text-xs text-faint sm:inline">{described.detail}</span>}
-        {call.hook && <span className="shrink-0 text-xs text-faint">{text.tools.hook(call.hook)}</span>}
-        {lines && <DiffCount lines={lines} />}
-        {inside && <span className="shrink-0 text-xs text-faint">{text.tools.inside(inside.length)}</span>}
-        <span className="grow" />
-        <Outcome call={call} running={running} ended={ended} />
-        <ChevronRight
-          size={15}
-          aria-hidden
-          className={clsx('shrink-0 text-faint transition-transform', open && 'rotate-90')}
-        />
-      </button>
+      <div className="flex items-center">
+        <button
+          type="button"
+          aria-expanded={open}
+          onClick={() => choose(!open)}
+          className="flex min-h-9 min-w-0 grow cursor-pointer items-center gap-2.5 rounded-xl px-2.5 py-1 text-left text-sm hover:bg-hover max-md:min-h-11"
+        >
+          <State call={call} running={running} ended={ended} />
+          <span className="shrink-0 text-muted">{described.verb}</span>
+          <span className={clsx('min-w-0 truncate', described.literal && 'font-mono text-[0.8125rem]')}>
+            {described.object}
+          </span>
+          {described.detail && <span className="hidden shrink-0 text-xs text-faint sm:inline">{described.detail}</span>}
+          {call.hook && <span className="shrink-0 text-xs text-faint">{text.tools.hook(call.hook)}</span>}
+          {lines && <DiffCount lines={lines} />}
+          {inside && <span className="shrink-0 text-xs text-faint">{text.tools.inside(inside.length)}</span>}
+          <span className="grow" />
+          <Outcome call={call} running={running} ended={ended} />
+          <ChevronRight
+            size={15}
+            aria-hidden
+            className={clsx('shrink-0 text-faint transition-transform', open && 'rotate-90')}
+          />
+        </button>
+        <FileLink call={call} />
+      </div>
       {open && <Body call={call} lines={lines} inside={inside} />}
     </section>
   )

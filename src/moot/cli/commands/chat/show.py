@@ -16,6 +16,7 @@ from moot.cli.context.references import find_message, live_statuses
 from moot.cli.options import Out, Which
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.engine import Engine
+from moot.features.projects.changes import changed_files
 from moot.guard.terminal import clean, visible
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
@@ -247,6 +248,7 @@ async def show(
         return
     say_head(found, output)
     print_messages(messages, output, before=branch[: len(branch) - len(messages)])
+    _say_changed_files(messages, output)
     if newer and not first:
         output.say(
             f"moot: answers were translated again by {', '.join(sorted(set(newer.values())))}; show the first translation with --first",
@@ -254,6 +256,11 @@ async def show(
         )
     if older is not None:
         output.say(f"moot: older messages: --limit {limit} --cursor {older}", "dim")
+
+
+def _say_changed_files(messages: Sequence[Message], output: Output) -> None:
+    if changed := changed_files(part for message in messages for part in message.parts):
+        output.say(visible(f"moot: files changed: {', '.join(changed)}"), "dim")
 
 
 async def tree(

@@ -175,5 +175,6 @@ def _facts(project: Project) -> JsonObject:
         "context": project.context,
         "rules": project.rules,
         "created_at": project.created_at,
+        "updated_at": project.updated_at,
     }
     return values

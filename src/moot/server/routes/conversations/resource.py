@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, cast
 
 from anyio import to_thread
-from fastapi import Query, Request
+from fastapi import BackgroundTasks, Query, Request
 from starlette.responses import Response
 
 from moot.convert.serialization import conversation_json
@@ -170,11 +170,11 @@ async def list_children(server: CurrentServer, caller: Reader, conversation_id: 
 
 @router.get("/{conversation_id}/files")
 async def list_conversation_files(
-    server: CurrentServer, caller: ToolUser, conversation_id: str, q: Match = "", limit: Limit = 50
+    server: CurrentServer, caller: ToolUser, background: BackgroundTasks, conversation_id: str, q: Match = "", limit: Limit = 50
 ) -> ListOut[ListedFileOut]:
     """List files in the conversation's folder that match `q`, best match first. Files ignored by Git are left out."""
     found = await confined_conversation(server.engine.store, (await conversation_of(caller, conversation_id)).id)
-    return await files_of(found.directory if has_folder(found) else "", q, limit)
+    return await files_of(server, background, found.directory if has_folder(found) else "", q, limit)
 
 
 @router.patch("/{conversation_id}", response_model=ConversationOut)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import anyio.to_thread
-from fastapi import Query
+from fastapi import BackgroundTasks, Query
 from pydantic import Field
 
 from moot.engine.submissions import default_directory
 from moot.errors import NotFound, Refused
-from moot.features.folders import GitState, candidates, files_below, git_state
+from moot.features.projects.git import GitState, git_state
 from moot.guard.paths import Paths
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
@@ -26,7 +26,7 @@ from moot.types.ids import new_id
 Text = Annotated[str, Field(max_length=100_000)]
 
 
-class ProjectOut(Out, of=Project, fields="id name description root_path context rules created_at"):
+class ProjectOut(Out, of=Project, fields="id name description root_path context rules created_at updated_at"):
     """A project, which groups conversations."""
 
     root_path: ShownPath | None
@@ -175,7 +175,9 @@ Match: TypeAlias = Annotated[str, Query(max_length=500, description="Partial pat
 
 
 @router.get("/{project_id}/files")
-async def list_files(caller: Reader, project_id: str, q: Match = "", limit: Limit = 50) -> ListOut[ListedFileOut]:
+async def list_files(
+    server: CurrentServer, caller: Reader, background: BackgroundTasks, project_id: str, q: Match = "", limit: Limit = 50
+) -> ListOut[ListedFileOut]:
     """List the files that match `q` in the project's folder, best match first. Files ignored by Git are left out.
 
     A project without a folder uses the server's working directory. This requires the scope `tools`, and only the user who runs the server
@@ -183,16 +185,27 @@ async def list_files(caller: Reader, project_id: str, q: Match = "", limit: Limi
     """
     found = await caller.store.projects.get(project_id)
     default = default_directory(caller.owner_id) if caller.may("tools") else ""
-    return await files_of(found.root_path or default, q, limit)
+    return await files_of(server, background, found.root_path or default, q, limit)
 
 
-async def files_of(folder: str, q: str, limit: int) -> ListOut[ListedFileOut]:
-    """Return the files of a folder that match `q`, best match first, without files ignored by Git. Empty if `folder` is empty."""
+async def files_of(server: Server, background: BackgroundTasks, folder: str, q: str, limit: int) -> ListOut[ListedFileOut]:
+    """Return the files of a folder that match `q`, best match first, without files ignored by Git. Empty if `folder` is empty.
+
+    An old index of a large folder is used for this response and refreshed after it.
+    """
     if not folder:
         return ListOut(data=[])
     root = Path(folder)
-    paths = await anyio.to_thread.run_sync(lambda: candidates(q, files_below(Paths((root,), root)), limit))
-    return ListOut(data=[ListedFileOut(path=path, type="folder" if path.endswith("/") else "file") for path in paths])
+    paths = Paths((root,), root)
+
+    def find() -> tuple[list[str], bool]:
+        index, is_old = server.files.find(paths, folder)
+        return index.matches(q, limit), is_old
+
+    found, is_old = await anyio.to_thread.run_sync(find)
+    if is_old:
+        background.add_task(server.files.refresh, paths, folder)
+    return ListOut(data=[ListedFileOut(path=path, type="folder" if path.endswith("/") else "file") for path in found])
 
 
 @router.get("/{project_id}/git")

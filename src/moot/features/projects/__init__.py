@@ -1,0 +1,1 @@
+"""A project's folder: its files, Git, and completion of `@file`."""
