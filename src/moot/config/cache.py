@@ -1,8 +1,8 @@
-"""Cache of parsed and validated configurations, because parsing YAML and validating take longer than a short command.
+"""Cache of parsed and validated configurations, because parsing and validating YAML takes longer than a short command.
 
-Entries are found by a hash of everything they depend on, so a stale entry is never used. If the file is damaged or can't be written,
-loading is only slower. The cache contains no values except defaults and numbers. Texts are stored as positions in the configuration file,
-so that secrets are not copied.
+The key of an entry is a hash of everything it depends on, so a stale entry is never used. If the cache file is damaged or can't be written,
+loading is only slower. The cache contains only defaults and numbers. Texts are stored as positions in the configuration file, so that
+secrets are not copied.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 CHECKED = 4
-"""Number of validated configurations to keep, for use with alternating environments."""
+"""Number of validated configurations to keep. There are several if environment variables change."""
 
 PARTS = 200
-"""Number of parts of further files to keep."""
+"""Number of parsed files to keep in addition to `config.yaml`."""
 
-_SAME = 0  # represents a text that is in the tree at the same path
+_SAME = 0  # stands for a text that is in the tree at the same path
 
 
 class Memory:
-    """The cache of one home. Nothing is written if the home does not exist yet."""
+    """The cache in one home folder. Nothing is written if the folder does not exist yet."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "state" / "config.json"
@@ -53,7 +53,7 @@ class Memory:
         self._save()
 
     def tree(self, text: str, place: Place, parse: Callable[[], Node]) -> Node:
-        """Return the parsed file, using `parse` if it is not cached."""
+        """Return the parsed configuration file from the cache, or call `parse` if it is not cached."""
         key = self._hash(f"{place.source}\0{text}".encode())
         cached = self._cache["tree"]
         if cached and cached[0] == key:
@@ -65,7 +65,7 @@ class Memory:
         return node
 
     def part(self, text: str, place: Place) -> Node:
-        """Return the parsed YAML of a file other than `config.yaml`, such as that of an agent. The newest results are cached."""
+        """Return the parsed YAML of a file other than `config.yaml`, such as an agent's file. The newest results are cached."""
         parts = cast("dict[str, Any]", self._cache.setdefault("parts", {}))
         key = self._hash(f"{place.source}\0{text}".encode())
         if key in parts:
@@ -77,7 +77,7 @@ class Memory:
         return node
 
     def checked(self, values: Json, check: Callable[[], JsonObject]) -> JsonObject:
-        """Return the validated values, using `check` if they are not cached."""
+        """Return the validated values from the cache, or call `check` if they are not cached."""
         times = [Path(__file__).with_name(name).stat().st_mtime_ns for name in ("schema.py", "validation.py")]
         key = self._hash(f"{__version__} {times}\0".encode() + dumps(values))
         for cached in self._cache["checked"]:
@@ -90,7 +90,7 @@ class Memory:
         return result
 
     def _hash(self, data: bytes) -> str:
-        # salted: the unsalted hash of a short secret could be guessed
+        # salted, because a short secret could be found from its unsalted hash
         return blake2b(data, key=bytes.fromhex(self._cache["salt"]), digest_size=20).hexdigest()
 
     def _save(self) -> None:
@@ -103,7 +103,7 @@ class Memory:
 
 
 class _NotCacheable(Exception):
-    """Caching would write a secret to disk."""
+    """Raised if caching would write a secret to disk."""
 
 
 def _checksum(data: bytes) -> str:
@@ -111,7 +111,7 @@ def _checksum(data: bytes) -> str:
 
 
 def _packed(node: Node, lines: list[str], path: tuple[str | int, ...]) -> Json:
-    """Return the tree with texts replaced by their positions. Raise _NotCacheable if a secret's value differs from its spelling."""
+    """Return the tree with texts replaced by their positions. Raise _NotCacheable if a secret can't be stored as a position."""
     at: list[Json] = [node.place.line, node.place.column]
     if isinstance(node.value, dict):
         named = {key: child.named or child.place for key, child in node.value.items()}
@@ -141,7 +141,7 @@ def _unpacked(packed: Any, lines: list[str], top: Place) -> Node:
 
 
 def _emptied(result: Json, values: Json) -> Json:
-    """Return the validated result without texts that its input contains too. Every other value is wrapped in a list."""
+    """Return the validated result without the texts that are also in its input. Every other value is wrapped in a list."""
     if isinstance(result, dict):
         known = values if isinstance(values, dict) else {}
         return {key: _emptied(item, known.get(key)) for key, item in result.items()}

@@ -23,7 +23,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def seconds(value: Any) -> Any:
-    """Convert a duration such as `5m`, `90s` or `1h` to seconds. Other types are left for the field's validation."""
+    """Convert a duration such as `5m`, `90s` or `1h` to seconds. Return other types unchanged; the field's validation checks them."""
     if not isinstance(value, str):
         return value
     match = _DURATION.fullmatch(value.strip())
@@ -88,7 +88,7 @@ class HistoryPart(_Part):
 
 
 def one_test(value: Any) -> Any:
-    """Validate `skip_if`, which is the word `empty` or a mapping with one key. Other types are left for the field's validation."""
+    """Validate `skip_if`, which is the word `empty` or a mapping with one key. Return other types unchanged; the field checks them."""
     if isinstance(value, str):
         if value != "empty":
             raise ValueError("Expected empty, or one of {empty: true}, {equals: ..}, {contains: ..} and {matches: ..}.")
@@ -252,7 +252,7 @@ class CronPart(_Part):
     every: Duration = 0.0
     at: str = ""
     tz: str = ""
-    """Empty = the time zone of this machine."""
+    """Time zone; empty for that of this machine."""
     agent: str | None = None
     model: str | None = None
     mode: Mode | None = None
@@ -318,7 +318,7 @@ class LimitsPart(_Part):
     per_provider: Count = 0
     cached_conversations: Count = 20
     cost: float = Field(default=0.0, ge=0, le=1_000_000, allow_inf_nan=False)
-    """Dollars."""
+    """Maximum cost in US dollars; 0 for no limit."""
     tokens: Count = 0
     uploads: Count = 1 << 30
     seconds: Duration = 0.0
@@ -393,12 +393,12 @@ class CustomToolPart(_Part):
 
 
 def is_custom_tool(value: Any) -> bool:
-    """Return whether an entry of `tools` is a custom tool and not settings of another one."""
+    """Return True if an entry of `tools` defines a custom tool, and does not contain settings of another tool."""
     return isinstance(value, CustomToolPart) or (isinstance(value, dict) and "command" in value)
 
 
 SETTINGS, CUSTOM = "settings", "custom"
-"""The kinds of entries of `tools`, which occur in the places of errors."""
+"""The kinds of entries of `tools`. Pydantic includes them in the paths of errors."""
 
 ToolPart = Annotated[
     Annotated[CustomToolPart, Tag(CUSTOM)] | Annotated[dict[str, Any], Tag(SETTINGS)],
@@ -421,7 +421,7 @@ class OutgoingWebhookPart(_Part):
 
 
 class Configuration(_Part):
-    """The whole file."""
+    """The complete configuration file."""
 
     models: ModelsPart = ModelsPart()
     providers: dict[str, ProviderPart] = {}
@@ -479,11 +479,12 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("limits",): LimitsPart,
     ("ui",): UiPart,
 }
-"""The models of the sections, by path. `*` matches any name or index."""
+"""The pydantic models of the sections, by path. `*` matches any name or index."""
+
 
 
 def fields_at(path: tuple[str, ...]) -> list[str]:
-    """Return the keys known at a path, or none if any key is allowed there."""
+    """Return the keys known at a path; empty if any key is allowed there."""
     for shape, part in SHAPES.items():
         if len(shape) == len(path) and all(step in ("*", at) for step, at in zip(shape, path, strict=True)):
             return list(part.model_fields)

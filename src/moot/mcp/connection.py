@@ -43,11 +43,11 @@ PAGES = 50
 TOOLS = 500
 """Maximum number of tools of one server."""
 _TEXT = 2_000
-"""Maximum length of a tool's description that models get."""
+"""Maximum length of a tool's description, in characters."""
 _ERROR = 400
 
 Report = Callable[[str], Awaitable[None]]
-"""Receives the progress of a call as one line of text."""
+"""Callback that gets the progress of a call as one line of text."""
 
 _Streams = tuple[Any, Any]
 
@@ -73,7 +73,7 @@ class McpResult:
 
 
 class Connection:
-    """A live connection. Any task may call its methods."""
+    """An open connection. Any task may call its methods."""
 
     def __init__(self, server: McpServer, client: Client, lost: anyio.Event, complaint: Sequence[str]) -> None:
         self.server = server
@@ -245,7 +245,7 @@ def _tool(tool: mcp_types.Tool) -> McpTool:
 
 
 def _result(result: mcp_types.CallToolResult) -> McpResult:
-    """Return a result in terms of moot. Content that moot can't pass on is named in the text."""
+    """Convert a result from the SDK's types. Content that moot can't pass on is mentioned in the text."""
     texts: list[str] = []
     files: list[McpFile] = []
     for number, block in enumerate(result.content, 1):

@@ -11,7 +11,7 @@ from moot.types.agent import Agent, Mode
 from moot.types.conversation import Project
 
 PART_ORDER = ("instructions", "project", "agents_md", "memory", "skills", "sub_agents", "output_format", "environment")
-"""The parts of an agent that selects none. Text that changes comes last, so that the providers' prompt caches work."""
+"""The parts of an agent that doesn't select any. Text that changes comes last, so that the providers' prompt caches work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class PromptContext:
     directory: str = ""
     """The conversation's folder; empty = none."""
     boundary: str = ""
-    """A folder outside of which no file may be read, for users that are confined to one; empty = not confined."""
+    """For users who are confined to a folder: that folder, outside of which no file may be read. Empty = not confined."""
     is_local: bool = False
     """True if the conversation belongs to the owner of the home. Only then may the prompt contain texts of the home."""
     mode: Mode = "ask"

@@ -20,7 +20,7 @@ from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
 
 _CANDIDATES, _FILES_BELOW = "moot.features.folders:candidates", "moot.features.folders:files_below"
-"""Loaded by path: the first prompt does not wait for the patterns of ignored files."""
+"""Imported on first use, so that the first prompt does not wait for the code that reads ignore files."""
 MAX_COMPLETIONS = 200
 MAX_AGE = 5.0
 """Seconds for which a listing of files is reused."""

@@ -55,7 +55,7 @@ def read_mentions(text: str, paths: Paths) -> Mentions:
 
 
 def _first(paths: Paths, spellings: Sequence[str]) -> tuple[str, int, int] | None:
-    """Return path, first and last line (0 for the whole file) of the first spelling that exists."""
+    """Return path, first line and last line (0 for the whole file) of the first spelling whose file exists; None if none does."""
     for spelling in dict.fromkeys(spellings):
         match = _RANGE.fullmatch(spelling)
         for path, first, last in [(spelling, 0, 0), *([(match[1], int(match[2]), int(match[3] or match[2]))] if match else [])]:

@@ -67,7 +67,10 @@ class _Source:
 
 
 def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: ReportProgress) -> Backup:
-    """Write a backup; it gets its final name after it is read back. Raise StoreFull, StoreError or StoreCorrupt; nothing is left then."""
+    """Write a backup and return its description. It gets its final name after it was read back.
+
+    Raise StoreFull, StoreError or StoreCorrupt; no files are left then.
+    """
     unfinished, copy = to.with_name(f".{to.name}{_PART}"), to.with_name(f".{to.name}{_COPY}")
     try:
         for ending in (_PART, _COPY):  # files of a killed process
@@ -181,7 +184,7 @@ async def alone(state: Path, turn: anyio.Lock) -> AsyncGenerator[None, None]:
 
 
 class BackupCreator:
-    """`BackingUp` for one store."""
+    """The implementation of `Backups` for one store."""
 
     def __init__(self, writer: Writer, path: Path, clock: Clock, turn: anyio.Lock) -> None:
         self._writer = writer
@@ -209,7 +212,7 @@ def _target(to: Path, made_at: int) -> Path:
     to = to.expanduser().absolute()
     target = to / f"moot-{stamp}.backup" if to.is_dir() else to
     if target.exists():
-        raise UsageError(f"{str(target)!r} already exists.", fix="Give another file, or a folder.")
+        raise UsageError(f"{str(target)!r} already exists.", fix="Choose another file, or a folder.")
     if not target.parent.is_dir():
         raise UsageError(f"The folder {str(target.parent)!r} does not exist.", fix="Create it first.")
     return target
