@@ -199,7 +199,7 @@ async def test_other_users_are_refused(stage: Any) -> None:
     async with stage(calling(*calls), agents=AGENTS) as on:
         submitted = await on.submit("go", user="other")
         await on.follow(submitted, allow)
-        assert all("Only the person whose home this is" in text for text in outputs(on))
+        assert all("Only the owner of this moot home" in text for text in outputs(on))
         assert not file_of(on).exists()
 
 

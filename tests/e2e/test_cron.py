@@ -329,7 +329,7 @@ async def test_a_prompt_whose_time_is_recorded_is_refused(jobs: Any) -> None:
         await at.add(every=HOUR)
         await at.move(HOUR)
         (record,) = await at.history(1)
-        with pytest.raises(Busy, match="has run for this time already"):
+        with pytest.raises(Busy, match="has already run for this time"):
             await at.on.engine.runs.submit(Prompt(({"type": "text", "text": "again"},), key="cron:other", due=record.due))
         assert len((await at.on.engine.store.conversations.list()).items) == 1, "nothing of it is stored"
 

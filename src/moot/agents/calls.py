@@ -57,7 +57,7 @@ async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools
     for concurrent, group in groupby(numbered, key=lambda item: (tool := tools.get(item[1].tool)) is not None and tool.concurrent):
         batch = list(group)
         if not concurrent and parked:
-            break  # ordered calls wait for their turn
+            break  # calls that are not concurrent wait for their turn
         if concurrent:
             parked = await _together(context, step, batch, tools) or parked
             continue
@@ -129,7 +129,7 @@ async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, T
 
 
 async def _objection(tool: Tool, answer: HookAnswer) -> str:
-    """Return why a call must not run because of its hooks; empty if it may."""
+    """Return why the hooks' answer prevents a call; empty if the call may run."""
     if answer.blocks or answer.stop:
         return f"A hook blocked this call: {answer.reason or answer.stop or 'no reason given'}"
     if answer.input is not None and isinstance(problem := await validated(tool, answer.input), str):
@@ -138,7 +138,7 @@ async def _objection(tool: Tool, answer: HookAnswer) -> str:
 
 
 async def _objection_to_edit(hooks: ToolHooks, tool: Tool, key: str, call: Call) -> str:
-    """Return why hooks refuse arguments that a person edited, because they decided about others before; empty if they don't."""
+    """Return why hooks refuse arguments that a person edited after the hooks had decided; empty if they don't."""
     answer = await hooks.before(rule_name_of(tool), f"{key}:edited", call.id, as_object(call.input))
     if answer is None:
         return ""
@@ -186,7 +186,7 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call, hook: 
     if context.standing(key) == "ended":
         return None
     if context.standing(key) == "begun" and not tool.idempotent:
-        return Verdict(True)  # authorized before it started, and not repeated: `once` reports that its outcome is unknown
+        return Verdict(True)  # it was authorized before it started and is not repeated: `once` reports that its outcome is unknown
     verdict = await context.allow(tool, key, call.id, call.arguments, subject_of(tool, call.input), hook)
     if verdict.allowed:
         return verdict
@@ -232,7 +232,7 @@ async def _tell_unknown(context: RunContext, call: Call, outcome: Unknown) -> No
 
 
 async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Result:
-    """Return the event that ends the call: the output truncated for the model, the full output in a blob."""
+    """Return the result that ends the call: its output, truncated for the model; the full output is in a blob."""
     text, whole = output.text, output.whole
     if len(text) > TOOL_OUTPUT_CHARACTERS:
         try:

@@ -1,4 +1,4 @@
-"""Compacting a history: shorter tool outputs, the border of what is summarized, and the summary as a message. Pure."""
+"""Compacting a history: shortening tool outputs, choosing the messages to summarize, and the summary as a message. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PLAN = "\n\n[The plan or to-do list at that point]\n"
 _SUMMARY_ID = "summary"
 
 RECENT = 8
-"""Number of the newest tool outputs that are never shortened. The border moves in steps of this size, so that the providers' prompt caches
-work."""
+"""Number of the newest tool outputs that are never shortened. Further ones are shortened in groups of this size, so that the providers'
+prompt caches work."""
 _FIRST_LINES = 5
 _SHORT = 600
 """Outputs up to this number of characters are not shortened."""
@@ -41,9 +41,9 @@ def is_summary(message: Message) -> bool:
 
 
 def shorten_outputs(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages with stale tool outputs replaced by a note, and outputs far back by their first lines.
+    """Return the messages with stale tool outputs replaced by a note, and old outputs by their first lines.
 
-    The newest plan and to-do list stay whole.
+    The newest to-do list stays whole.
     """
     calls = [part for message in messages for part in in_history(message.parts) if is_tool(part) and is_settled(part)]
     newest = {_signature(part): index for index, part in enumerate(calls)}
@@ -79,7 +79,8 @@ def _output_text(part: Part) -> str | None:
 def first_kept(messages: Sequence[Message], keep: int, room: int | None = None) -> int:
     """Return the index of the first message that is not summarized: one of the last `keep`, and a prompt if possible.
 
-    Fewer are kept if they exceed half of `room` tokens, but always the last one, and everything from a live message on.
+    Fewer are kept if they exceed half of `room` tokens, but always the last one. A message that is still being written, and those after it,
+    are never summarized.
     """
     last = next((at for at, message in enumerate(messages) if message.status == "streaming"), len(messages)) - 1
     at = max(min(len(messages) - max(keep, 1), last), 0)

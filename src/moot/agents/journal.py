@@ -31,7 +31,7 @@ def is_hand_over(event: Event) -> bool:
 
 
 class Timing(NamedTuple):
-    """Times of a model's work, in µs. Waits for people are not part of it."""
+    """Start and end of a model's work, in µs, without waits for people."""
 
     began: int
     ended: int

@@ -32,7 +32,7 @@ log = logging.getLogger("moot.agents")
 
 @dataclass(frozen=True, slots=True)
 class AcpAgent:
-    """One row."""
+    """An agent that speaks ACP: one row of `ACP_AGENTS`."""
 
     name: str
     """The name in `acp:NAME` and for `-a`."""
@@ -42,18 +42,18 @@ class AcpAgent:
     login: str = ""
     """The agent's own login command."""
     keeps: tuple[str, ...] = ()
-    """Our environment variables that it gets: its keys and URLs."""
+    """Environment variables that are passed on to it, such as its keys and URLs."""
     method: str = ""
     """The `authenticate` method to call before a session is opened; empty for none."""
     files: bool = True
     """True if the agent is offered to read and write files through moot."""
     asking: tuple[str, ...] = ("default", "ask", "build")
-    """Its modes in which it asks before it acts, in order of preference. In any other mode it is left unchanged."""
+    """Its modes in which it asks before it acts, in order of preference. If it has none of them, its mode is not changed."""
     planning: tuple[str, ...] = ("plan", "read-only", "architect")
     """Its modes in which it only reads and plans, in order of preference."""
 
     def known(self) -> KnownAgent:
-        """Return the row for lists of agents."""
+        """Return the agent in the form for lists of agents."""
         return KnownAgent(self.name, f"acp:{self.name}", self.description, self.install, programs=self.command[:1])
 
 
@@ -184,9 +184,9 @@ class Presence:
     program: str = ""
     """Path of the program; empty for moot's own agents and for Python packages."""
     missing: str = ""
-    """A description of what is missing."""
+    """A description of what is missing; empty if nothing is."""
     install: str = ""
-    """The command that installs it."""
+    """The command that installs the program."""
 
     def to_json(self) -> JsonObject:
         return {"ready": self.ready, "program": self.program, "missing": self.missing, "install": self.install}
@@ -204,7 +204,9 @@ def agents_of_project(settings: Settings, directory: str) -> ProjectAgents:
 
 
 def agent_named(settings: Settings, name: str, directory: str = "") -> Agent | None:
-    """Return the agent of that name, or None. The nearest wins: of the folder's project, of the home, of a package, built in.
+    """Return the agent with this name, or None.
+
+    The order of precedence is: agents of the folder's project, of the home, of packages, built-in ones.
 
     Raise ConfigError if the project has the agent, but its file is not trusted or not valid, and UsageError for a broken package.
     """
@@ -232,7 +234,7 @@ def _is_agent(settings: Settings, name: str, directory: str) -> bool:
     try:
         return agent_named(settings, name, directory) is not None
     except MootError:
-        return True  # it can't be used here
+        return True  # the agent exists, but can't be used here
 
 
 def fallback_models(settings: Settings, agent: Agent, directory: str = "") -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | 
 
 
 NEARLY = 0.8
-"""Share of a limit from which outgoing webhooks are warned."""
+"""Share of a limit at which outgoing webhooks are warned."""
 
 
 def budget_warning(limits: Limits, position: Position) -> WarnBudget | None:
@@ -95,7 +95,7 @@ def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] 
 
 
 def _is_ended(context: RunContext, tools: tuple[Tool, ...], attempt: Attempt) -> bool:
-    """Return whether a tool that ends the run was called with success."""
+    """Return whether a tool that ends the run was called successfully."""
     enders = {tool.name for tool in tools if getattr(tool, "ends_run", False)}
     calls = {call.id for call in attempt.calls if call.tool in enders}
     return bool(calls) and any(

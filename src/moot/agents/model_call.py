@@ -1,4 +1,4 @@
-"""One step's model call: attempts with backoff and fallback models, each an exchange whose raw is committed per socket read."""
+"""One step's model call: attempts with backoff and fallback models. Each is an exchange whose raw bytes are committed after each read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ first byte counts as a request that never arrived, so that one network error doe
 
 @dataclass(slots=True)
 class _Live:
-    """A live exchange; the translator's state exists only here."""
+    """An exchange in progress, with the state of its translator."""
 
     context: RunContext
     position: Position
@@ -50,7 +50,7 @@ class _Live:
     run: str
     spoils: DetectsFailure | None
     heard: bool = False
-    """True if a part of an answer has arrived."""
+    """True if any part of an answer has arrived."""
 
     async def take(self, raws: tuple[Raw, ...]) -> None:
         """Translate the frames of one socket read and commit them together."""
@@ -74,7 +74,7 @@ class _Live:
         return self.spoils is not None and self.spoils.spoiled(self.state)
 
     async def end(self, ended: Ended, failure: Failure | None, *, mark: bool) -> Ending:
-        """Close what is open and write the exchange's end. `mark` is True if the attempt is abandoned."""
+        """Close open parts and write the exchange's end. With `mark`, a failed attempt with visible output is marked as abandoned."""
         attempt = self.attempt
         chunks, ending = self.translator.close(self.state, ended)
         ending, charged, body = settle_exchange(ending, ended, failure, self.choice.model, heard=self.heard)

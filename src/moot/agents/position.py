@@ -40,7 +40,7 @@ class Attempt:
     number: int
     exchange: str
     ending: Ending | None = None
-    """None if it was started and never ended: a crash abandoned it."""
+    """None if it is still in progress, or was interrupted."""
     calls: list[Call] = field(default_factory=list["Call"])
     visible: bool = False
     """True if it has produced visible output."""
@@ -74,7 +74,7 @@ class Position:
     cut: int = 0
     """Number of attempts that a crash interrupted: their usage is unknown."""
     finished: bool = False
-    """True if the last finished step had no calls, so only the run's end event is missing."""
+    """True if nothing is left to do after the last step, so that only the run's end event is missing."""
     tools: frozenset[str] | None = None
     """Names of the tools that the model knew when it last answered; None = it has not answered yet."""
 
@@ -110,7 +110,7 @@ class Position:
         self.attempts = []
 
     def start_after(self, step: int) -> None:
-        """Begin a new step, the work of another agent."""
+        """Continue with the step after this one, which belongs to another agent."""
         self.step = step + 1
         self.attempts = []
         self.finished = False

@@ -33,7 +33,7 @@ _SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.files.copies:fit_im
 
 
 class Files:
-    """Converter of messages for one model, because dialects are pure and can neither fetch nor scale. Stored messages don't change."""
+    """Converter of the files in messages for one model. Dialects can't do this, because they do no I/O. Stored messages don't change."""
 
     def __init__(self, blobs: Blobs, documents: Documents, model: Model) -> None:
         self._blobs = blobs
@@ -84,7 +84,7 @@ class Files:
         return part if data is None else await self._picture(part, data, media_type)
 
     async def _document(self, part: Part, data: bytes | None, media_type: str) -> Part:
-        """Return the text of a document that the model does not take itself. The dialect inserts placeholder text for other files."""
+        """Return the text of a document that the model does not accept. For other files, the dialect inserts placeholder text."""
         kind = kind_of(str(part.get("filename") or ""), media_type)
         if data is None or not kind or (kind == "pdf" and "pdf" in self._model.modalities):
             return part

@@ -15,10 +15,10 @@ from moot.errors import MootError
 from moot.plugins.registry import attribute
 
 _REPL = "moot.cli.repl.loop:start_repl"
-"""Import path of the function that runs if no command is given."""
+"""Import path of the function that is called if no command is given."""
 
 _FILES = 64
-"""Number of open files that a run with few tools needs, with some spare."""
+"""Minimum limit of open files. A run with few tools needs slightly less."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def _check_open_files() -> None:
 
 
 def _open_missing_streams() -> bool:
-    """Return whether stdout is open. Replace closed streams with empty ones, so that the database doesn't get their descriptors."""
+    """Return True if stdout is open. Replace closed streams with /dev/null, so that the database is not opened on their descriptors."""
     has_stdout = sys.stdout is not None  # pyright: ignore[reportUnnecessaryComparison]  it is None when the descriptor is closed
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -70,7 +70,7 @@ def _failed(error: BaseException, output: Lines, *, as_json: bool) -> int:
         if not isinstance(error, BrokenPipeError):
             return report(error, output, as_json=as_json)
     except BrokenPipeError:
-        pass  # the reader of stderr is gone too
+        pass  # stderr is closed too
     # discard buffered output, so that the interpreter's flush at exit does not fail
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -21,7 +21,7 @@ from moot.providers.weights.manifest import MANIFEST
 if TYPE_CHECKING:
     from moot.providers.weights.pull import Offer
 
-# loaded by path: most runs and the first prompt don't need them
+# import paths, loaded on first use: most runs and the first prompt don't need them
 _CHECK_MACHINE = "moot.providers.machine:check_machine"
 _PULL = "moot.providers.weights.pull:pull"
 
@@ -42,7 +42,7 @@ async def provide_weights(providers: Providers, model: str, output: Output, *, c
 
 
 async def wants_weights(providers: Providers, model: str) -> bool:
-    """Return whether `provide_weights` would download weights. Raise like `Providers.choice`."""
+    """Return True if `provide_weights` would download weights. Raise the same errors as `Providers.choice`."""
     choice = await providers.choice(model)
     return choice.provider.name == "local" and _is_missing(choice.model.id.model, providers.settings.home)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
 _CONTEXT, _DECIDE = "moot.cli.approvals.decide:approval_context", "moot.cli.approvals.decide:decide"
-"""Loaded by path when there is an approval to ask for."""
+"""Import paths, loaded when there is an approval to ask about."""
 
 NEEDS_APPROVAL, CONTRACT, PROVIDER, LIMIT, TIMEOUT, INTERRUPTED = 3, 4, 5, 6, 124, 130
 
@@ -48,14 +48,14 @@ _EXIT = {
     "internal": 1,
     "refused": 1,
 }
-"""Failure kind → exit code. Other kinds are provider errors."""
+"""Exit code by kind of failure. Kinds that are not listed are provider errors."""
 
 
 class Follower:
     """Foreground view of one run."""
 
     def __init__(self, engine: Engine, output: Output, show: Show, *, stops: bool = True) -> None:
-        """With `stops`, Ctrl+C stops the run, which was started here. Otherwise it belongs to another process and Ctrl+C only detaches."""
+        """With `stops`, the run was started here and Ctrl+C stops it. Otherwise it belongs to another process and Ctrl+C only detaches."""
         self._engine = engine
         self._stops = stops
         self._output = output
@@ -67,12 +67,12 @@ class Follower:
         self._continued_here = False
         """True if an approval was answered here: the process that answers a waiting run continues it."""
         self._farewell = ""
-        """Message printed when detaching, after drawing has ended so that it appears below the output."""
+        """Message about detaching. It is printed after drawing has ended, so that it appears below the output."""
         self._signal = 0
-        """Signal that ended following, or 0."""
+        """Number of the signal that ended following, except SIGINT; otherwise 0."""
 
     async def follow(self, run: Run, conversation: Conversation, after: int) -> int:
-        """Show the run until it ends or waits for something else, and return the exit code."""
+        """Show the run until it ends, or waits for an answer that the user does not give now. Return the exit code."""
         self._seq = after
         final: Run | None = None
         if isinstance(self._show, OnScreen):
@@ -97,7 +97,7 @@ class Follower:
         return await self._finish_others(final, code) if self._stops and final.status in ("finished", "waiting") else code
 
     async def _finish_others(self, run: Run, code: int) -> int:
-        """Wait for background sub-agents of this process. Return `code` if all of them end, else another exit code."""
+        """Wait for the background sub-agents of this process. Return `code` if all of them end, otherwise the exit code to use instead."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._handle_signals, run.conversation, self._cancel_others, group.cancel_scope)
             left = {run.id}
@@ -113,7 +113,7 @@ class Follower:
         return 128 + self._signal if self._signal else INTERRUPTED if self._stopped else code
 
     async def _until_settled(self, run: Run) -> Run:
-        """Return the run once it has ended, or waits for an answer that the user doesn't give now."""
+        """Wait until the run has ended, or waits for an answer that the user does not give now. Return the run."""
         while (ended := await self._engine.runs.wait(run.id)).status == "waiting":
             if not self._output.attended or not await self._answer(ended):
                 break
@@ -147,7 +147,7 @@ class Follower:
             nonlocal settled, through
             ended = await self._engine.runs.wait(run)
             through = await self._engine.store.log.last_seq(conversation)
-            settled = ended  # only after `through` is known, or any event would end the loop
+            settled = ended  # set after `through` is known; otherwise any event would end the loop
             if self._seq >= through:
                 scope.cancel()
 
@@ -169,10 +169,10 @@ class Follower:
             if isinstance(value, dict) and value.get("denied") == NO_ONE_AVAILABLE:
                 self._denied_unattended = True
             await self._show.event(event)
-        self._seq = event.seq  # only after it is shown, because the last seq ends the loop
+        self._seq = event.seq  # set after the event is shown, because the last seq ends the loop
 
     async def _answer(self, run: Run) -> bool:
-        """Ask for all open approvals. Return False if there were none or the user left them open."""
+        """Ask about all open approvals. Return False if there were none or the user left them open."""
         asked = 0
         if isinstance(self._show, OnScreen):
             await self._show.pause()
@@ -183,9 +183,9 @@ class Follower:
             decided: Decision = await attribute(_DECIDE)(approvals[0], context, self._output)
             if decided.outcome == "later" and not (self._stops and approvals[0].outside is not None):
                 return False
-            if decided.outcome == "later":  # the agent's process is our child and ends with us
+            if decided.outcome == "later":  # the agent's process is a child of this one and ends with it
                 self._output.say(
-                    "moot: the agent's program ends with moot, so this cannot wait; answer it, or stop the run with Ctrl+C", "yellow"
+                    "moot: the agent's program ends when moot exits, so this cannot wait; answer it, or stop the run with Ctrl+C", "yellow"
                 )
                 continue
             if decided.outcome == "stop":  # Ctrl+C
@@ -203,7 +203,7 @@ class Follower:
         return bool(asked)
 
     async def _submit_answer(self, approval: str, decided: Decision) -> bool:
-        """Return False if the approval was already answered or has expired."""
+        """Store the answer. Return False if the approval was already answered or has expired."""
         if decided.answer is None:
             return False
         try:
@@ -217,7 +217,7 @@ class Follower:
         return True
 
     async def _handle_signals(self, conversation: str, stop: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
-        """Stop what is followed on the first Ctrl+C and exit on the second. If the run is not ours, detach on the first.
+        """Call `stop` on the first Ctrl+C, and exit on the second. If the run belongs to another process, detach on the first.
 
         SIGTERM and SIGHUP leave the run resumable and terminate the commands that it started.
         """

@@ -24,12 +24,12 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def is_reference(word: str) -> bool:
-    """Return whether a word after `-c` is a conversation's id or list number and not part of a prompt."""
+    """Return True if a word after `-c` is a conversation's id or list number and not part of a prompt."""
     return _REFERENCE.fullmatch(word) is not None
 
 
 def names_tools(word: str) -> bool:
-    """Return whether a word after `--tools` is a tool name or looks like one. `hello` is a prompt."""
+    """Return True if a word after `--tools` looks like tool names. Other words, such as `hello`, belong to the prompt."""
     return bool(_TOOL_NAMES.fullmatch(word)) and (word in TOOLS or "," in word or "_" in word)
 
 

@@ -43,7 +43,7 @@ PATIENCE = 3.0
 
 
 def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed: bool = True) -> tuple[Part, ...]:
-    """Return the parts of a message: files first, then the prompt followed by stdin.
+    """Return the parts of a message: the files, then the prompt and stdin as one text.
 
     Raise UsageError if a file is missing or too large, or if `needed` and there is no prompt.
     """
@@ -91,7 +91,7 @@ def _stdin(output: Output, *, alone: bool) -> str:
 
 _SHOWS: Mapping[str, Callable[[Output], Show]] = {"text": ShowText, "json": ShowJson, "jsonl": ShowEvents, "ui": ShowChunks}
 _SCREEN = "moot.cli.transcript.screen:ShowScreen"
-"""Loaded by path: it is imported only on a terminal."""
+"""Import path, loaded only on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Request:
     flags: RunFlags
     shown: ShowFlags
     conversation: str | None = None
-    """Reference that the user typed. None means a new conversation."""
+    """Reference to the conversation, as typed by the user; None for a new conversation."""
     again: bool = False
     """True to repeat the last answer instead of sending `parts`."""
     directory: str = ""
@@ -204,7 +204,7 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
 
 
 async def _answers(engine: Engine, request: Request, existing: Conversation) -> str | None:
-    """Return the message to answer if there is no prompt, else None. Raise UsageError if there is nothing to answer."""
+    """Return the id of the message to answer if there is no prompt, otherwise None. Raise UsageError if there is nothing to answer."""
     if request.parts:
         return None
     last = next(iter(await engine.store.conversations.branch(existing.id, limit=1)), None)
@@ -220,7 +220,7 @@ async def prepare_models(engine: Engine, flags: RunFlags, existing: Conversation
     """Download the weights of the prompt's model if they are missing, and print a warning if --max-cost can't limit the run."""
     agent = agent_named(engine.settings, flags.agent or (existing.agent if existing else "default"))
     if agent is None:
-        return  # the engine reports it
+        return  # the engine reports the unknown agent
     if agent.agent_type != "moot":
         if flags.max_cost is not None:
             output.say(f"moot: {agent.name} makes its own model calls, so --max-cost doesn't limit them", "yellow")

@@ -1,4 +1,4 @@
-"""Execution of commands on the event loop, with logging configured."""
+"""Execution of commands, with logging configured and an event loop if they need one."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class StderrHandler(logging.Handler):
 def logging_to(output: Lines) -> Generator[None, None, None]:
     """Configure logging within the block.
 
-    moot's warnings and errors go to stderr; with MOOT_DEBUG=1 everything from all packages. moot's records at or above the level MOOT_LOG
-    (default: info) go to the log file.
+    Warnings and errors of moot go to stderr; with MOOT_DEBUG=1, all records of all packages do. Records of moot at or above the level in
+    MOOT_LOG (default: info) go to the log file.
     """
     root, ours = logging.getLogger(), logging.getLogger("moot")
     before = root.handlers, root.level, ours.handlers, ours.level

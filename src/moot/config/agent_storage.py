@@ -1,4 +1,4 @@
-"""Creating agents in files of the home."""
+"""Creation of agents as files in moot's home folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.types.canonical import JsonObject
 
 
 def new_path(settings: Settings, name: str) -> Path:
-    """Return the file for a new agent of the home. Raise UsageError if the name is invalid or taken."""
+    """Return the path of the file for a new agent. Raise UsageError if the name is invalid or already used."""
     if not NAME.fullmatch(name):
         raise UsageError(f"Invalid agent name {name!r}: use letters, digits, - and _.")
     path = settings.home / FOLDER / f"{name}{SUFFIX}"
@@ -24,18 +24,21 @@ def new_path(settings: Settings, name: str) -> Path:
 
 
 def checked(settings: Settings | None, path: Path, text: str, name: str) -> Agent:
-    """Return the agent in the text for a file. Raise ConfigError, with line and column, if it is invalid or has another name.
+    """Return the agent defined by the text of a file. If it is invalid or has another name, raise ConfigError with line and column.
 
     Without settings, models are not checked.
     """
     agent, _ = read_agent(path, text, None if settings is None else settings.providers)
     if agent.name != name:
-        raise ConfigError(f"The agent {name!r} can't be renamed to {agent.name!r}.", file=str(path), fix="Copy it, and remove the old one.")
+        raise ConfigError(
+            f"The agent {name!r} can't be renamed to {agent.name!r}.", file=str(path), fix="Copy it, then remove the old one."
+        )
+
     return agent
 
 
 def create_agent(settings: Settings, name: str, values: JsonObject) -> Path:
-    """Write a new agent to the home and return its file. Raise UsageError or ConfigError. Blocks."""
+    """Write a new agent to moot's home folder and return its path. Raise UsageError or ConfigError if it is invalid. Blocks."""
     path = new_path(settings, name)
     with lock_file(path.parent):
         if path.exists():

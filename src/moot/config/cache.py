@@ -1,8 +1,8 @@
-"""Cache of parsed and validated configurations, because parsing YAML and validating take longer than a short command.
+"""Cache of parsed and validated configurations, because parsing and validating YAML takes longer than a short command.
 
-Entries are found by a hash of everything they depend on, so a stale entry is never used. If the file is damaged or can't be written,
-loading is only slower. The cache contains no values except defaults and numbers. Texts are stored as positions in the configuration file,
-so that secrets are not copied.
+The key of an entry is a hash of everything it depends on, so a stale entry is never used. If the cache file is damaged or can't be written,
+loading is only slower. The cache contains only defaults and numbers. Texts are stored as positions in the configuration file, so that
+secrets are not copied.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 CHECKED = 4
-"""Number of validated configurations to keep, for use with alternating environments."""
+"""Number of validated configurations to keep. There are several if environment variables change."""
 
 PARTS = 200
-"""Number of parts of further files to keep."""
+"""Number of parsed files to keep in addition to `config.yaml`."""
 
 _HERE = Path(__file__).parent
 _CODE = ("validation.py", "schema/__init__.py", "schema/basics.py", "schema/definitions.py")
@@ -36,7 +36,7 @@ _SAME = 0  # represents a text that is in the tree at the same path
 
 
 class Memory:
-    """The cache of one home. Nothing is written if the home does not exist yet."""
+    """The cache in one home folder. Nothing is written if the folder does not exist yet."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "state" / "config.json"
@@ -57,7 +57,7 @@ class Memory:
         self._save()
 
     def tree(self, text: str, place: Place, parse: Callable[[], Node]) -> Node:
-        """Return the parsed file, using `parse` if it is not cached."""
+        """Return the parsed configuration file from the cache, or call `parse` if it is not cached."""
         key = self._hash(f"{place.source}\0{text}".encode())
         cached = self._cache["tree"]
         if cached and cached[0] == key:
@@ -69,7 +69,7 @@ class Memory:
         return node
 
     def part(self, text: str, place: Place) -> Node:
-        """Return the parsed YAML of a file other than `config.yaml`, such as that of an agent. The newest results are cached."""
+        """Return the parsed YAML of a file other than `config.yaml`, such as an agent's file. The newest results are cached."""
         parts = cast("dict[str, Any]", self._cache.setdefault("parts", {}))
         key = self._hash(f"{place.source}\0{text}".encode())
         if key in parts:
@@ -94,7 +94,7 @@ class Memory:
         return result
 
     def _hash(self, data: bytes) -> str:
-        # salted: the unsalted hash of a short secret could be guessed
+        # salted, because a short secret could be found from its unsalted hash
         return blake2b(data, key=bytes.fromhex(self._cache["salt"]), digest_size=20).hexdigest()
 
     def _save(self) -> None:
@@ -107,7 +107,7 @@ class Memory:
 
 
 class _NotCacheable(Exception):
-    """Caching would write a secret to disk."""
+    """Raised if caching would write a secret to disk."""
 
 
 def _checksum(data: bytes) -> str:
@@ -115,7 +115,7 @@ def _checksum(data: bytes) -> str:
 
 
 def _packed(node: Node, lines: list[str], path: tuple[str | int, ...]) -> Json:
-    """Return the tree with texts replaced by their positions. Raise _NotCacheable if a secret's value differs from its spelling."""
+    """Return the tree with texts replaced by their positions. Raise _NotCacheable if a secret can't be stored as a position."""
     at: list[Json] = [node.place.line, node.place.column]
     if isinstance(node.value, dict):
         named = {key: child.named or child.place for key, child in node.value.items()}
@@ -145,7 +145,7 @@ def _unpacked(packed: Any, lines: list[str], top: Place) -> Node:
 
 
 def _emptied(result: Json, values: Json) -> Json:
-    """Return the validated result without texts that its input contains too. Every other value is wrapped in a list."""
+    """Return the validated result without the texts that are also in its input. Every other value is wrapped in a list."""
     if isinstance(result, dict):
         known = values if isinstance(values, dict) else {}
         return {key: _emptied(item, known.get(key)) for key, item in result.items()}

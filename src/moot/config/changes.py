@@ -1,4 +1,4 @@
-"""Changes of values and rules in a configuration file. Comments, order and quoting are kept; the file is written atomically."""
+"""Changes of values and rules in a configuration file. Comments, order and quoting are kept, and the file is written atomically."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from moot.types.canonical import Json
 
 
 def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> None:
-    """Set one value, as `set_values` does."""
+    """Set one value in the file. See `set_values`."""
     set_values(path, {key: value}, environ)
 
 
 def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> None:
-    """Set each value at its dotted key, all or none. Create the file if needed. Raise ConfigError.
+    """Set all values at their dotted keys, or none. Create the file if needed. Raise ConfigError if the result is invalid.
 
-    The result is validated before it is written, and concurrent changes by other processes are kept.
+    The result is validated before it is written. Concurrent changes by other processes are kept.
     """
     with lock_file(path):
         yaml, root, comments = _load(path)
@@ -38,7 +38,7 @@ def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str
 
 
 def remove_value(path: Path, key: str, environ: Mapping[str, str]) -> None:
-    """Remove the value at a dotted key, with everything below it. Raise NotFound if the file does not set it, and ConfigError."""
+    """Remove the value at a dotted key. Raise NotFound if the file does not set it, and ConfigError if the result is invalid."""
     with lock_file(path):
         yaml, root, comments = _load(path)
         level: Any = root
@@ -60,14 +60,14 @@ def _put(root: Any, key: str, value: Any) -> None:
         level = level[step]
     if last in level or len(level) == 0 or level is root:
         level[last] = value
-    else:  # not after the last key, which holds the comments before the next section
+    else:  # not after the last key, to which the comments before the next section belong
         level.insert(len(level) - 1, last, value)
 
 
 def check_text(text: str, path: Path, environ: Mapping[str, str], before: str = "") -> None:
-    """Raise ConfigError, with line and column, if the text is not a valid configuration.
+    """If the text is not a valid configuration, raise ConfigError with line and column.
 
-    Agents that name unknown tools, types, providers or models are refused too, unless they are in the text `before`.
+    Agents that name unknown tools, types, providers or models are invalid too, unless they are already in the text `before`.
     """
     place = Place("user", str(path))
     tree = interpolate(parse(text, place), environ)
@@ -81,7 +81,7 @@ def check_text(text: str, path: Path, environ: Mapping[str, str], before: str = 
 
 
 def round_trip(text: str) -> Any:
-    """Return a reader and writer that keeps comments, quotes and the indentation of the text."""
+    """Return a YAML reader and writer that keeps the comments, quotes and indentation of the text."""
     yaml = cast("Any", YAML(typ="rt"))
     yaml.preserve_quotes = True
     yaml.width = 1_000_000
@@ -94,13 +94,13 @@ def round_trip(text: str) -> Any:
 
 
 def add_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> None:
-    """Add rules to the file, keeping concurrent changes by other processes. Raise ConfigError."""
+    """Add permission rules to the file. Concurrent changes by other processes are kept. Raise ConfigError if the result is invalid."""
     with lock_file(path):
         write_atomically(path, with_rules(path, rules, environ))
 
 
 def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> bytes:
-    """Return the file's bytes with these rules appended, validated. Existing rules are not repeated. Raise ConfigError."""
+    """Return the file's new content with these rules appended. Existing rules are not repeated. Raise ConfigError if it is invalid."""
     yaml, root, comments = _load(path)
     permissions = root.get("permissions")
     existing: Any = cast("Any", permissions).get("rules") if isinstance(permissions, dict) else None
@@ -117,22 +117,22 @@ def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, st
         if rule not in existing:
             item: Any = CommentedMap(rule)
             item.fa.set_flow_style()
-            # not after the last item, which holds the comments before the next section
+            # not after the last item, to which the comments before the next section belong
             cast("Any", existing).insert(max(len(cast("list[Any]", existing)) - 1, 0), item)
     return _checked(yaml, root, comments, path, environ)
 
 
 def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
-    """Return the file's bytes without the rule at index `at`, validated. Raise ConfigError."""
+    """Return the file's new content without the rule at index `at`. Raise ConfigError if it is invalid."""
     yaml, root, comments = _load(path)
     del root["permissions"]["rules"][at]
     return _checked(yaml, root, comments, path, environ)
 
 
 def with_front_matter(text: str, values: Mapping[str, Json], path: Path) -> str:
-    """Return the text of an agent's file with fields set; null removes one. The instructions are the text below the front matter.
+    """Return the text of an agent's file with fields set. A null value removes a field. `instructions` is the text below the front matter.
 
-    Comments, other fields, line ends and a byte order mark stay. Raise ConfigError if the existing front matter is invalid.
+    Comments, other fields, line endings and a byte order mark are kept. Raise ConfigError if the existing front matter is invalid.
     """
     head, body = split(text)
     parse(head, Place("user", str(path)))
@@ -157,9 +157,9 @@ def with_front_matter(text: str, values: Mapping[str, Json], path: Path) -> str:
 
 
 def _load(path: Path) -> tuple[Any, Any, str]:
-    """Return the reader, the tree, and the text of a file that contains only comments, which a tree can't hold."""
+    """Return the YAML reader, the tree, and the text if the file contains only comments, which a tree can't contain."""
     text = read_text(path)
-    parse(text, Place("user", str(path)))  # rejects what the round-trip parser would accept: tags, duplicate keys, alias bombs
+    parse(text, Place("user", str(path)))  # rejects tags, duplicate keys and alias bombs, which the round-trip parser would accept
     yaml = round_trip(text)
     root = yaml.load(text)
     if root is not None:

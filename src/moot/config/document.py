@@ -15,11 +15,11 @@ from moot.types.canonical import Json
 
 MAX_DEPTH = 40
 MAX_NODES = 50_000
-"""Values in one file. An alias counts as many times as the value it refers to."""
+"""Maximum number of values in one file. An alias counts as much as the value it refers to."""
 
 
 def parse(text: str, place: Place) -> Node:
-    """Return the tree of a YAML document, which must be a mapping. Raise ConfigError with line and column."""
+    """Return the tree of a YAML document, which must be a mapping. If it is invalid, raise ConfigError with line and column."""
     node = _tree(text, place)
     if node is None or node.value is None:
         return Node({}, place)
@@ -29,9 +29,9 @@ def parse(text: str, place: Place) -> Node:
 
 
 def parse_value(text: str, name: str) -> Json:
-    """Return the value of `name` as typed on a command line: lists, mappings and quoted text as in YAML, else one scalar.
+    """Parse the value of the key `name`, as typed on a command line: a list, mapping or quoted text as in YAML, or an unquoted scalar.
 
-    Raise ConfigError.
+    Raise ConfigError if it is not valid YAML.
     """
     if not text.lstrip().startswith(("[", "{", '"', "'")):
         return scalar(text)
@@ -50,7 +50,7 @@ def _tree(text: str, place: Place) -> Node | None:
         fix = "Quote ${…} inside braces and brackets." if unquoted else ""
         words = words[:1].upper() + words[1:]
         raise replace(place, line=line + 1, column=column + 1).error(f"{words}.", fix) from error
-    except YAMLError as error:  # a forbidden character; its position counts from the start of the text
+    except YAMLError as error:  # a forbidden character, whose position is relative to the start of the text
         position = cast("int", getattr(error, "position", 0))
         before = text[:position]
         at = replace(place, line=before.count("\n") + 1, column=position - before.rfind("\n"))
@@ -59,7 +59,7 @@ def _tree(text: str, place: Place) -> Node | None:
 
 
 class _Builder:
-    """Builds the tree from parser events, so that alias bombs are rejected before they expand."""
+    """Builder of the tree from parser events, so that alias bombs are rejected before they expand."""
 
     def __init__(self, text: str, place: Place) -> None:
         self._events: Iterator[Any] = iter(cast("Any", YAML(typ="safe", pure=True)).parse(text))

@@ -13,10 +13,10 @@ _OWN_LOOP_ONLY = (
     *("temperature", "history.max_tokens", "history.compact_at", "history.keep", "reasoning.show"),
     *("prompt", "agents", "skills", "output_format"),
 )
-"""Keys of an agent that only moot's own loop reads."""
+"""Keys of an agent that have an effect only for the agent type `moot`."""
 
 _OUTSIDE_ONLY = ("options",)
-"""Keys of an agent that moot's own loop does not read."""
+"""Keys of an agent that have no effect for the agent type `moot`."""
 
 
 def without_effect(root: Node) -> tuple[ConfigError, ...]:
@@ -28,14 +28,14 @@ def without_effect(root: Node) -> tuple[ConfigError, ...]:
 def _of_agents(root: Node) -> Iterator[ConfigError]:
     for name, agent in _entries(root, "agents").items():
         kind = str(find(agent, "agent_type") or "moot")
-        if kind not in AGENTS or AGENTS.package(kind):  # only the package knows what it reads
+        if kind not in AGENTS or AGENTS.package(kind):  # only the package knows which keys it reads
             continue
         for key in _OUTSIDE_ONLY if kind == "moot" else _OWN_LOOP_ONLY:
             for path, place in _set(agent, key):
                 yield _error(f"agents.{name}.{path}", place, f"This key has no effect for agents of the type {kind!r}.")
         models = find(agent, "fallback") if kind != "moot" else None
         for entry in models if isinstance(models, list) else ():
-            if "@" in str(entry.value):  # they have models of their own
+            if "@" in str(entry.value):  # outside agents choose their models themselves
                 yield _error(f"agents.{name}.fallback", entry.place, f"For agents of the type {kind!r}, only agents can be listed here.")
 
 
@@ -77,7 +77,7 @@ def _entries(root: Node, section: str) -> dict[str, Node]:
 
 
 def _set(node: Node, pattern: str, above: str = "") -> Iterator[tuple[str, Place]]:
-    """Yield the path and place of each key that matches and is not empty. `*` matches any name."""
+    """Yield the path and place of each key that matches the pattern and is not empty. `*` matches any name."""
     step, _, rest = pattern.partition(".")
     for name, child in node.value.items() if isinstance(node.value, dict) else ():
         if step not in ("*", name):

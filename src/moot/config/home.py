@@ -1,4 +1,4 @@
-"""The home folder, the environment variables of moot and model vendors, and access to configuration files."""
+"""The home folder, environment variables of moot and of model vendors, and access to configuration files."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "xai": ("XAI_API_KEY",),
     "zhipu": ("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
 }
-"""Built-in provider → the variables in which its vendor's own tools look for the key. The first one set wins."""
+"""Environment variables with the API key of each built-in provider, as its vendor's tools name them. The first one that is set is used."""
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """Return `MOOT_HOME` or else the platform's data folder, as an absolute path."""
+    """Return moot's home folder as an absolute path: `MOOT_HOME`, or `moot` in the platform's data folder."""
     named = environ.get("MOOT_HOME", "")
     if named:
         return Path(named).expanduser().absolute()
-    if sys.platform == "linux":  # same as platformdirs, whose import takes three times as long as starting Python
+    if sys.platform == "linux":  # the result of platformdirs, whose import takes three times as long as starting Python
         shared = Path(environ.get("XDG_DATA_HOME", ""))
         return (shared if shared.is_absolute() else Path.home() / ".local" / "share") / "moot"
     return Path(attribute("platformdirs:user_data_path")("moot", appauthor=False)).absolute()
@@ -63,10 +63,10 @@ MAX_BYTES = 1024 * 1024
 def read_text(path: Path, *, mark: bool = False) -> str:
     """Return the file's text, or an empty string if it does not exist. Raise ConfigError if it can't be read.
 
-    A byte order mark is left out, except with `mark`.
+    A byte order mark is removed, unless `mark` is set.
     """
     try:
-        # without waiting, because a project may contain a pipe with the name of a file
+        # O_NONBLOCK, because a project may contain a named pipe instead of the file
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             data = file.read(MAX_BYTES + 1) or b""
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def read_text(path: Path, *, mark: bool = False) -> str:
 
 @contextmanager
 def lock_file(path: Path) -> Generator[None, None, None]:
-    """Lock the file against changes by other processes while it is read and written, waiting if needed. Raise ConfigError.
+    """Lock the file against changes by other processes during the block, waiting if needed. Raise ConfigError if that is not possible.
 
     The lock is a separate file, because each write replaces the file itself. The system releases it when the process dies.
     """
@@ -107,7 +107,7 @@ def lock_file(path: Path) -> Generator[None, None, None]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write the file atomically, readable only by its owner because it may hold keys. Raise ConfigError."""
+    """Write the file atomically, readable only by its owner because it may contain keys. Raise ConfigError on failure."""
     path = path.resolve()  # keep a symbolic link to the configuration
     unfinished: Path | None = None
     try:

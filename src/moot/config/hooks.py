@@ -1,4 +1,4 @@
-"""Hooks in the configuration: reading them, and finding mistakes that matter only when they run."""
+"""Hooks in the configuration: building them from validated sections, and finding mistakes that would only matter when they run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from moot.config.schema import AgentHooksPart, Configuration, RunHookPart
 
 BEFORE = ("last_run", "last_response", "next_task", "prompt", "agent", "conversation", "run", "date")
-"""The variables that templates in `before_run` may contain."""
+"""Variables that templates in `before_run` may contain."""
 
 AFTER = (*BEFORE, "response")
-"""The variables that templates in `after_run` may contain."""
+"""Variables that templates in `after_run` may contain."""
 
 MCP = "mcp__"
-"""The start of the name of every MCP server's tool. These tools are not known before their server runs."""
+"""Prefix of the names of MCP servers' tools, which are not known before the server runs."""
 
 CHECK_SECTIONS = ("formatters", "checks")
 """The sections with commands for files, in the order in which they run."""
@@ -36,7 +36,7 @@ _Problem: TypeAlias = tuple[tuple[str | int, ...], str]
 def command_hooks(
     section: Mapping[str, Any], folders: Mapping[tuple[str, int], str] | None = None
 ) -> dict[HookEvent, tuple[CommandHook, ...]]:
-    """Return the commands of the validated section `hooks`, by event. `folders` has the project's folder for entries of a project."""
+    """Return the commands of the validated section `hooks`, by event. `folders` maps entries of a project to the project's folder."""
     found: dict[HookEvent, tuple[CommandHook, ...]] = {}
     for event, groups in section.items():
         commands = [
@@ -60,7 +60,7 @@ def file_checks(configuration: Mapping[str, Any], folders: Mapping[tuple[str, st
 
 
 def run_hooks(section: Mapping[str, Any]) -> RunHooks:
-    """Return the hooks of an agent or a job from their shape in the file. Keys with defaults may be missing."""
+    """Return the hooks of an agent or a cron job from a section with the keys of the file. Keys with defaults may be missing."""
     return RunHooks(
         tuple(map(_run_hook, section.get("before_run") or ())),
         tuple(map(_run_hook, section.get("after_run") or ())),
@@ -79,7 +79,7 @@ def _compiled(matcher: str) -> re.Pattern[str]:
 
 
 def fits(matcher: str, subject: str) -> bool:
-    """Return whether a matcher covers the whole subject."""
+    """Return True if a matcher covers the whole subject."""
     return matcher in ("", "*") or _compiled(matcher).fullmatch(subject) is not None
 
 
@@ -110,7 +110,7 @@ def unknown_tools(matcher: str, tools: set[str]) -> list[str]:
 
 
 def run_hook_problems(part: AgentHooksPart, path: tuple[str | int, ...], tools: set[str]) -> Iterator[_Problem]:
-    """Yield the mistakes in the hooks of an agent or a job: unknown tools and variables, and invalid templates."""
+    """Yield the mistakes in the hooks of an agent or a cron job: unknown tools and variables, and invalid templates."""
     sides: tuple[tuple[HookSide, list[RunHookPart]], ...] = (("before_run", part.before_run), ("after_run", part.after_run))
     for side, hooks in sides:
         for at, hook in enumerate(hooks):

@@ -1,4 +1,4 @@
-"""Loading of settings from defaults, the user's file, the environment and flags. Later layers win."""
+"""Loading of settings from defaults, files, environment variables and flags. Later layers take precedence."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SECTIONS = (
 FILE = "config.yaml"
 
 PATIENCE = 0.5
-"""Maximum number of seconds to wait for a configuration file that existed before and is missing or empty now."""
+"""Maximum number of seconds to wait for a configuration file that had content before and is now missing or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +54,28 @@ class Loaded:
 
     settings: Settings
     origin: Mapping[str, str]
-    """Dotted key → layer and place of its value: `user /home/me/.local/share/moot/config.yaml:3:5`, `environment MOOT_…`."""
+    """Layer and place of each value, by dotted key: `user /home/me/.local/share/moot/config.yaml:3:5`, `environment MOOT_…`."""
     secrets: tuple[str, ...]
-    """All secret texts in the configuration, longest first. They must never be shown."""
+    """All secret texts in the configuration, longest first. Never show them."""
     configuration: JsonObject
-    """The merged values in the shape of the file, with all defaults. Contains secrets."""
+    """The merged values, with the keys of the file and all defaults. Contains secrets."""
     notes: tuple[str, ...] = ()
     """Information for the user that is not an error."""
     is_file_empty: bool = True
     """True if the user's file does not exist or contains nothing."""
     project: Path | None = None
-    """The project's configuration file, if it is trusted and in use."""
+    """The project's configuration file if it is in use; None if there is none or it is not trusted."""
     root: Node = field(default=Node({}, Place("default", "")), repr=False)
     """The merged tree with places. Contains secrets."""
 
     @property
     def doubt(self) -> ConfigError | None:
-        """Problems that matter only when the setting is used, and keys without effect. `moot config check` reports them."""
+        """Problems that only matter when a setting is used, and keys without effect, as `moot config check` reports them; None if none."""
         return attribute("moot.config.validation:find_warnings")(self.root, without_effect(self.root))
 
 
 def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
-    """Return the effective configuration for a folder. Raise ConfigError. Create nothing."""
+    """Return the effective configuration for a folder. Raise ConfigError if it is invalid. No file or folder is created."""
     home = home or home_of(environ)
     variables, unused = environment_layer(environ, SECTIONS)
     notes = [f"The environment variable {name} is ignored: it does not name a section, as in MOOT_SERVER__PORT." for name in unused]
@@ -107,9 +107,9 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
 
 
 def _with_built_in(root: Node, own: Mapping[str, Node]) -> Node:
-    """Give entries without instructions the fields of the built-in agent of their name: `explorer: {model: small}` changes one field.
+    """Merge entries of built-in agents with their definitions, so that `explorer: {model: small}` changes one field.
 
-    An entry with instructions, or of another agent type, is a complete definition.
+    An entry with instructions or with another agent type is a complete definition.
     """
     agents = find(root, "agents")
     named = [name for name in BUILT_IN if isinstance(agents, dict) and name in agents and name not in own]
@@ -148,7 +148,7 @@ def _places_of_checks(root: Node, project: Path) -> dict[tuple[str, str, int], s
 
 
 def _text_of(file: Path, memory: Memory) -> str:
-    """Return the file's text. While a program replaces the file, it may be missing or empty; deny rules must not be missed then."""
+    """Return the file's text. Wait if another program is replacing the file, so that its deny rules are not missed."""
     end = time.monotonic() + PATIENCE
     while not (text := read_text(file)).strip() and memory.knows_file:
         if time.monotonic() > end:
@@ -178,9 +178,9 @@ def _project_layer(directory: Path, home: Path, notes: list[str]) -> Node | None
 
 
 class Loader:
-    """The current configuration of a running process. If a reload fails, the last valid one stays in use.
+    """The current configuration of a running process. If a reload fails, the last valid configuration stays in use.
 
-    A reload is also refused if an agent names a tool, agent type, provider or model that does not exist and the current one did not.
+    A reload also fails if an agent names an unknown tool, agent type, provider or model that it does not name in the current configuration.
     """
 
     def __init__(self, *, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path):
@@ -191,11 +191,11 @@ class Loader:
         self._seen = self.stamp()
         self.current = self._load()
         self.error: ConfigError | None = None
-        """Why the last reload failed, or None."""
+        """The error with which the last reload failed; None if it succeeded."""
 
     def reload(self) -> bool:
-        """Load the configuration again. Return True if it succeeded, which increments `generation`, else set `error`."""
-        self._seen = self.stamp()  # before the file is read, so that a concurrent change is not missed
+        """Load the configuration again. On success, increment `generation` and return True; otherwise set `error` and return False."""
+        self._seen = self.stamp()  # taken before the file is read, so that a concurrent change is not missed
         try:
             loaded = self._load()
             if loaded.is_file_empty and not self.current.is_file_empty:
@@ -222,18 +222,18 @@ class Loader:
         )
 
     def stamp(self) -> tuple[Stamp, ...]:
-        """Return a value that changes whenever one of the files that decide is changed, replaced or removed."""
+        """Return a value that changes whenever one of the files that are read is changed, replaced or removed."""
         return tuple(map(stamp_of, (*self._decisive, *markdown_files(self._home / FOLDER))))
 
     def is_stale(self) -> bool:
-        """Return whether a file has changed since it was last read."""
+        """Return True if a file has changed since it was last read."""
         return self.stamp() != self._seen
 
 
 def _with_keys(root: Node, environ: Mapping[str, str]) -> Node:
-    """Give built-in providers the key from their vendor's environment variable, unless the configuration sets one.
+    """Return the tree with API keys from vendors' environment variables, for built-in providers whose key is not configured.
 
-    Entries with their own `base_url` don't get it: a vendor's key is only sent to that vendor.
+    Entries with a `base_url` don't get the key, because a vendor's key is sent only to that vendor.
     """
     found: dict[str, Node] = {}
     for name, candidates in KEY_VARIABLES.items():

@@ -1,4 +1,4 @@
-"""Instants of cron jobs: the next one, the last one, and how many were missed. All times are in ms since the epoch, UTC."""
+"""Times at which cron jobs run: the next one, the last one, and how many were missed. All times are in ms since the epoch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.errors import UsageError
 from moot.types.cron import Job
 
 MANY = 1000
-"""Missed instants are counted up to this number."""
+"""Maximum number of missed times that are counted."""
 
 _NAMED = {
     "@hourly": "0 * * * *",
@@ -26,7 +26,7 @@ _NAMED = {
 }
 
 _WINDOWS = tuple(hours * 3_600_000 for hours in (1, 24, 32 * 24, 366 * 24))
-"""Lengths of the periods in which the last instant is searched. The first one that contains any is used."""
+"""Lengths of the periods, in ms, that are searched for the last time. The first period that contains one is used."""
 
 
 def local_zone() -> str:
@@ -51,12 +51,12 @@ def check_schedule(cron: str, every: float, at: str, tz: str) -> None:
 
 
 def next_after(job: Job, after: int, anchor: int) -> int | None:
-    """Return the first instant after a time, or None. Intervals count from `anchor`, when the job was created."""
+    """Return the first time after `after` at which the job runs, or None. Intervals start at `anchor`, when the job was created."""
     return next(_instants(job, after, anchor), None)
 
 
 def last_until(job: Job, first: int, now: int, anchor: int) -> tuple[int, int]:
-    """Return the last instant that is not after `now`, and how many were missed between `first`, an earlier instant, and it."""
+    """Return the last time at which the job should have run by `now`, and how many times it missed between `first` and that."""
     if job.every:
         step = round(job.every * 1000)
         missed = max(0, now - first) // step
@@ -95,9 +95,8 @@ def _instants(job: Job, after: int, anchor: int) -> Iterator[int]:
 
 
 def _cron_after(expression: str, zone: ZoneInfo, after: int) -> Iterator[int]:
-    """Yield instants of a cron expression. A skipped hour moves its instants to its end, and in a repeated hour only the first one counts.
-
-    Jobs that run each hour or more often follow the real time instead.
+    """Return the times of a cron expression. When clocks change, times in a skipped hour move to its end, and times in a repeated hour
+    occur only once, but jobs that run each hour or more often follow the elapsed time.
     """
     text = _NAMED.get(expression.strip().lower(), expression)
     if len(text.split()) != 5:

@@ -9,18 +9,18 @@ from moot.types.canonical import Json, JsonObject
 
 MASK = "•••"
 SHORTEST = 8
-"""Shorter values (`none`, `ollama`) are ordinary words that an answer may contain, so they are not masked."""
+"""Minimum length of a masked value. Shorter ones (`none`, `ollama`) may be ordinary words."""
 
 _SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers)")
 _ENVIRONMENT = re.compile(r"(?i)(.*_)?env")
 _SECRET_VARIABLE = re.compile(
     r"(?i).*(key|token|secret|passw|passphrase|credential|auth|cookie|session|dsn|(^|_)(pat|pass|pwd|url|uri)($|_)).*"
 )
-"""Names of environment variables whose values may be secret. URLs may contain passwords or tokens."""
+"""Matches names of environment variables whose values may be secret. URLs may contain passwords or tokens."""
 
 
 def is_secret(path: tuple[str | int, ...]) -> bool:
-    """Return whether the value at a path is secret. In an `env`, the variable's name decides."""
+    """Return True if the value at a path is secret. In a mapping `env`, this depends on the variable's name."""
     for step, inner in zip(path, (*path[1:], ""), strict=True):
         if not isinstance(step, str):
             continue
@@ -47,7 +47,7 @@ def mask_secrets(configuration: JsonObject) -> JsonObject:
 
 
 def secrets_of(configuration: JsonObject) -> tuple[str, ...]:
-    """Return all secret texts, longest first, so that a secret that contains another is masked whole."""
+    """Return all secret texts, longest first, so that a secret that contains another one is masked completely."""
     found: set[str] = set()
     _collect(configuration, (), found)
     return tuple(sorted((text for text in found if len(text) >= SHORTEST), key=len, reverse=True))

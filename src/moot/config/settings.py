@@ -26,23 +26,23 @@ class ProviderSettings:
 
     name: str
     dialect: str = ""
-    """Empty = the built-in provider's dialect."""
+    """Name of the dialect; empty for the built-in provider's."""
     base_url: str = ""
-    """The base URL in the form that the vendor's SDK takes. Empty = the built-in provider's URL."""
+    """The base URL, in the form that the vendor's SDK accepts; empty for the built-in provider's."""
     api_key: str = ""
     """Resolved. Never shown, logged or stored."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     models: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Model name → `{context, max_output, modalities, tools, reasoning, wire_name, price…}`, which override the catalogue."""
+    """Facts that override the catalogue, by model name: `{context, max_output, modalities, tools, reasoning, wire_name, price…}`."""
     plan: str = ""
-    """`coding` selects the vendor's base URL for coding plans, if there is one."""
+    """Name of a plan with its own base URL, such as `coding`; empty for the usual one."""
     priority: int | None = None
-    """Providers with smaller numbers are searched first for a bare model name. None = the built-in order."""
+    """Position when a bare model name is looked up; smaller numbers come first. None for the built-in position."""
     enabled: bool = True
     timeout: float = 600.0
     """Seconds without data after which a stream is closed."""
     options: JsonObject = field(default_factory=empty)
-    """All other keys of the entry: options specific to the provider."""
+    """All other keys of the entry, which are options of this provider."""
     home: Path = Path()
     """moot's home folder, where a provider may keep files. Set by `Providers`."""
 
@@ -52,7 +52,7 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The model for each purpose: `model@provider`, a bare name, or empty if unset."""
+    """The models for each purpose, as `model@provider` or a bare name; empty if not set."""
 
     main: str = ""
     small: str = ""
@@ -70,9 +70,9 @@ class Rule:
     action: Literal["allow", "ask", "deny"]
     match: str = "*"
     always: Literal["offer", "never"] = "offer"
-    """`never` = no lasting permission: calls that match this rule can only be approved one at a time."""
+    """`offer` or `never`. With `never`, calls that match this rule can only be approved one at a time."""
     network: bool = False
-    """For an allow rule: commands that it covers may use the network."""
+    """True to let commands that this allow rule covers use the network."""
     origin: str = ""
     """Layer and place where the rule was written, such as `user /home/me/…/config.yaml:3:5`."""
 
@@ -82,10 +82,10 @@ class Permissions:
     mode: Mode = "ask"
     rules: tuple[Rule, ...] = ()
     timeout: float = 300.0
-    """Seconds until an approval request expires; 0 = never."""
+    """Seconds until an approval request expires; 0 for never."""
     unattended: Literal["deny"] = "deny"
     home: str = ""
-    """moot's own folder, whose files are protected; empty = not known."""
+    """Path of moot's home folder, whose files are protected; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class SandboxSettings:
     network: bool = False
     """True if all commands may use the network."""
     writable: tuple[str, ...] = ()
-    """Further folders that commands may write, absolute or starting with `~/`."""
+    """Additional folders that commands may write, as absolute paths or starting with `~/`."""
     required: bool = False
     """True if commands may not run without a sandbox."""
 
@@ -106,7 +106,7 @@ class Storage:
     url: str = "sqlite"
     durability: Literal["normal", "full"] = "normal"
     seal_after: float = 600.0
-    """Seconds after a conversation's last event before its log may be sealed in the background; 0 = never."""
+    """Seconds after a conversation's last event until its log may be sealed in the background; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ class ServerSettings:
 
     host: str = "127.0.0.1"
     port: int = 4747
-    """0 = any free port."""
+    """Port to listen on; 0 for any free port."""
     allowed_hosts: tuple[str, ...] = ()
-    """Further values that a request's Host header may have, such as `moot.example.com` or `moot.lan:4747`."""
+    """Additional accepted values of a request's Host header, such as `moot.example.com` or `moot.lan:4747`."""
     allowed_origins: tuple[str, ...] = ()
     """Other origins whose pages may call the server, such as `https://app.example.com`."""
     max_body: int = 32 * 1024 * 1024
@@ -129,56 +129,57 @@ class ImportSettings:
     """Settings for automatic imports."""
 
     watch: bool = False
-    """Import new conversations of agents on the server's machine automatically."""
+    """True to import new conversations of agents on the server's machine automatically."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """One entry of `webhooks`: the prompt that deliveries to it become."""
+    """One entry of `webhooks`, which turns each delivery into a prompt."""
 
     prompt: str
-    """Template with `{{field.path}}` for fields of the payload."""
+    """Template of the prompt, with `{{field.path}}` for fields of the payload."""
     secret: str = field(default="", repr=False)
     """Resolved. Never shown, logged or stored."""
     secret_file: str = ""
     """File that contains the secret instead."""
     auth: Literal["hmac", "bearer"] = "hmac"
     tolerance: float = 300.0
-    """Seconds that the timestamp of a signature may differ from the server's clock."""
+    """Maximum difference in seconds between a signature's timestamp and the server's clock."""
     delivery: str = ""
-    """Template of the delivery's identity; empty = the header `webhook-id`, else the signature."""
+    """Template of the delivery's id, for detecting repeated deliveries; empty for the header `webhook-id` or else the signature."""
     conversation: str = ""
-    """Template; deliveries with equal values continue one conversation. Empty = a new one for each delivery."""
+    """Template. Deliveries for which it has the same value continue the same conversation. Empty for a new one for each delivery."""
+
     directory: str = ""
     agent: str = ""
     model: str = ""
     unattended: Literal["deny", "ask"] = "deny"
-    """`deny` denies calls that need approval; with `ask`, they wait in the inbox."""
+    """Treatment of calls that need approval: `deny` denies them; with `ask`, they wait in the inbox."""
     enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingWebhook:
-    """One entry of `outgoing_webhooks`: where events are sent."""
+    """One entry of `outgoing_webhooks`: a URL and the events that are sent to it."""
 
     url: str = field(repr=False)
-    """Never shown, logged or stored: it may contain a secret."""
+    """The URL. Never shown, logged or stored, because it may contain a secret."""
     secret: str = field(default="", repr=False)
     """Resolved. Never shown, logged or stored."""
     secret_file: str = ""
     """File that contains the secret instead."""
     events: tuple[WebhookEvent, ...] = WEBHOOK_EVENTS
     project: str = ""
-    """Only runs in this project (name or id); empty = any."""
+    """Name or id of the project whose runs are reported; empty for any."""
     agent: str = ""
     conversation: str = ""
-    """Only runs in this conversation (id or key); empty = any."""
+    """Id or key of the conversation whose runs are reported; empty for any."""
     text: bool = False
     """True to send the text of the answer too."""
     private: bool = False
     """True to allow addresses of private networks."""
     timeout: float = 10.0
-    """Seconds."""
+    """Timeout of a request in seconds."""
     enabled: bool = True
 
 
@@ -187,12 +188,12 @@ class Settings:
     """One complete, resolved configuration."""
 
     home: Path
-    """`MOOT_HOME` or else the platform's data folder. Contains config.yaml, data/, agents/ and state/."""
+    """Moot's home folder: `MOOT_HOME`, or `moot` in the platform's data folder. Contains config.yaml, data/, agents/ and state/."""
     models: Models = field(default_factory=Models)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
-    """Configured providers, and built-in ones whose key is set in the environment."""
+    """Configured providers, and built-in ones whose key is set in the environment, by name."""
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
-    """The agents of the configuration and of the files in the home's folder `agents`."""
+    """The agents in the configuration and in the home's folder `agents`, by name."""
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     skill_indexes: tuple[str, ...] = ()
     """URLs or absolute paths of indexes of skills and agents."""
@@ -204,7 +205,7 @@ class Settings:
     imports: ImportSettings = field(default_factory=ImportSettings)
     limits: Limits = field(default_factory=Limits)
     hooks: Mapping[HookEvent, tuple[CommandHook, ...]] = field(default_factory=dict["HookEvent", "tuple[CommandHook, ...]"])
-    """Only events with hooks."""
+    """Commands to run, by event. Events without hooks are omitted."""
     cron: Mapping[str, Job] = field(default_factory=dict[str, Job])
     task_watchers: Mapping[str, TaskWatcher] = field(default_factory=dict[str, TaskWatcher])
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
@@ -219,7 +220,7 @@ class Settings:
     outgoing_webhooks: Mapping[str, OutgoingWebhook] = field(default_factory=dict[str, OutgoingWebhook])
     ui: JsonObject = field(default_factory=empty)
     generation: int = 1
-    """Number of successful loads."""
+    """Number of successful loads, starting with 1."""
 
     @property
     def database(self) -> Path:
@@ -236,7 +237,7 @@ _Part: TypeAlias = dict[str, Any]  # a section of a validated configuration
 
 
 def build(configuration: JsonObject, home: Path) -> Settings:
-    """Return the settings for a complete, validated configuration, as returned by `check`."""
+    """Return the settings for a complete, validated configuration, as returned by `validated_json`."""
     whole = cast("_Part", configuration)
     permissions, retention = whole["permissions"], whole["retention"]
     return Settings(
@@ -268,7 +269,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
 
 
 def job_of(name: str, part: _Part, **more: Any) -> Job:
-    """Return the job for a validated section `cron.NAME`; `more` are fields that are not part of the configuration."""
+    """Return the job for a validated section `cron.NAME`. `more` are fields that are not in the configuration."""
     own = part | {"tz": part["tz"] or attribute("moot.config.schedules:local_zone")()}
     own["hooks"] = part["hooks"] if any(part["hooks"].values()) else {}
     if own["directory"]:

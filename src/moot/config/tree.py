@@ -1,4 +1,4 @@
-"""Configuration values with the place where they were written: merging of layers and `${VAR}` references."""
+"""A tree of configuration values and the places where they were written, with merging of layers and `${VAR}` references."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Place:
     """The place where a value was written."""
 
     layer: str
-    """user | project | environment | flags"""
+    """The layer: default, agent, user, project, environment or flags."""
     source: str
-    """The file, or the name of the variable or flag."""
+    """Path of the file, or name of the environment variable or flag."""
     line: int = 0
     column: int = 0
 
@@ -35,22 +35,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value with its place, and for a scalar its original spelling."""
+    """A value and its place. For a scalar, `text` is its original spelling."""
 
     value: Scalar | list[Node] | dict[str, Node]
     place: Place
     text: str = ""
     plain: bool = False
-    """Unquoted, so that the value of `${VAR}` may become a number."""
+    """True for an unquoted scalar, in which the value of `${VAR}` may become a number."""
     named: Place | None = None
-    """The place of its key; None = it has no key."""
+    """The place of the value's key; None if it has no key."""
     from_variable: bool = False
     """True if the value contains a resolved `${VAR}`."""
     size: int = field(default=1, compare=False)
 
 
 def scalar(text: str) -> Scalar:
-    """Return the value of an unquoted YAML 1.2 scalar. Integers with more than 18 digits stay text."""
+    """Return the value of an unquoted YAML 1.2 scalar. Very long numbers remain text."""
     if text in _WORDS:
         return _WORDS[text]
     if len(text) <= 19 and _INTEGER.fullmatch(text):
@@ -61,7 +61,7 @@ def scalar(text: str) -> Scalar:
 
 
 def plain(node: Node) -> Json:
-    """Return the values without places. Keys whose value is null are left out, because null means unset."""
+    """Return the values without places. Keys with the value null are omitted, because null means not set."""
     if isinstance(node.value, dict):
         return {key: plain(child) for key, child in node.value.items() if child.value is not None}
     if isinstance(node.value, list):
@@ -106,7 +106,7 @@ _FILES = ("user", "project")
 
 
 def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disabled: bool = False) -> Node:
-    """Return the tree with every reference in values from files replaced. `$${` is an escaped `${`.
+    """Return the tree with `${VAR}` references in values from files replaced. `$${` stands for `${`.
 
     Raise ConfigError if a variable is not set. In sections with `enabled: false`, unset variables are empty instead.
     """
@@ -145,7 +145,7 @@ _NOTHING = Node({}, Place("default", ""))
 
 
 def environment_layer(environ: Mapping[str, str], sections: Iterable[str]) -> tuple[Node, list[str]]:
-    """Return the tree of all `MOOT_A__B=value` variables, and the names of `MOOT_` variables that don't name a setting."""
+    """Return the tree of all variables such as `MOOT_A__B=value`, and the names of `MOOT_` variables that name no setting."""
     root: dict[str, Node] = {}
     unused: list[str] = []
     known = set(sections)
@@ -163,7 +163,7 @@ def environment_layer(environ: Mapping[str, str], sections: Iterable[str]) -> tu
 
 
 def flag_layer(values: Mapping[str, Json]) -> Node:
-    """Return the tree for `{"models.main": …}`."""
+    """Return the tree of values by dotted key, such as `{"models.main": …}`."""
     root: dict[str, Node] = {}
     for name, value in values.items():
         _put(root, name.split("."), from_json(value, Place("flags", name)), name)
@@ -180,9 +180,10 @@ def from_json(value: Json, place: Place) -> Node:
 
 
 def merge(below: Node, above: Node, known: Mapping[str, Sequence[str]] | None = None, names: Sequence[str] = ()) -> Node:
-    """Return `below` overlaid with `above`. Keys from the environment match without regard to case and dashes: `LM_STUDIO` is `lm-studio`.
+    """Return the tree `below` with the values of `above` merged over it.
 
-    `known` lists further names that such keys may match below a top-level key.
+    Keys from the environment match regardless of case and dashes: `LM_STUDIO` matches `lm-studio`. `known` lists additional names that
+    they may match, by top-level key.
     """
     if not isinstance(above.value, dict):
         return above

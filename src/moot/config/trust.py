@@ -1,4 +1,4 @@
-"""Trust in the configuration files of projects. It is bound to the content of a file, so a changed file must be trusted again."""
+"""Trust in the configuration files of projects. Trust applies to the content of a file, so a changed file must be trusted again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
 
 _WORD = re.compile(r"[\s=;|&<>()'\"]+")
-"""The separators of words in a command."""
+"""Matches the separators of words in a command."""
 
 
 _WITH_PROGRAMS = ("options", "hooks", "agents", *CHECK_SECTIONS)
@@ -26,7 +26,7 @@ _WITH_PROGRAMS = ("options", "hooks", "agents", *CHECK_SECTIONS)
 
 
 def trusted_files(home: Path) -> dict[str, str]:
-    """Return the trusted files with the digest of their content. An unreadable list trusts nothing."""
+    """Return the digests of trusted files, by path; empty if the list is missing or invalid."""
     text = read_text(trust_list(home))
     try:
         return {path: digest for path, digest in loads_object(text.encode()).items() if isinstance(digest, str)} if text else {}
@@ -35,7 +35,7 @@ def trusted_files(home: Path) -> dict[str, str]:
 
 
 def digest_of(path: Path, text: str) -> str:
-    """Return the digest of a project's file and of the programs that it may run. Raise OSError if one can't be read."""
+    """Return the digest of a project's file and of the programs that it may run. Raise OSError if a program can't be read."""
     digest = sha256(text.encode())
     folder = hooks_folder(path)
     for program in programs_of(path, text):
@@ -45,14 +45,14 @@ def digest_of(path: Path, text: str) -> str:
 
 
 def hooks_folder(path: Path) -> Path:
-    """Return the folder for the programs of a project's file: `hooks` in `.moot`, or in `.claude` for an agent of that program."""
+    """Return the folder for programs that a project's file may run: `hooks` in the file's `.moot` or `.claude` folder."""
     return (path.parent.parent if path.suffix == ".md" else path.parent) / "hooks"
 
 
 def programs_of(path: Path, text: str) -> list[Path]:
-    """Return the files of the project that its file may run: those in the folder `hooks`, and those that its hooks and agents name.
+    """Return the project's files that its configuration may run: those in the folder `hooks`, and those that hooks and agents name.
 
-    Raise OSError if the folder contains a link to another folder, a pipe or a device, whose content would not be covered.
+    Raise OSError if the folder contains a link to another folder, a pipe or a device, because a digest can't cover its content.
     """
     found: list[Path] = []
     for folder, folders, names in os.walk(hooks_folder(path)):
@@ -73,7 +73,7 @@ def named_files(path: Path, text: str) -> list[Path]:
     head = attribute("moot.config.agents.files:split")(text)[0] if is_agent else text
     try:
         fields = cast("JsonObject", plain(attribute("moot.config.document:parse")(head, Place("project", str(path)))))
-    except ConfigError:  # it can't be used
+    except ConfigError:  # an invalid file is not used
         return []
     words = {word for text in _texts([fields.get(name) for name in _WITH_PROGRAMS]) for word in _WORD.split(text) if word}
     files = {Path(os.path.normpath(project / word)) for word in words}
@@ -96,7 +96,7 @@ def _digest_of_file(path: Path) -> str:
 
 
 def is_trusted(home: Path, path: Path, text: str) -> bool:
-    """Return whether a project's file is trusted with this text and the current programs of its hooks."""
+    """Return True if a project's file is trusted with this text and the current content of the programs that it may run."""
     known = trusted_files(home).get(str(path.resolve()))
     try:
         return known is not None and known == digest_of(path, text)
@@ -105,7 +105,7 @@ def is_trusted(home: Path, path: Path, text: str) -> bool:
 
 
 def trust_file(home: Path, path: Path, text: str) -> None:
-    """Trust the file as long as its content is this text and its hooks' programs don't change.
+    """Trust the file as long as its content is this text and the programs that it may run don't change.
 
     Raise ConfigError if the list can't be written or a program can't be read.
     """
@@ -133,7 +133,7 @@ def revoke_trust(home: Path, path: Path) -> bool:
 
 
 def check_project(before: Path | None, home: Path) -> None:
-    """Raise ConfigError if a project's file that was in force is gone or has changed. Without an entry in the list, trust was revoked."""
+    """Raise ConfigError if a project's file that was in use is missing or has changed, unless the user has revoked its trust."""
     if before is None or str(before.resolve()) not in trusted_files(home):
         return
     problem = "has changed since it was trusted" if before.exists() else "no longer exists"
@@ -147,7 +147,7 @@ def check_project(before: Path | None, home: Path) -> None:
 def with_lists_of(below: Node, layer: Node) -> Node:
     """Return the layer with the permission rules, hooks and checks of the layers below before its own.
 
-    A project must not remove them, and for the same reason it can't unset them with null.
+    A project must not remove them. For the same reason, it can't unset them with null.
     """
     sections = {name: found for name in ("hooks", *CHECK_SECTIONS) if isinstance(found := find(below, name), dict)}
     for path in (["permissions", "rules"], *([name, key] for name, found in sections.items() for key in found)):
@@ -158,7 +158,7 @@ def with_lists_of(below: Node, layer: Node) -> Node:
 
 
 def _with_earlier(node: Node, path: list[str], earlier: list[Node]) -> Node:
-    """Return the node with a list's earlier entries. A section that it doesn't have stays out; what is not valid is left for validation."""
+    """Return the node with earlier entries added to its list at the path. Missing sections and invalid values are left unchanged."""
     if not path:
         return replace(node, value=[*earlier, *(node.value or ())]) if node.value is None or isinstance(node.value, list) else node
     values = {} if node.value is None else node.value

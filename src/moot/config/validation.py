@@ -26,7 +26,7 @@ _Path: TypeAlias = tuple[str | int, ...]
 _QUOTED = re.compile(r"'([^']*)'")
 _SERVER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _KEY = "[key]"
-"""The last step of the path of a key that is not valid."""
+"""Last step of the path of an invalid key, as pydantic reports it."""
 
 _FOLDER = "an absolute path or one starting with ~/"
 _PATTERNS: dict[str | int, str] = {
@@ -36,7 +36,7 @@ _PATTERNS: dict[str | int, str] = {
     "deliver": "log or KIND:TARGET",
     _KEY: "a name of at most 64 letters, digits and the characters . _ -",
 }
-"""Descriptions of values with a pattern, by their key. The others are URLs."""
+"""Descriptions of values that must match a pattern, by key. Values of other keys with a pattern are URLs."""
 
 _EXPECTED = {
     "string_type": "text",
@@ -52,12 +52,12 @@ _EXPECTED = {
 
 
 def validated_json(root: Node) -> JsonObject:
-    """Return the whole configuration in the shape of the file, with all defaults. Raise ConfigError as `check` does."""
+    """Return the complete configuration as JSON, with the keys of the file and all defaults. Raise ConfigError as `validate` does."""
     return cast("JsonObject", validate(root).model_dump(mode="json"))
 
 
 def validate(root: Node) -> Configuration:
-    """Return the validated configuration. Raise ConfigError listing every problem, in file order."""
+    """Return the validated configuration. If it is invalid, raise ConfigError listing all problems in file order."""
     try:
         configuration = Configuration.model_validate(plain(root))
     except ValidationError as error:
@@ -82,7 +82,7 @@ def validate(root: Node) -> Configuration:
 
 
 def checked_job(name: str, values: JsonObject) -> JsonObject:
-    """Return the whole section `cron.NAME` with all defaults. Raise UsageError listing every problem."""
+    """Return the validated section `cron.NAME` with all defaults. If it is invalid, raise UsageError listing all problems."""
     problems = _Problems(Node({}, Place("default", "")))
     try:
         checked = Configuration.model_validate({"cron": {name: values}})
@@ -116,7 +116,7 @@ class _Problems(list[ConfigError]):
         """The messages without places."""
 
     def add(self, path: _Path, message: str, *, key: bool = False, shown: _Path | None = None) -> None:
-        """Add a problem of the value at a path, or of its key. The message starts with the path `shown`."""
+        """Add a problem with the value at a path, or with its key. The message starts with the path, or with `shown` if it is set."""
         place = place_of(self._root, path, key=key)
         prefix = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (path if shown is None else shown)).lstrip(".")
         self.texts.append(f"{prefix}: {message}" if prefix else message)
@@ -124,7 +124,7 @@ class _Problems(list[ConfigError]):
         self[-1].problems = ((".".join(map(str, path)), message),)
 
     def add_invalid(self, item: dict[str, Any]) -> None:
-        """Add an error of pydantic."""
+        """Add a validation error of pydantic."""
         path, kind = _as_written(item["loc"]), str(item["type"])
         if kind == "extra_forbidden":
             self.add_unknown(path)
@@ -138,7 +138,7 @@ class _Problems(list[ConfigError]):
             expected = str(item["ctx"]["expected"])
             self.add(path, f"Expected {expected}{got}.{_close(str(item.get('input')), _QUOTED.findall(expected))}")
         elif kind == "string_pattern_mismatch":
-            # the last name in the path is that of the key; behind it, lists have indexes
+            # the last name in the path is that of the key; indexes of lists may follow it
             wanted = next((_PATTERNS[step] for step in reversed(path) if step in _PATTERNS), "a URL starting with http:// or https://")
             self.add(path, f"Expected {wanted}{got}.", shown=path[:-1] if path[-1] == _KEY else None)
         elif kind in _EXPECTED:
@@ -157,7 +157,7 @@ class _Problems(list[ConfigError]):
 
 
 def _as_written(path: _Path) -> _Path:
-    """Return the path without the kind of an entry of `tools`."""
+    """Return the path in the file, without the kind that pydantic adds for an entry of `tools`."""
     return (*path[:2], *path[3:]) if path[:1] == ("tools",) and path[2:3] in ((CUSTOM,), (SETTINGS,)) else path
 
 
@@ -171,7 +171,7 @@ def _known(name: str, known: Sequence[str]) -> str:
 
 
 def _is_misspelled(name: str, known: Sequence[str]) -> bool:
-    """Return whether a name looks like a misspelled known one. Other unknown names are allowed: a package may add them later."""
+    """Return True if a name looks like a misspelled known one. Other unknown names are allowed, because a package may add them later."""
     return name not in known and bool(difflib.get_close_matches(name, known, n=1, cutoff=0.75))
 
 
@@ -211,7 +211,7 @@ def _custom_tool(problems: _Problems, name: str) -> None:
 
 
 def tool_names(configuration: Configuration) -> list[str]:
-    """Return the names of all tools, custom ones included."""
+    """Return the names of all tools, including custom tools."""
     return [*TOOLS.names(), *(name for name, part in configuration.tools.items() if isinstance(part, CustomToolPart))]
 
 
@@ -241,10 +241,10 @@ def _sandbox(problems: _Problems, configuration: Configuration) -> None:
 
 
 def find_warnings(root: Node, others: Sequence[ConfigError] = ()) -> ConfigError | None:
-    """Return problems that matter only when the setting is used, and the given ones, as one error; None if there are none.
+    """Return problems that only matter when a setting is used, and those in `others`, as one error; None if there are none.
 
-    These are unknown models of custom providers, models of unknown providers, unknown tools and types of agents, unknown keys of
-    providers and their models, invalid settings of tools, and hooks that name unknown tools or variables.
+    They are unknown models of custom providers, models of unknown providers, unknown tools and types of agents, unknown keys of providers
+    and their models, invalid settings of tools, and hooks that name unknown tools or variables.
     """
     configuration, problems = validate(root), _Problems(root)
     named: list[tuple[_Path, str]] = []
@@ -261,7 +261,7 @@ def find_warnings(root: Node, others: Sequence[ConfigError] = ()) -> ConfigError
 
 
 def refuse_agents(root: Node, before: Node, *, models: bool = True) -> None:
-    """Raise ConfigError if an agent names an unknown tool, agent type, provider or model, and did not in `before`.
+    """Raise ConfigError if an agent names an unknown tool, agent type, provider or model that it does not name in `before`.
 
     Without `models`, providers and models are not checked, because the tree does not contain all of them.
     """
@@ -287,7 +287,7 @@ def _agents(problems: _Problems, configuration: Configuration, *, models: bool =
             problems.add(
                 ("agents", agent, "agent_type"), f"Agent type {part.agent_type!r} not found.{_known(part.agent_type, AGENTS.names())}"
             )
-        if part.agent_type == "moot":  # outside agents have models of their own
+        if part.agent_type == "moot":  # outside agents choose their models themselves
             named += [(("agents", agent, "model"), part.model), *_listed(("agents", agent, "fallback"), part.fallback)]
     if models:
         _unknown_models(problems, configuration, named)
@@ -307,7 +307,7 @@ def _provider_keys(problems: _Problems, configuration: Configuration) -> None:
                 if key not in _MODEL_KEYS:
                     path = ("providers", name, "models", model)
                     problems.add((*path, key), f"Unknown key {key!r}.{_known(key, _MODEL_KEYS)}", key=True, shown=path)
-        if PROVIDERS.package(name):  # only the package knows what it reads
+        if PROVIDERS.package(name):  # only the package knows which keys it reads
             continue
         try:
             options = tuple(str(option) for option in getattr(PROVIDERS.load(name if name in PROVIDERS else "custom"), "options", ()))

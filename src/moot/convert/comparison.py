@@ -1,4 +1,4 @@
-"""Comparison of two conversations: matching prompts, their answers, usage; and differences between JSON values."""
+"""Comparison of two conversations by prompts, answers and usage, and differences between JSON values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.types.run import Run
 from moot.types.usage import Usage
 
 _MAX_SHOWN = 160
-"""Maximum length of a value that is shown."""
+"""Maximum number of characters shown of a value."""
 
 
 class Difference(NamedTuple):
@@ -55,7 +55,7 @@ def differences(expected: Json, found: Json, where: str = "") -> Iterator[Differ
 
 
 def _apart(expected: Json, found: Json, where: str) -> Difference:
-    """Return the difference; of two long strings, only the part around the first differing character."""
+    """Return the difference between two values. For long strings, show only the part around the first different character."""
     if isinstance(expected, str) and isinstance(found, str) and max(len(expected), len(found)) > _MAX_SHOWN:
         same = next((at for at, (left, right) in enumerate(zip(expected, found, strict=False)) if left != right), None)
         at = min(len(expected), len(found)) if same is None else same
@@ -73,7 +73,7 @@ def short(value: Json, limit: int = _MAX_SHOWN) -> str:
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _MANY = 6_000
-"""Words of both texts above which lines are compared instead: the time to compare grows with the product."""
+"""Maximum number of words, in both texts together, to compare by word. Longer texts are compared by line, which is faster."""
 _MAX_INPUT = 200
 
 
@@ -118,7 +118,7 @@ def _asked(messages: Sequence[Message]) -> list[_Exchange]:
 
 
 def _align(left: Sequence[_Exchange], right: Sequence[_Exchange]) -> Iterable[tuple[_Exchange | None, _Exchange | None]]:
-    """Pair equal prompts, and between them the prompts at the same position."""
+    """Yield pairs of equal prompts, and between these, pairs of the prompts at the same position. A missing one is None."""
     matcher = SequenceMatcher(None, [one.text for one in left], [one.text for one in right], autojunk=False)
     for _, begin, end, first, last in matcher.get_opcodes():
         for at in range(max(end - begin, last - first)):

@@ -1,4 +1,4 @@
-"""Stored exchanges: their translator, their chunks rebuilt from raw events, their end if it is missing, and a run's totals."""
+"""Stored exchanges: finding their translator, rebuilding their chunks from raw events, ending interrupted ones, and a run's totals."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from moot.types.usage import Usage
 
 
 def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
-    """Return usage and nano-dollars over all attempts, and the last model. The cost is None if any part of it is unknown.
+    """Return the usage and cost (nano-dollars) of all attempts in a run's events, and the last model.
 
-    The model of an outside agent is the one that it reports when it ends.
-
-    The usage of an attempt that a crash interrupted is unknown: its tokens are not counted, and the cost is None.
+    An outside agent's model is the one that it reports at its end. The usage of an attempt that a crash interrupted is unknown: its tokens
+    are not counted. The cost is None if any part of it is unknown.
     """
     usage, model, reported = Usage(), "", ""
     costs: dict[str, int | None] = {}
@@ -48,7 +47,7 @@ CUT = "the stream ended before the call was whole"
 
 
 def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
-    """End open texts and reasoning; an incomplete tool input becomes a tool-input-error."""
+    """Return the chunks that end all open parts. An incomplete tool input ends with a `tool-input-error`."""
     chunks: list[Chunk] = []
     for part in parts:
         if part.get("state") not in ("streaming", "input-streaming"):
@@ -62,7 +61,7 @@ def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
 
 
 def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
-    """Return an output for every complete call without one: an error, or a denial if its approval was not given."""
+    """Return chunks with an output for every call without one: an error, or a denial if its approval was not given. `why` is the reason."""
     chunks: list[Chunk] = []
     for part in parts:
         if not is_tool(part) or is_settled(part) or part.get("state") == "input-streaming":
@@ -83,7 +82,7 @@ def _so_far(part: Part, why: str) -> str:
 
 
 def translator_of(converter: str) -> Translator[Any] | None:
-    """Return the installed translator of that name, in any version; None if there is none or its plugin is broken."""
+    """Return the installed translator with the converter's name, in any version; None if there is none or its plugin is broken."""
     name = converter_of(converter).name
     try:
         # a package can't take over the name of a dialect
@@ -99,7 +98,7 @@ class TranslatorFailed(Exception):
 
 
 class Retranslation:
-    """A second translation of one exchange, event by event. Errors of the translator are raised as TranslatorFailed."""
+    """A repeated translation of one stored exchange, event by event. Errors of the translator are raised as TranslatorFailed."""
 
     def __init__(self, translator: Translator[Any], options: ExchangeOptions) -> None:
         self._translator = translator
@@ -110,7 +109,7 @@ class Retranslation:
             raise _failed(translator, error) from error
 
     def feed(self, raw: Raw, body: Json = None) -> tuple[Chunk, ...]:
-        """Return the chunks of the next `raw` event, which had that body."""
+        """Return the chunks of the next event, with its raw bytes and body."""
         if body == REFUSED or (body == SENT and self._hears is None):
             return ()
         try:
@@ -136,10 +135,10 @@ def _failed(translator: Translator[Any], error: Exception) -> TranslatorFailed:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltExchange:
-    """The chunks of an exchange as a translator produces them."""
+    """The chunks of an exchange, as its translator produces them now."""
 
     chunks: tuple[tuple[Chunk, ...], ...]
-    """One entry per raw event, in order."""
+    """The chunks of each raw event, in order."""
     closing: tuple[Chunk, ...]
     ending: Ending
 
@@ -153,7 +152,7 @@ def rebuild(translator: Translator[Any], options: ExchangeOptions, raws: Sequenc
 
 
 class InterruptedExchange:
-    """Reader of a run's events, oldest first. `end` closes what the exchange's raw events left open."""
+    """An exchange that may have been interrupted, read from a run's events, oldest first. `end` closes the parts that it left open."""
 
     def __init__(self, exchange: str, converter: str, options: ExchangeOptions) -> None:
         translator = translator_of(converter)
@@ -166,13 +165,13 @@ class InterruptedExchange:
             self._again = Retranslation(translator, options) if translator is not None else None
 
     def take(self, event: Event) -> None:
-        """Process the next event; ignore other exchanges."""
+        """Process the next event. Events of other exchanges are ignored."""
         if event.exchange != self._exchange:
             return
         if event.kind == "exchange":
             self.is_open, self._key = event.phase == "start", event.key
         elif event.kind == "chunks":
-            self.is_open = False  # given up by a leg that was itself interrupted
+            self.is_open = False  # a leg that was interrupted too has already abandoned it
         elif event.kind == "raw" and self._again is not None:
             try:
                 self._again.feed(event.raw or b"", event.body)
@@ -180,7 +179,7 @@ class InterruptedExchange:
                 self._again = None
 
     def end(self, run: str | None, failure: Failure) -> Event:
-        """Return the event that ends the exchange as `cut`, with that failure."""
+        """Return the event that ends the exchange as `cut`, with this failure."""
         chunks, ending = (), Ending("error")
         with suppress(TranslatorFailed):
             if self._again is not None:

@@ -1,12 +1,12 @@
-"""Chunks to message parts, as the AI SDK's client of version 7 folds them, but total and resumable.
+"""Folding of chunks into message parts, as in the AI SDK's client (version 7), but without exceptions and resumable.
 
-Where that client throws, the fold continues: a delta for an unknown id opens a part, and chunks for unknown tool calls or of unknown kinds
-are ignored. An open part has state `streaming` and keeps its `id`, so stored parts are all that is needed to continue:
-`fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. A text part loses its `id` when it ends (clients have none there), reasoning
-keeps it. Starting an id that is open ends the older part. If two calls have the same id, chunks apply to the newer one.
+Where that client throws an exception, the fold continues: a delta for an unknown id opens a part, and chunks of unknown tool calls or kinds
+are ignored. An open part has the state `streaming` and keeps its `id`, so a fold can continue from stored parts:
+`fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. A text part loses its `id` when it ends, as in clients; a reasoning part keeps
+it. If a part starts with the id of an open part, the open one ends. If two calls have the same id, chunks apply to the newer one.
 
-An abandoned attempt is marked by a `data-attempt` part with `abandoned: true` after it: everything between it and the start of the
-step, or the step's previous `data-attempt`, belongs to that attempt.
+An abandoned attempt is followed by a `data-attempt` part with `abandoned: true`. The attempt's parts are those between it and the start of
+the step, or the step's previous `data-attempt`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     "custom": ("kind", "providerMetadata"),
     "steering-message": ("id", "parts"),
 }
-"""Chunks that become parts unchanged, and the fields that the part keeps."""
+"""Types of chunks that become parts, each with the fields that the part keeps."""
 
 
 def fold_parts(parts: Sequence[Part], chunks: Iterable[Chunk]) -> tuple[Part, ...]:
@@ -68,13 +68,13 @@ def abandoned(parts: Sequence[Part]) -> frozenset[int]:
 
 
 def in_history(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts that a model may see: all except those of abandoned attempts."""
+    """Return all parts except those of abandoned attempts."""
     dropped = abandoned(parts)
     return tuple(part for index, part in enumerate(parts) if index not in dropped)
 
 
 class _Open:
-    """A part that takes deltas: its index, and its deltas since the last snapshot."""
+    """An open part: its index, and the deltas that are not in the part yet."""
 
     __slots__ = ("index", "pieces")
 
@@ -88,7 +88,7 @@ class _Handler(Protocol):
 
 
 class Folder:
-    """A live fold. Each delta takes constant time; deltas are joined when the parts are read."""
+    """A fold that is fed chunk by chunk. Each delta takes constant time; deltas are joined when the parts are read."""
 
     def __init__(self, parts: Sequence[Part] = (), metadata: JsonObject | None = None) -> None:
         self._parts: list[Part] = list(parts)
@@ -127,7 +127,7 @@ class Folder:
             self._data(chunk)
 
     def feed_all(self, chunks: tuple[Chunk, ...]) -> None:
-        """Fold chunks as `feed` does, with a fast path for deltas of an open text, which nearly all are."""
+        """Fold several chunks, with a fast path for deltas of an open text, because nearly all chunks are such deltas."""
         for chunk in chunks:
             # exactly three fields: type, id, delta
             if len(chunk) == 3 and chunk.get("type") == "text-delta":
@@ -145,7 +145,7 @@ class Folder:
         return tuple(self._parts)
 
     def metadata(self) -> JsonObject:
-        """Return the message's metadata from start, message-metadata and finish."""
+        """Return the message's metadata, merged from the chunks `start`, `message-metadata` and `finish`."""
         return self._metadata
 
     def _recall(self) -> None:
@@ -166,7 +166,7 @@ class Folder:
                 self._tool_input.pop(str(part.get("toolCallId")), None)
 
     def _settle(self, open_part: _Open) -> None:
-        """Append the deltas since the last snapshot to their part."""
+        """Add the collected deltas to their part."""
         if not open_part.pieces:
             return
         part = self._parts[open_part.index]
@@ -233,7 +233,7 @@ class Folder:
         self._change(id, index, change, chunk)
 
     def _change(self, id: str, index: int, change: Callable[[Part, Chunk], Part], chunk: Chunk) -> None:
-        """Change a tool part. Deltas apply to the newest part of the call while its input streams."""
+        """Change a tool part. Later deltas apply to the call's newest part, if its input is still streaming."""
         open_part = self._tool_input.pop(id, None)
         if open_part is not None:
             self._settle(open_part)
@@ -243,7 +243,7 @@ class Folder:
             self._tool_input[id] = _Open(newest)
 
     def _find(self, id: str, dynamic: bool | None, begin: int) -> int | None:
-        """Return the index of the newest call with that id, from `begin` on."""
+        """Return the index of the newest part of the call with this id, from `begin` on; None if there is none."""
         for index in range(len(self._parts) - 1, begin - 1, -1):
             part = self._parts[index]
             if part.get("toolCallId") == id and is_tool(part) and dynamic in (None, part.get("type") == "dynamic-tool"):

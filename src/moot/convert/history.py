@@ -1,4 +1,4 @@
-"""The history that a step sends: whole groups within a token budget, without parts of hooks; and a message split into steps."""
+"""The history that is sent with a model call: trimming it to a token budget, adding text of hooks, and splitting messages into steps."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from moot.types.hooks import CONTEXT, hook_of, is_withheld
 from moot.types.message import Message, Part, is_tool, text_part, tool_name
 
 CHARACTERS = 4
-"""Characters per token, for prose and code in most languages. CJK has fewer, so its estimate counts bytes."""
+"""Characters per token in the estimate, for prose and code in most languages. For text that is not ASCII, bytes are counted instead."""
 
 FILE_TOKENS = 1_500
-"""Estimate for an image or a page of a document."""
+"""Estimated number of tokens of a file."""
 
 _OVERHEAD = 4
-"""Tokens of a message's role and delimiters."""
+"""Estimated number of tokens of a message's role and delimiters."""
 
 
 class Step(NamedTuple):
-    """One model call of an assistant message."""
+    """The parts of an assistant message that belong to one model call."""
 
     steering: tuple[Part, ...]
-    """Steering by the user before this call: text and file parts."""
+    """Text and file parts of the user's steering messages before this model call."""
     parts: tuple[Part, ...]
-    """Output of the model, in order: text, reasoning, files, and calls with their outputs."""
+    """Output of the model, in order: text, reasoning, files, and tool calls with their outputs."""
 
     @property
     def calls(self) -> tuple[Part, ...]:
@@ -37,17 +37,17 @@ class Step(NamedTuple):
 
 
 def estimate(parts: Sequence[Part]) -> int:
-    """Estimate the tokens of these parts in a request. Files count per piece, regardless of size."""
+    """Estimate the number of tokens of these parts in a request. Files that are not text count the same, regardless of their size."""
     return sum(_tokens(part) for part in parts)
 
 
 def history_tokens(messages: Sequence[Message], count: Callable[[Sequence[Part]], int] = estimate) -> int:
-    """Estimate the tokens of these messages in a request."""
+    """Estimate the number of tokens of these messages in a request."""
     return sum(count(message.parts) + _OVERHEAD for message in messages)
 
 
 def split_steps(message: Message) -> tuple[Step, ...]:
-    """Split an assistant message into its model calls, oldest first, without abandoned attempts. Without step markers it is one step."""
+    """Split an assistant message into model calls, oldest first, without abandoned attempts. A message without step markers is one step."""
     steps: list[Step] = []
     steering: list[Part] = []
     current: list[Part] = []
@@ -77,14 +77,14 @@ def split_steps(message: Message) -> tuple[Step, ...]:
 def trim(
     messages: tuple[Message, ...], budget_tokens: int | None, count: Callable[[Sequence[Part]], int] = estimate
 ) -> tuple[Message, ...]:
-    """Return the newest messages that fit the budget, oldest first; None means all.
+    """Return the newest messages that fit the budget, oldest first. Without a budget, return all.
 
-    Keeps whole groups: a user message with all answers to it, and inside an answer each step with all its calls and outputs. The last user
-    message is always kept, however large, and so is the last step of the answer in progress.
+    Groups are kept or dropped as a whole: a user message with all its answers, and inside an answer each step with its calls and outputs.
+    The last user message and the last step of its answer are always kept, however large they are.
     """
     if budget_tokens is None or history_tokens(messages, count) <= budget_tokens:
         return messages
-    groups: list[list[Message]] = []  # what comes before the first user message is also a group
+    groups: list[list[Message]] = []  # messages before the first user message are also a group
     for message in messages:
         if not groups or (message.role == "user" and any(known.role != "user" for known in groups[-1])):
             groups.append([])
@@ -174,7 +174,7 @@ def _text_tokens(text: object) -> int:
 
 
 def for_model(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages that a model gets: added text comes before the prompt that the message with it answers."""
+    """Return the messages that a model gets. Text that hooks added to an answer is moved before the prompt of that answer."""
     found: list[Message] = []
     for message in without_withheld(messages):
         if message.role == "assistant" and any(_is_of_hook(part) for part in message.parts):
@@ -186,7 +186,7 @@ def for_model(messages: Sequence[Message]) -> list[Message]:
 
 
 def without_withheld(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without prompts that a hook blocked, skipped or did not decide about, and without their answers."""
+    """Return the messages without prompts that a hook withheld (blocked, skipped or not yet decided), and without their answers."""
     found: list[Message] = []
     for message in messages:
         if not is_withheld(message.metadata):
@@ -197,7 +197,7 @@ def without_withheld(messages: Sequence[Message]) -> list[Message]:
 
 
 def added_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the text that hooks add to the prompt, from the parts of the message that answers it."""
+    """Return the text that hooks added to a prompt, as parts. It is stored in the parts of the prompt's answer."""
     texts = (_added(part) for part in parts if _is_of_hook(part))
     return tuple(text_part(text) for text in texts if text)
 

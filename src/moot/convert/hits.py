@@ -1,4 +1,4 @@
-"""Search hits as JSON, in the form that all interfaces return. A separate module, so that a search imports nothing else."""
+"""Search hits as JSON, in the form that all interfaces return. In a separate module to keep the imports of a search small."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from moot.types.search import Hit, SearchPage
 
 
 def hit_json(hit: Hit) -> JsonObject:
-    """Return a hit. `snippet` starts at `column`, with matches between U+0002 and U+0003."""
+    """Return a hit as JSON. `snippet` starts at `column`; matches in it are enclosed in U+0002 and U+0003."""
     return {
         "id": hit.message,
         "conversation": hit.conversation,
@@ -21,7 +21,7 @@ def hit_json(hit: Hit) -> JsonObject:
 
 
 def found_json(page: SearchPage) -> JsonObject:
-    """Return a page of hits, with the progress of the index and the limits of the search."""
+    """Return a page of hits as JSON, with the progress of the index and notes about how the search was limited."""
     return {
         "data": [hit_json(hit) for hit in page.hits],
         "next_cursor": page.next_cursor,

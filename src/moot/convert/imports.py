@@ -1,8 +1,9 @@
-"""Imported entries in the log: their digest and usage, and messages that their source has extended.
+"""Imported entries in the log: their digest and usage, and the events that extend a message when its source has grown.
 
-The body of a further `message` event is `{"id": …, "keep": k, "parts": […], "metadata": {…}, "without": […], "keep_steps": n, "steps": […],
-"anew": true}`: the first `k` parts stay and `parts` follow; `metadata` sets keys and `without` removes keys; the first `n` steps stay and
-`steps` follow. Unchanged fields are omitted. The event's raw follows the earlier raw; with `anew` it replaces all of it.
+The body of such a `message` event is `{"id": …, "keep": k, "parts": […], "metadata": {…}, "without": […], "keep_steps": n, "steps": […],
+"anew": true}`. The message keeps its first `k` parts, and `parts` are appended. `metadata` sets keys and `without` removes keys. The first
+`n` steps are kept, and `steps` are appended. Unchanged fields are omitted. The event's raw bytes are appended to the earlier ones, or
+replace them if `anew` is true.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def digest_of(raw: bytes | memoryview) -> bytes:
 
 
 def usage_of_steps(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
-    """Return the usage of a message's steps: tokens, nano-dollars (None if no step has a price), True if one has tokens but no price."""
+    """Return tokens and nano-dollars of a message's steps (None if no step has a price), and True if a step has tokens but no price."""
     usage, cost, unpriced = NO_USAGE, None, False
     steps = metadata.get("steps")
     for step in steps if isinstance(steps, list) else ():
@@ -49,7 +50,7 @@ def is_growth(body: JsonObject) -> bool:
 
 
 def growth_body(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple[Sequence[Part], JsonObject]) -> JsonObject:
-    """Return the body of the further event."""
+    """Return the body of the event that extends a message, from its parts and metadata before and after."""
     (parts, facts), (new_parts, new_facts) = before, after
     keep = _common(parts, new_parts)
     body: JsonObject = {"id": id, "keep": keep, "parts": list(new_parts[keep:])}
@@ -68,7 +69,7 @@ def growth_body(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple
 
 
 def apply_growth(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) -> tuple[tuple[Part, ...], JsonObject]:
-    """Apply the further event to parts and metadata. Total: invalid fields change nothing."""
+    """Return parts and metadata after an event that extends the message. Invalid fields change nothing."""
     keep, added = body.get("keep"), _list(body.get("parts")) or []
     kept = parts[:keep] if isinstance(keep, int) and keep >= 0 else parts
     parts_after = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))
@@ -81,7 +82,7 @@ def apply_growth(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) 
 
 
 def is_continuation(before: Sequence[Part], after: Sequence[Part]) -> bool:
-    """Return True if the later parts extend the earlier ones: the same message, though its source rewrote all of it."""
+    """Return True if the later parts extend the earlier ones, so that both belong to the same message even if its source was rewritten."""
     return len(after) >= len(before) and all(_extends(old, new) for old, new in zip(before, after, strict=False) if old != new)
 
 

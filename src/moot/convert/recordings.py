@@ -1,4 +1,4 @@
-"""Completion of a recording: gapless seqs, chunks of its raw events, parts of its messages, an end for every run."""
+"""Completion of a recording, which gets seqs without gaps, chunks for its raw events, parts for its messages and an end for every run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNFINISHED = "the recording ends before the run did"
 
 
 def complete_recording(recording: Recording) -> Recording:
-    """Return the recording in the form that a store imports. Existing fields are kept; raw events without chunks are translated."""
+    """Return the recording in the form in which a store imports it. Existing fields are kept; raw events without chunks are translated."""
     exchanges = {exchange.id: exchange for exchange in recording.exchanges}
     events = _translated(recording.events, exchanges)
     with_end = {event.run for event in events if event.key == "run" and event.phase == "end"}
@@ -44,13 +44,13 @@ def complete_recording(recording: Recording) -> Recording:
 
 
 def _cut(run: Run, events: Sequence[Event]) -> Run:
-    """Return the run as cancelled, with the totals of its existing events."""
+    """Return the run with the status cancelled and the totals of its events."""
     usage, cost, _ = totals(event for event in events if event.run == run.id)
     return replace(run, status="cancelled", error=None, usage=usage, cost=cost)
 
 
 def _translated(events: Sequence[Event], exchanges: dict[str, Exchange]) -> list[Event]:
-    """Add chunks to raw events. If an exchange's converter has a new version, all its events are translated by that version."""
+    """Return the events with chunks added to the raw events of exchanges that have none. The installed version of a converter is used."""
     made = list(events)
     raws: dict[str, list[int]] = defaultdict(list)
     for at, event in enumerate(events):
@@ -94,7 +94,7 @@ def _folded(events: Sequence[Event], exchanges: dict[str, Exchange]) -> Folder:
 
 
 def _spans(events: Sequence[Event]) -> dict[str, tuple[int, int]]:
-    """Return run → the seqs of its first and last event."""
+    """Return the seqs of the first and last event of each run, by run id."""
     spans: dict[str, tuple[int, int]] = {}
     for event in events:
         if event.run is not None:
@@ -106,7 +106,7 @@ def _run(run: Run, spans: dict[str, tuple[int, int]], events: Sequence[Event]) -
     first, last = spans.get(run.id, (1, 0))
     over = run if run.status in TERMINAL else replace(run, status="cancelled")
     if last and isinstance(body := events[last - 1].body, dict) and isinstance(status := body.get("status"), str) and status in TERMINAL:
-        over = replace(over, status=status)  # the log decides, whatever the run's own line says
+        over = replace(over, status=status)  # the log takes precedence over the run's record
     ended = over.ended_at or (events[last - 1].at // 1000 if last else run.created_at)
     return replace(
         over,

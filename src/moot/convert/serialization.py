@@ -19,7 +19,7 @@ from moot.types.tree import Node
 def event_json(event: Event, *, raw: bool = False) -> JsonObject:
     """Return `{seq, at, run, kind, exchange, chunks, phase?, key?}`, and with `raw` also `dir` and the bytes (`raw_base64` if not UTF-8).
 
-    A tombstone has the event's former kind in `was`, the `reason` and `redacted_at` (ms).
+    The tombstone of a redacted event also has the event's former kind in `was`, the `reason`, and `redacted_at` in ms since the epoch.
     """
     event = as_tombstone(event)
     value: JsonObject = {
@@ -42,7 +42,7 @@ def event_json(event: Event, *, raw: bool = False) -> JsonObject:
 
 
 def raw_json(raw: Raw) -> JsonObject:
-    """Return the bytes in JSON form: `raw`, or `raw_base64` if they are not UTF-8."""
+    """Return the bytes as a JSON field: `raw`, or `raw_base64` if they are not UTF-8."""
     try:
         return {"raw": raw.decode()}
     except UnicodeDecodeError:
@@ -50,7 +50,7 @@ def raw_json(raw: Raw) -> JsonObject:
 
 
 def direction(event: Event) -> Literal["in", "out"]:
-    """Return the direction of an event's raw: `out` if moot sent it to a vendor's program, else `in`."""
+    """Return the direction of an event's raw bytes: `out` if moot sent them to a vendor's program, otherwise `in`."""
     return "out" if event.kind == "raw" and isinstance(event.body, dict) and event.body.get("dir") == "out" else "in"
 
 
@@ -84,7 +84,7 @@ def model_json(model: Model) -> JsonObject:
 
 
 def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus]) -> JsonObject:
-    """Return a conversation as in lists. `live` maps conversations to the status of their live run."""
+    """Return a conversation as a JSON object. `live` maps conversation ids to the status of their live run."""
     grants = list[Json]([grant.to_json() for grant in conversation.grants])
     return {
         **_pick(conversation, "id no client_id title title_source agent model last_model project directory"),
@@ -98,13 +98,13 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
 
 
 def describe_origin(conversation: Conversation) -> str:
-    """Return one line about where an imported conversation came from; empty if it started here."""
+    """Return one line that says where a conversation was imported from; empty if it was not imported."""
     path = str((conversation.origin or {}).get("path") or "")
     return ", ".join(filter(None, (f"from {conversation.came_from}", path))) if conversation.came_from else ""
 
 
 def status_of(conversation: Conversation, live: Mapping[str, RunStatus]) -> str:
-    """Return the status of its live run, else finished, pending or standby."""
+    """Return the status of the conversation's live run. Without one, return finished, pending or standby."""
     if conversation.id in live:
         return live[conversation.id]
     if conversation.is_task_finished:
@@ -124,7 +124,7 @@ def node_json(node: Node) -> JsonObject:
 
 
 def run_json(run: Run) -> JsonObject:
-    """Return a run, without what only its owner needs to continue it."""
+    """Return a run as a JSON object, without the fields that are only needed to continue it."""
     names = (
         "id no conversation message agent model trigger parent_run status error usage cost"
         " created_at started_at ended_at first_seq last_seq result_seq"

@@ -1,4 +1,4 @@
-"""Tool parts: the effect of each tool chunk, and the value of truncated JSON arguments while they stream."""
+"""Tool parts: how each tool chunk changes them, and parsing of incomplete JSON arguments while they stream."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _CLOSE = {"{": "}", "[": "]"}
 
 
 class NoValue(Exception):
-    """Raised if the text has no value yet."""
+    """Raised if incomplete JSON has no value yet."""
 
 
 def partial_json(text: str) -> Json:
-    """Parse JSON text that may be truncated: close strings and brackets, drop incomplete keys and numbers.
+    """Parse JSON text that may be truncated. Close strings and brackets, and drop incomplete keys and numbers.
 
-    Raise NoValue if there is nothing to show.
+    Raise NoValue if there is no value yet.
     """
     try:
         return canonical.loads(text)
@@ -36,7 +36,7 @@ def partial_json(text: str) -> Json:
 
 
 def _completed(text: str) -> str:
-    """Return the text up to its last complete value, with all open brackets closed. Nothing after that value changes what is open."""
+    """Return the text up to its last complete value, with all open brackets closed."""
     stack: list[str] = []
     sound = 0
     key = False  # True if the next string of an object is a key
@@ -66,7 +66,7 @@ def _completed(text: str) -> str:
 
 
 def _tail(rest: str) -> str:
-    """Complete a value that starts at the end of the text; return an empty string if it has no content yet."""
+    """Complete an incomplete string or literal. Return an empty string if it has no content yet."""
     if rest.startswith('"') and (match := _OPEN_STRING.match(rest)) is not None:
         return f'"{match.group(1)}"'
     return next((word for word in ("true", "false", "null") if word.startswith(rest)), "")
@@ -75,13 +75,13 @@ def _tail(rest: str) -> str:
 Output: TypeAlias = Callable[[Part, Chunk], Part]
 
 _OF_A_STATE = frozenset({"input", "output", "errorText", "rawInput", "inputEncoding", "preliminary"})
-"""Fields that belong to one state of a call; the next state starts without them."""
+"""Fields that belong to one state of a call and are dropped in the next."""
 
 _APPROVAL = {"approvalDescriptor": "descriptor", "reason": "requestReason", "signature": "signature"}
 
 
 def new_part(chunk: Chunk, *, dynamic: bool) -> Part:
-    """Return a call of which only id and name are known."""
+    """Return the part for a new call, with only its id and name."""
     if dynamic:
         return {"type": "dynamic-tool", "toolName": chunk["toolName"], "toolCallId": chunk["toolCallId"]}
     return {"type": f"tool-{chunk['toolName']}", "toolCallId": chunk["toolCallId"]}
@@ -123,7 +123,7 @@ def output_denied(part: Part, chunk: Chunk) -> Part:
         return denied
     known, reason = part.get("approval"), chunk.get("reason")
     approval: JsonObject = {"id": id, **(known if isinstance(known, dict) else {})}
-    if approval.get("approved") is True:  # a person allowed the call, and then the agent itself refused it
+    if approval.get("approved") is True:  # the user allowed the call, but then the agent refused it
         return output_error(part, {"errorText": reason or "The agent refused the call."})
     approval["approved"] = False
     if isinstance(reason, str) and not approval.get("reason"):
@@ -160,7 +160,7 @@ OUTPUTS: dict[str, Output] = {
     "tool-output-denied": output_denied,
     "tool-approval-request": approval_request,
 }
-"""Chunks that refer to a call by id alone."""
+"""Functions for chunks that refer to a call only by its id, by chunk type."""
 
 
 def _named(part: Part, chunk: Chunk) -> Part:

@@ -1,7 +1,7 @@
-"""Message parts as the AI SDK's `validateUIMessages` accepts them, versions 6 and 7, and the repair of parts that it refuses.
+"""Validation of message parts as in the AI SDK's `validateUIMessages` (versions 6 and 7), and repair of parts that it would refuse.
 
-One refused part makes an application refuse the whole conversation. So every part that leaves moot is accepted by both versions (as far as
-the version knows its type), and what can't be repaired is kept inside a `data-unknown` part.
+One refused part makes an application refuse the whole conversation. So moot sends only parts that both versions accept, if they know the
+part's type. A part that can't be repaired is sent inside a `data-unknown` part.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Part, is_tool, tool_name
 
 UNKNOWN = "data-unknown"
-"""Type of a part that holds a part of another program, unchanged, because no client could read it."""
+"""Type of a part that contains another program's invalid part unchanged."""
 
 Check = Callable[[Json], bool]
 
@@ -44,7 +44,7 @@ def _one_of(*words: str) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The fields of one type of part. Other fields are accepted and ignored by clients."""
+    """The fields of one type of part. Clients accept and ignore other fields."""
 
     required: Mapping[str, Check]
     optional: Mapping[str, Check]
@@ -84,13 +84,13 @@ _STATES: dict[str, Mapping[str, Check]] = {
     "output-error": _RESULT,
     "output-denied": {},
 }
-"""The states of a call, with the fields that are checked only there."""
+"""The states of a call, each with the fields that are checked only in that state."""
 _APPROVAL: Mapping[str, Check] = {"requestReason": _text, "isAutomatic": _flag, "signature": _text}
 
 
 def problem_of(part: Json) -> str:
     """Return why `validateUIMessages` of version 7 refuses the part; empty if it accepts it. Version 6 accepts the same parts,
-    except those of types that only version 7 has."""
+    except types that only version 7 has."""
     if not isinstance(part, dict) or not isinstance(kind := part.get("type"), str):
         return "A part must be an object with a type."
     if kind.startswith("data-"):
@@ -158,7 +158,7 @@ def _approval_problem(state: str, part: Part) -> str:
 
 
 def valid_part(part: Json) -> Part:
-    """Return the part if it is valid. Repair the state of a tool call; otherwise return a `data-unknown` part with the part inside."""
+    """Return the part if it is valid, or a repaired tool call, or else a `data-unknown` part that contains the part."""
     if not problem_of(part):
         return part  # type: ignore[return-value]
     if isinstance(part, dict) and is_tool(part) and not problem_of(mended := _mended(part)):
@@ -167,7 +167,7 @@ def valid_part(part: Json) -> Part:
 
 
 def _mended(part: Part) -> Part:
-    """Return a call whose approval, output and error agree with its state, as far as they contradict it."""
+    """Return the call without approval, output or error that contradict its state."""
     state, approval = part.get("state"), part.get("approval")
     approval = approval if isinstance(approval, dict) else {}
     decision = approval.get("approved")
@@ -177,7 +177,7 @@ def _mended(part: Part) -> Part:
         state = "input-available"
     dropped = set[str]()
     if str(state).startswith("input-") or (str(state).startswith("output-") and decision is not True):
-        dropped.add("approval")  # the person's answer never came, or the agent did not wait for it
+        dropped.add("approval")  # the user never answered, or the agent did not wait for the answer
     if state != "output-error":
         dropped.add("errorText")
     if state != "output-available":

@@ -1,4 +1,4 @@
-"""A message as chunks: the fewest that rebuild it, for clients that join in the middle, and conversion to their SDK version."""
+"""Conversion of a message to the fewest chunks that rebuild it, for clients that join late, and of chunks to a client's SDK version."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _OUTPUT_STATES = ("output-available", "output-error")
 
 
 def unfold(message: Message) -> tuple[Chunk, ...]:
-    """Return one `start` with the message's id and metadata, then its parts. Open parts stay open; no error or finish follows.
+    """Return a `start` chunk with the message's id and metadata, then the chunks of its parts. Open parts stay open; there is no `finish`.
 
-    `fold_parts((), unfold(m)) == m.parts` for folded parts. Parts of unknown types are omitted.
+    For folded parts, `fold_parts((), unfold(m)) == m.parts`. Parts of unknown types are omitted.
     """
     return (start(message.id, message.metadata), *unfold_parts(message.parts))
 
 
 def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
-    """Yield the chunks of the parts alone."""
+    """Yield the chunks of the parts, without a `start` chunk."""
     calls = set[str]()
     used = {str(part.get("id")) for part in parts if part.get("state") == "streaming"}
     for index, part in enumerate(parts):
@@ -40,7 +40,7 @@ def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
 
 
 def _part_id(part: Part, index: int, used: set[str]) -> str:
-    """Return the part's id. A finished text has none, and gets one that no open part of the message uses."""
+    """Return the part's id. A finished text has none, so return one that no open part of the message uses."""
     id = part.get("id")
     if isinstance(id, str):
         return id
@@ -59,10 +59,10 @@ def _spoken(kind: str, part: Part, id: str) -> Iterator[Chunk]:
 
 
 def _call(part: Part, *, alone: bool) -> Iterator[Chunk]:
-    """Yield the chunks of a tool call, including what earlier states left on the part (an approval, a result's metadata)."""
+    """Yield the chunks of a tool call, including those for fields from earlier states, such as an approval or a result's metadata."""
     state = str(part.get("state"))
     at_once = "input" in part and not part.keys() & {"rawInput", "callProviderMetadata", "approval", "title"}
-    if state == "output-error" and alone and at_once:  # the call's input was invalid: then one chunk is enough
+    if state == "output-error" and alone and at_once:  # the call's input was invalid, so one chunk is enough
         failed: Chunk = {"type": "tool-input-error", **_head(part), "input": part["input"], "errorText": part.get("errorText", "")}
         yield _with(failed, part, "resultProviderMetadata", "providerMetadata")
         return
@@ -100,7 +100,7 @@ def _head(part: Part) -> JsonObject:
 
 
 def _with(chunk: Chunk, part: JsonObject, field: str, name: str = "") -> Chunk:
-    """Copy the field to the chunk if the part has it, under the name if it differs."""
+    """Copy a field to the chunk if the part has it. `name` is the field's name in the chunk if it is a different one."""
     if field in part:
         chunk[name or field] = part[field]
     return chunk
@@ -151,18 +151,18 @@ def _result(part: Part) -> list[Chunk]:
 Version = Literal[6, 7]
 
 _DATA: dict[str, str] = {"steering-message": "data-steering"}
-"""Chunk types of version 7 that carry information: an older client gets them as data."""
+"""Chunk types of version 7 that older clients get as data chunks, by the type of these."""
 
 
 def for_version(chunks: Iterable[Chunk], version: Version) -> tuple[Chunk, ...]:
-    """Return the chunks that such a client accepts, in order."""
+    """Return the chunks in the form that a client of this version accepts, in order."""
     return tuple(fitted for chunk in chunks if (fitted := fit(chunk, version)) is not None)
 
 
 def fit(chunk: Chunk, version: Version) -> Chunk | None:
     """Return the chunk without fields unknown to the client, or as a data chunk; None if it must not be sent.
 
-    Returns the same object if nothing changes.
+    If nothing changes, return the same object.
     """
     name = chunk.get("type")
     kind = kind_of(name) if isinstance(name, str) else None

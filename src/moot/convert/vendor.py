@@ -1,4 +1,4 @@
-"""Parsing that all translators share: JSON values, token counts, errors."""
+"""Parsing functions that all translators share: JSON values, token counts and errors."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _RETRYABLE = frozenset({"rate_limit", "overloaded", "timeout", "transport"})
 
 
 def as_object(value: Json) -> JsonObject:
-    """Return the value if it is an object, else an empty one."""
+    """Return the value if it is an object, otherwise an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def as_text(value: Json) -> str:
-    """Return the value if it is a string, else an empty one."""
+    """Return the value if it is a string, otherwise an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def as_list(value: Json) -> list[Json]:
-    """Return the value if it is a list, else an empty one."""
+    """Return the value if it is a list, otherwise an empty list."""
     return value if isinstance(value, list) else []
 
 
@@ -48,7 +48,7 @@ def count(value: Json) -> int | None:
 
 
 def plan_of(steps: Json, field: str, states: Mapping[str, str] = _STATES) -> JsonObject:
-    """Return an agent's whole plan: its entries with their status. `field` holds an entry's text; `states` maps an agent's own statuses."""
+    """Return an agent's plan as entries with text and status. `field` is the field with the text; `states` maps the agent's statuses."""
     entries: list[Json] = []
     for step in map(as_object, as_list(steps)):
         entries.append({"content": as_text(step.get(field)), "status": states.get(as_text(step.get("status")), "pending")})
@@ -63,7 +63,7 @@ def nano_dollars(value: Json) -> int | None:
 
 
 def failure(error: Json) -> Failure:
-    """Parse a vendor's error in any form: an object, a string, a code."""
+    """Parse a vendor's error, which may be an object, a string or a code."""
     fields = as_object(error)
     inner = as_object(fields.get("error")) or fields
     message = as_text(inner.get("message")) or as_text(fields.get("detail")) or as_text(error) or as_text(fields.get("error"))

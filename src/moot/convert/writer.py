@@ -1,6 +1,6 @@
 """The chunk writer that all translators share: text, reasoning and tool calls, with one open part at a time and unique call ids.
 
-`Parts` is the immutable half of a translator's state. A `Writer` starts from it for one raw event and leaves the next one.
+`Parts` is the part of a translator's state that it needs for writing. A `Writer` starts with it for one raw event and returns the next one.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ Rope = tuple[str, ...]
 Spoken = Literal["text", "reasoning"]
 
 UNNAMED = "unknown"
-"""Tool name for calls without one."""
+"""Tool name used for calls without a name."""
 
 UNSETTLED: dict[Ended, str] = {
     "eof": "the agent ended without an output of this call",
     "cut": "the agent was cut off before this call had an output",
     "cancelled": "the run was stopped before this call had an output",
 }
-"""Error of a call that an outside agent left without an output."""
+"""Error texts for calls that an outside agent left without an output, by how the stream ended."""
 
 
 def join(rope: Rope, piece: str) -> Rope:
-    """Append a piece to the rope. Neighbours are merged so that each piece is copied only log(n) times and the rope stays short."""
+    """Append a piece to the rope. Neighbors are merged so that each piece is copied only log(n) times and the rope stays short."""
     kept = len(rope)
     while kept and len(rope[kept - 1]) <= 2 * len(piece):
         kept -= 1
@@ -37,13 +37,13 @@ def join(rope: Rope, piece: str) -> Rope:
 
 
 class Call(NamedTuple):
-    """An incoming tool call."""
+    """A tool call whose input is arriving."""
 
     key: int
     """The vendor's index of the call."""
     id: str
     vendor_id: str
-    """Empty if the vendor sent none."""
+    """The vendor's id of the call; empty if the vendor sent none."""
     name: str
     text: Rope = ()
     begun: bool = False
@@ -64,13 +64,13 @@ class Parts(NamedTuple):
     """Tool call ids already in the message."""
     next: int = 0
     kind: str = ""
-    """Kind of the open part: text, reasoning, or empty."""
+    """Kind of the open part, text or reasoning; empty if none is open."""
     id: str = ""
     calls: tuple[Call, ...] = ()
 
 
 def free_id(first: str, used: Container[str], stem: str, number: int) -> str:
-    """Return the first id that is not used: `first`, else `<stem>.<number>`, counting up."""
+    """Return an id that is not used: `first`, or `<stem>.<number>` with the number counted up."""
     id = first
     while id in used:
         id, number = f"{stem}.{number}", number + 1
@@ -78,12 +78,12 @@ def free_id(first: str, used: Container[str], stem: str, number: int) -> str:
 
 
 def begin(options: ExchangeOptions) -> Parts:
-    """Return the state with nothing open."""
+    """Return the initial state for an exchange, with no open part."""
     return Parts(options.prefix, options.step, options.tool_call_ids)
 
 
 def read_arguments(text: str) -> JsonObject:
-    """Parse a call's arguments with exact integers; empty text means no arguments. Raise ValueError."""
+    """Parse a call's arguments with exact integers. Empty text means no arguments. Raise ValueError if they are not a JSON object."""
     if not text.strip():
         return {}
     value = canonical.loads_exact(text)
@@ -97,7 +97,7 @@ def read_arguments(text: str) -> JsonObject:
 
 
 class Writer:
-    """Writer of the chunks for one raw event; the results are `chunks` and `parts`."""
+    """Writer of the chunks for one raw event. The results are in `chunks` and `parts`."""
 
     __slots__ = ("_parts", "chunks")
 
@@ -110,7 +110,7 @@ class Writer:
         return self._parts
 
     def begin(self, kind: Spoken, metadata: JsonObject | None = None) -> None:
-        """Open a part, closing any open one."""
+        """Close the open part, if any, and open a new one."""
         self.end()
         parts = self._parts
         id = f"{parts.prefix}.{parts.next}"
@@ -118,7 +118,7 @@ class Writer:
         self._parts = parts._replace(next=parts.next + 1, kind=kind, id=id)
 
     def say(self, kind: Spoken, text: str, metadata: JsonObject | None = None) -> None:
-        """Append to the open part of that kind, or open one with the metadata."""
+        """Append text to the open part of this kind, or open such a part with the metadata."""
         if self._parts.kind != kind:
             self.begin(kind, metadata)
         if text:
@@ -138,7 +138,7 @@ class Writer:
         return f"{parts.prefix}.{parts.next}"
 
     def find(self, key: int) -> Call | None:
-        """Return the newest call with that index."""
+        """Return the newest call with this index, or None."""
         return next((call for call in reversed(self._parts.calls) if call.key == key), None)
 
     def call(
@@ -152,7 +152,7 @@ class Writer:
         dynamic: bool = False,
         metadata: JsonObject | None = None,
     ) -> Call:
-        """Add a call. Its first chunk waits until its name is known."""
+        """Add a call. Its first chunk is written when its name is known."""
         self.end()
         parts = self._parts
         id = _new_id(parts, vendor_id)
@@ -173,12 +173,12 @@ class Writer:
         return self._put(call, call._replace(text=join(call.text, text)))
 
     def give(self, call: Call, text: str, metadata: JsonObject | None = None) -> None:
-        """Set a call's whole input at once, with metadata that is known only now."""
+        """Set a call's complete input and end it, with metadata that is known only now."""
         if not call.done:
             self.finish(self._put(call, call._replace(text=(text,), metadata=metadata or call.metadata)))
 
     def finish(self, call: Call, *, cut: bool = False) -> None:
-        """End a call's input: emit its arguments, or the error in them. A second end is ignored."""
+        """End a call's input: write its arguments, or an error if they are invalid. If it has already ended, do nothing."""
         if call.done:
             return
         text = "".join(call.text)
@@ -247,7 +247,8 @@ def _failed(call: Call, text: str, reason: str) -> Chunk:
 
 
 def _new_id(parts: Parts, vendor_id: str) -> str:
-    """Return the vendor's id if the message does not have it yet: vendors reuse ids in later steps and attempts."""
+    """Return the vendor's id, or a different one if the message already has it. Vendors reuse ids in later steps and attempts."""
+
     count = len(parts.calls)
     names = (vendor_id or f"call_{parts.prefix}_{count}", f"{vendor_id}#{parts.step}.{count}", f"{vendor_id}#{parts.prefix}.{count}")
     first = next((name for name in names if name not in parts.used), names[-1])

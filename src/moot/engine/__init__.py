@@ -1,4 +1,4 @@
-"""Scheduling of runs, and assembly of a working moot."""
+"""Scheduling of runs, and opening of the store and the runtime."""
 
 from moot.engine.startup import Engine, open_engine
 

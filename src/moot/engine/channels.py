@@ -39,7 +39,7 @@ COMMANDS = ("agent", "compact", "context", "cost", "effort", "model", "new", "re
 """Slash commands that a channel can run. None of them widens what runs may do."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
-"""Seconds until a channel that failed is served again. The pause doubles each time."""
+"""First and longest pause in seconds before a channel that failed is served again. The pause doubles each time."""
 
 _POLL = 0.5
 """Seconds between two checks for changed settings."""
@@ -100,7 +100,7 @@ def channel_of(name: str, settings: JsonObject) -> Channel:
 
 
 def own_settings(settings: JsonObject) -> JsonObject:
-    """Return the settings for the channel itself."""
+    """Return the channel's settings, without those that configure its runs."""
     return {key: value for key, value in settings.items() if key not in OURS}
 
 
@@ -122,10 +122,10 @@ async def serve(engine: Engine, name: str) -> None:
 
 
 async def post(settings: Settings, target: str, report: JobReport) -> None:
-    """Send the answer of a job to `CHANNEL:PLACE`. Raise UsageError if the channel can't, MootError if that fails."""
+    """Send the answer of a job to `CHANNEL:PLACE`. Raise UsageError if the channel can't be used, MootError if sending fails."""
     name, _, place = target.partition(":")
     configured = settings.channels.get(name)
-    if report.owner != LOCAL_USER or configured is None:  # channels belong to the user whose configuration it is
+    if report.owner != LOCAL_USER or configured is None:  # channels belong to the local user
         raise UsageError(f"There is no channel {name!r}.")
     if configured.get("enabled") is False:
         raise UsageError(f"The channel {name!r} is turned off.")

@@ -15,7 +15,7 @@ LONGEST_SLEEP = 30.0
 """Seconds after which the time is read again, because the wall clock may jump and a machine may sleep."""
 
 SPARE = 64
-"""Number of replaced entries to keep in addition to as many as there are entries."""
+"""The heap is rebuilt when its outdated items outnumber the entries by more than this."""
 
 Work = Callable[[], Awaitable[None]]
 
@@ -30,12 +30,12 @@ class Clock:
         self._group = group
         self._entries: dict[str, tuple[int, Work]] = {}
         self._heap: list[tuple[int, str]] = []
-        """Due times and keys, also of some entries that were replaced or removed."""
+        """Due times and keys, including those of some entries that were replaced or removed."""
         self._earlier = anyio.Event()
         self._is_running = False
 
     def at(self, key: str, due: int, work: Work) -> None:
-        """Do the work once, at a wall time in ms or soon after. It replaces the entry with the same key."""
+        """Do the work once, at or soon after a wall time in ms. This replaces an entry with the same key."""
         known = self.due(key)
         self._entries[key] = due, work
         if known == due:

@@ -25,16 +25,16 @@ from moot.types.token import LOCAL_USER, expand_scopes
 from moot.types.webhook import JobAnswer
 
 GRACE = 60_000
-"""ms; a job without `catch_up` still runs if it is late by at most this."""
+"""Maximum delay in ms with which a job without `catch_up` still runs."""
 
 FIRST_RETRY, LONGEST_RETRY = 30_000, 3_600_000
-"""ms between a failed run and the next attempt. The pause doubles each time."""
+"""First and longest pause between a failed run and the next attempt, in ms. The pause doubles each time."""
 
 SET_BACK = 60.0
-"""Seconds by which the clock of the machine must have been set back for all times to be computed again."""
+"""If the clock of the machine is set back by more than this number of seconds, all times are computed again."""
 
 DELIVERY = 300.0
-"""Maximum number of seconds that a delivery takes."""
+"""Seconds after which a delivery is stopped."""
 LONGEST_ANSWER = 32_000
 """Maximum number of characters of an answer that a webhook gets."""
 
@@ -48,7 +48,7 @@ _UNDELIVERED = "The answer was not delivered: moot was stopped."
 _FAILED = "The answer could not be delivered: {}"
 
 _POST = "moot.engine.channels:post"
-"""Loaded by path: channels need a whole engine."""
+"""Loaded by path, because channels import the whole engine."""
 
 _EXPANDED = "moot.commands.submission:expanded"
 """Loaded by path, from a room above, when a job's prompt is a slash command."""
@@ -69,7 +69,7 @@ class LogDelivery:
 
 
 _LONGEST = 2_000
-"""Maximum number of characters in the log. The whole answer is in the conversation."""
+"""Maximum number of characters of an answer in the log. The whole answer is in the conversation."""
 
 
 class CronJobs:
@@ -104,7 +104,7 @@ class CronJobs:
             await anyio.sleep(_POLL)
 
     async def refresh(self) -> None:
-        """Put new and changed jobs into the clock, and remove others from it."""
+        """Schedule new and changed jobs, and remove others from the clock."""
         await self._ensure()
         current = {_key(state.job): state for state in merged(self._runtime.settings, await self._store.list()) if not state.error}
         for key in self._scheduled.keys() - current.keys():
@@ -203,7 +203,7 @@ class CronJobs:
         return await attribute(_EXPANDED)(self._runtime, prompt) if text_of(prompt.parts).startswith("/") else prompt
 
     async def _variables(self, job: Job) -> JsonObject:
-        """Return what hooks of a job know about its last run, if that was in another conversation."""
+        """Return the variables of a job's hooks that describe its last run, if that was in another conversation."""
         if not job.fresh or not job.hooks:
             return {}
         for record in await self._runtime.store.of(job.owner).jobs.history(job.name, limit=_SEARCHED):
@@ -215,7 +215,7 @@ class CronJobs:
         return {}
 
     async def run_now(self, state: JobState) -> JobRun:
-        """Start a job now, even if it is paused. Return its record. Raise as `submit` does."""
+        """Start a job now, even if it is paused, and return its record. Raise the same errors as `submit`."""
         due = Due(state.job.owner, state.job.name, self._now)
         await self.submit(state.job, due)
         return await self.record(due)
@@ -246,7 +246,7 @@ class CronJobs:
         return None if state is None or state.paused_at is not None else state.job
 
     async def finish(self, record: JobRun, *, shown: bool = False) -> None:
-        """Deliver the answer of a run, unless another process does, or it was `shown` and would only be logged."""
+        """Deliver the answer of a run, unless another process does so, or the answer was `shown` and would only be logged."""
         if (report := await self._settled(record)) is not None:
             if shown and report[0] == "log":
                 await self._store.note(record.no, "")
@@ -254,7 +254,7 @@ class CronJobs:
                 await self._deliver(record, *report)
 
     async def _settled(self, record: JobRun) -> tuple[str, JobReport] | None:
-        """Mark a record as settled. Return where to deliver what; None if another process does, or there is nothing."""
+        """Mark a record as settled. Return the destination and the report, or None if there is nothing for this process to deliver."""
         job: Job | None = None
         report: JobReport | None = None
         reason = ""
@@ -296,7 +296,7 @@ class CronJobs:
         await self._store.note(record.no, _FAILED.format(reason) if reason else "")
 
     async def _report(self, job: Job, record: JobRun) -> JobReport | None:
-        """Return what to deliver, or None if there is nothing."""
+        """Return the report to deliver, or None if there is nothing to deliver."""
         if job.delivery == "never" or record.run is None or record.run_status is None:
             return None
         run = await self._runtime.store.records.run(record.run)

@@ -107,7 +107,7 @@ def _not_writable(path: Path, error: OSError) -> StoreError:
 
 def _is_locked(path: Path) -> bool:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # enough for a shared lock, also on a read-only disk
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # read access is enough for a shared lock, even on a read-only disk
     except FileNotFoundError:
         return False
     try:
@@ -213,7 +213,7 @@ def _write(file: int, place: ServerInfo) -> None:
     content = dumps({"url": place.url, "pid": place.pid, "built": place.built, "follows": place.follows})
     try:
         os.pwrite(file, content.ljust(_SIZE), 0)
-    except OSError as error:  # a full disk; the server can still be read
+    except OSError as error:  # such as a full disk; the server still works for reading
         log.error("other commands can't find this server: %s", error)
 
 

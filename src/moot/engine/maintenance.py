@@ -43,7 +43,7 @@ async def seal_periodically(store: Store, quiet: float, *, first: float = START_
             async for _ in store.upkeep.give_back(keep=KEPT_FREE_BYTES, share=SEAL_SHARE):
                 pass
         except StoreError as error:  # unsealed data is stored safely too
-            log.warning("could not compact the store: %s", error)
+            log.warning("could not compress old events: %s", error)
         await anyio.sleep(again)
 
 
@@ -67,7 +67,7 @@ async def seal_briefly(store: Store, quiet: float) -> None:
         async for _ in store.upkeep.seal(quiet=quiet, seconds=CLOSING_SECONDS):
             pass
     except StoreError as error:
-        log.warning("could not compact the store: %s", error)
+        log.warning("could not compress old events: %s", error)
 
 
 RETAIN_DELAY = 30.0

@@ -1,4 +1,4 @@
-"""Reactions to other processes, which cancel the runs of this process, answer them, and end their sub-agents."""
+"""Reactions to other processes that cancel this process's runs, answer their requests, or end their sub-agents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moot.runtime.runtime import Runtime, log_fields
 from moot.types.run import Run
 
 ANSWERS = 1_000
-"""Milliseconds between two checks for what other processes did for the runs parked here. Two queries are enough for all of them."""
+"""Milliseconds between two checks for what other processes did for the runs parked here. One check of all of them takes two queries."""
 
 ELSEWHERE = 3 * ANSWERS
 """Milliseconds after which a run is resumed here although it may be parked in another process."""
@@ -70,7 +70,7 @@ class CancelListener:
 
 
 class Driver(Protocol):
-    """The runs of this process, as parked ones need them."""
+    """The interface to the runs of this process that `ParkedRuns` needs."""
 
     async def cancel(self, run: str) -> None: ...
 
@@ -93,7 +93,8 @@ class ParkedRuns:
         self._driver = driver
         self._is_alive = is_alive
         self._parked: dict[str, object] = {}
-        """Runs that this process resumes when they are answered elsewhere, each with an object that is new whenever it parks."""
+        """Runs that this process resumes when another process answers them, each with an object that is replaced when the run parks
+        again."""
 
     @property
     def runs(self) -> Collection[str]:
@@ -101,7 +102,7 @@ class ParkedRuns:
         return self._parked.keys()
 
     async def tend(self, run: Run, answered: frozenset[str], *, cancelled: bool) -> None:
-        """Handle what arrived while the run was parking: a cancel request or answers. Otherwise wait until a request expires.
+        """Handle what arrived while the run was parking: a cancel request or answers. Otherwise schedule the run.
 
         `answered` contains the approvals already answered when the run was last resumed.
         """
@@ -123,7 +124,7 @@ class ParkedRuns:
         return run in self._parked
 
     async def schedule(self, run: Run) -> None:
-        """Resume a parked run at once if it is due, or else when it is."""
+        """Resume a parked run now if it is due, otherwise as soon as it is."""
         due = await self.due(run)
         if due is not None and due <= self._now:
             await self._driver.wake(run.id)
@@ -137,7 +138,7 @@ class ParkedRuns:
     async def child_ended(self, parent: Run) -> None:
         """Resume the run whose sub-agent has ended here, if it is due.
 
-        If it is parked in another process, which may have someone who follows it, that process resumes it at its next check.
+        If it is parked in another process, where someone may follow it, that process resumes it at its next check.
         """
         if parent.status != "waiting" or parent.held:
             return

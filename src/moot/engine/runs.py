@@ -1,4 +1,4 @@
-"""Runs on one SQLite file shared by many processes. The process that submits a prompt drives its run; any process can cancel or answer."""
+"""Runs in one store shared by many processes. The process that submits a prompt drives its run; any process can cancel or answer it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from moot.types.run import STARTED, TERMINAL, Awaits, Prompt, Run, RunStatus, Su
 from moot.types.store import Fence, InboxItem
 
 GOES_ON: frozenset[Awaits] = frozenset({"run", "time"})
-"""The waits after which a run continues by itself."""
+"""Things to wait for after which a run continues without a person or client."""
 CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
-"""States in which a process may be working on a run, waiting for its turn, or waiting with its agent's process."""
+"""States in which a run may have an owner: a process that works on it, waits for its turn, or keeps its outside agent running."""
 
 MANY = 10_000
 """Maximum number of started runs to check, newest first."""
@@ -74,7 +74,7 @@ class LocalRuns:
         """Errors of runs whose end could not be recorded. In the store, this process still owns them."""
         self._changed = anyio.Event()
         self._finishing = 0
-        """Number of titles being generated, and of ended legs after which there is still something to do."""
+        """Number of titles being generated, and of ended legs whose follow-up work is not done."""
         self.drove = False
         """True if this process drove a run, so there are messages to index."""
 
@@ -109,7 +109,7 @@ class LocalRuns:
         return Submitted(accepted.conversation, accepted.run, accepted.seq, accepted.steered)
 
     async def note(self, prompt: Prompt) -> Conversation:
-        """Store the prompt in its conversation without a run. Raise as `submit` does."""
+        """Store the prompt in its conversation without a run. Raise the same errors as `submit`."""
         existing = await self._existing(prompt)
         if existing is not None and existing.follows:
             prompt = await continuation_of(self._runtime, prompt, existing)
@@ -209,7 +209,7 @@ class LocalRuns:
                 if (now := await records.run(found.id)).held or now.status == "running":
                     return  # its owner is notified, unless it has just parked the run
             else:
-                # no owner: it is claimed only to be ended
+                # the run has no owner, so it is claimed only to be ended
                 self._cancelled.add(found.id)
                 with suppress(Busy):  # another process was faster
                     await self._claim(found.id, frozenset({found.status}))
@@ -244,7 +244,7 @@ class LocalRuns:
         if run.status != "waiting" or run.awaits not in GOES_ON:
             return False
         asking = {approval.run for approval in await records.approvals(run=run.id, tree=True)}
-        # one that is being stopped has open requests until its end is recorded
+        # a run that is being stopped has open requests until its end is recorded
         if any([(await records.run(one)).status == "waiting" for one in asking]):
             return False
         if run.awaits == "time" or run.id in self._parking.runs or not (owners := await records.child_owners([run.id])):
@@ -322,7 +322,7 @@ class LocalRuns:
     def _is_driven(self, run: Run) -> bool:
         if run.status == "queued":
             return run.on_crash == "resume" or (run.owner is not None and self._owner.lives(run.owner))
-        if run.owner is None or run.owner == self._owner.id:  # not after a store error, when nothing could be recorded
+        if run.owner is None or run.owner == self._owner.id:  # after a store error, the store may still name this process
             return run.owner is None or run.id in self._scopes or self._claiming[run.id] > 0
         return self._owner.lives(run.owner)
 
@@ -404,7 +404,7 @@ class LocalRuns:
         await self._tidy()
 
     async def _follow_up(self, run: Run, answered: frozenset[str]) -> None:
-        """After a leg, wait for what the run waits for. After its end, stop its sub-agents unless it finished, and inform its parent."""
+        """After a leg, schedule a waiting run. If the run has ended, stop its sub-agents unless it finished, and inform its parent."""
         if run.status == "waiting":
             await self._parking.tend(run, answered, cancelled=run.id in self._cancelled)
             return
@@ -456,7 +456,7 @@ class LocalRuns:
                 await self._claim(run, frozenset({"waiting"}))
 
     async def _queue(self, run: Run) -> None:
-        """Wait for a queued run's turn and drive it. Calls for the same run have no effect."""
+        """Wait for a queued run's turn and drive it. Does nothing if the run's turn is already awaited here."""
         if run.id in self._queued:
             return
         self._queued[run.id] = run.no

@@ -41,17 +41,17 @@ INDEXING = 5.0
 """Seconds to spend on the search index when closing."""
 
 SETTLING = 3.0
-"""Seconds to wait for a title when closing."""
+"""Maximum number of seconds to wait when closing, for runs that are being stopped and for titles."""
 
 log = logging.getLogger("moot.engine")
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A working moot."""
+    """The parts of an open moot: store, runtime, runs and background services."""
 
     settings: Settings
-    """The settings at the start. Those in force are `runtime.settings`."""
+    """The settings at the start. The current ones are `runtime.settings`."""
     store: Store
     runtime: Runtime
     runs: LocalRuns
@@ -70,7 +70,7 @@ async def open_engine(
 ) -> AsyncGenerator[Engine, None]:
     """Open an Engine for the duration of the block. Raise StoreError and its subclasses.
 
-    With a `loader`, the configuration is reloaded when its files change; `settings` are then those that it has loaded.
+    With a `loader`, the configuration is reloaded when its files change; `settings` must be those that it has loaded.
 
     With `resume`, runs of dead owners are resumed if they allow it, as in servers. Otherwise they are only marked as interrupted. When
     the block ends, tasks of active runs are stopped, and the runs can be resumed later.

@@ -1,4 +1,4 @@
-"""Preparing a prompt for storage: agent, model, settings, and the conversation it goes to."""
+"""Preparing a prompt for storage: its agent, model, settings and conversation."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
 
 
 def default_directory(user: str) -> str:
-    """Return the directory of a new conversation that names none. Other users than the local one get no folder of this machine."""
+    """Return the directory of a new conversation that names none. Users other than the local one get no folder of this machine."""
     return str(Path.cwd()) if user == LOCAL_USER else ""
 
 
@@ -108,7 +108,7 @@ def first_folders(agent: Agent, user: str, directory: str, chosen: tuple[str, ..
 
 
 def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
-    """Return the prompt's settings. Those of its conversation are only noted, for replays, because steps read the current ones."""
+    """Return the prompt's settings. Its conversation's are only recorded, for replays, because each step reads the current ones."""
     own = {name: value for name, value in prompt.settings.items() if name != "inherited"}  # may be the settings of an earlier run
     if prompt.mode is not None:
         own["mode"] = prompt.mode

@@ -26,7 +26,7 @@ PER_HOUR = 12
 """Maximum number of runs of a watcher for one task in an hour. Further changes wait, even those by a person."""
 
 LONGEST_WAIT = 10
-"""A task that never stops changing is handled after this many times `debounce`."""
+"""A task that keeps changing is handled after `debounce` multiplied by this."""
 
 PROMPT_CHARACTERS = 200_000
 
@@ -34,7 +34,7 @@ _HOUR = 3_600_000
 _POLL = 0.25
 """Seconds between two checks for changes."""
 _ROUNDS = 4
-"""Number of checks between two attempts for changes that had to wait for another run."""
+"""Number of checks between two attempts to handle changes that had to wait for another run."""
 
 log = logging.getLogger("moot.tasks")
 
@@ -72,7 +72,7 @@ class TaskWatchers:
             await anyio.sleep(_POLL)
 
     async def refresh(self) -> None:
-        """Put the tasks that have changed into the clock, and remove others from it."""
+        """Schedule the tasks that have changed, and remove others from the clock."""
         watchers = self._watchers
         await self._store.ensure(sorted(watchers))
         await self._warn(watchers.values())
@@ -142,7 +142,7 @@ class TaskWatchers:
 
 
 def _due(watcher: TaskWatcher, task: PendingTask) -> int:
-    """Return when to handle a task, in ms: when it has not changed for a while, and not too often."""
+    """Return the time in ms at which to handle a task: when it has not changed for a while, and not too often."""
     pause = round(watcher.debounce * 1000)
     due = min(task.last_at + pause, task.first_at + LONGEST_WAIT * pause)
     return max(due, task.recent[PER_HOUR - 1] + _HOUR) if len(task.recent) >= PER_HOUR else due

@@ -15,12 +15,12 @@ from moot.types.run import Run
 from moot.types.served import Served
 
 TITLE = 60
-"""Maximum length of a model's title."""
+"""Maximum length of a generated title, in characters."""
 _EXCERPT = 1_000
 """Maximum length of the prompt and of the answer shown to the model."""
 
 _EARLIER = 10
-"""Number of runs to look at. If hooks ended all but one, the conversation is new."""
+"""Number of runs to look at. If hooks ended all but one of them, its answer counts as the first."""
 
 _SYSTEM = (
     "You name conversations. Read how one began and reply with its title: at most six words, in its own language, on one line, "
@@ -59,7 +59,7 @@ async def generate_title(runtime: Runtime, run: Run) -> None:
 
 
 async def _is_first(runtime: Runtime, run: Run) -> bool:
-    """Return whether the run is the only finished one whose prompt a model got."""
+    """Return whether the run is the conversation's only finished one whose prompt was sent to a model."""
     records = runtime.store.records
     answers = await records.runs(conversation=run.conversation, statuses=frozenset({"finished"}), limit=_EARLIER)
     if len(answers) == 1:

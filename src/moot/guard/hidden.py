@@ -1,22 +1,22 @@
-"""Characters that a person does not see but a model reads: they can carry instructions, or make text look different from its content."""
+"""Detection of characters that people do not see but models read. They can carry instructions or make text look like something else."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-# in addition to the categories Cc, Cf and Cs: fillers, blanks, joiners and variation selectors, which count as letters, symbols or marks
+# not in the categories Cc, Cf, Cs and Co: fillers, blanks, joiners and variation selectors, which Unicode calls letters, symbols or marks
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef\U0001d159]"
 )
 _PICTURE = "\u200d\ufe0e\ufe0f"
-"""Joiner and selectors that are part of an emoji."""
+"""Joiner and variation selectors that can be part of an emoji."""
 _PLAIN = re.compile("[\n\t -~\u00a1-\u00ac\u00ae-\u02ff\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]*")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def hidden_characters(text: str) -> list[tuple[int, str]]:
-    """Return line and code point (`U+200B`) of each invisible or control character. Newlines, tabs and parts of emoji don't count."""
+    """Return the line number and code point (`U+200B`) of each invisible or control character, except newlines, tabs and parts of emoji."""
     found: list[tuple[int, str]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if _PLAIN.fullmatch(line) is None:

@@ -1,8 +1,8 @@
 """Validation of answers and arguments against JSON Schemas.
 
-Schemas come from users and from clients of the server, so none may hang the process or reach the network. `check_schema` runs before a
-run starts. A value is validated in this process if the work is bounded by the sizes of schema and value. Otherwise a child process does
-it and is killed after `SECONDS`: references can fan out, and regular expressions can backtrack for hours.
+Schemas come from users and from clients of the server, so they must not hang the process or access the network. `check_schema` is called
+before a run starts. A value is validated in this process if the sizes of schema and value limit the work. Otherwise, because references
+can multiply and regular expressions can backtrack for hours, a child process validates it and is killed after `SECONDS`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECONDS = 5.0
 _MAX_SCHEMA = 20_000
 """Maximum number of values in a schema."""
 _MAX_WORK = 2_000_000
-"""Values of the schema times values of the instance up to which a bounded schema is evaluated in this process."""
+"""Maximum number of values in the schema times values in the instance for which a schema is evaluated in this process."""
 _UNBOUNDED = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "pattern", "patternProperties", "uniqueItems"})
 _RETRY = "Try again, or use another model."
 
@@ -33,7 +33,7 @@ async def check_schema(schema: JsonObject) -> None:
     """Raise UsageError if the schema is invalid, too large or contains a reference that can't be resolved locally."""
     if sum(1 for _ in _values(schema)) > _MAX_SCHEMA:
         raise UsageError(f"The JSON Schema has more than {_MAX_SCHEMA:,} values.", fix="Use a smaller schema.")
-    # imported by name: jsonschema takes longer to import than a short command has
+    # imported by name on first use, because jsonschema takes long to import
     check = attribute("moot.guard.json_schema_evaluation:schema_fault")
     if fault := await anyio.to_thread.run_sync(check, schema):
         raise UsageError(f"The JSON Schema is not valid: {fault}", fix="Fix the schema and run the command again.")
@@ -52,7 +52,7 @@ async def check_answer(message: Message, schema: JsonObject) -> Json:
 
 
 async def find_problem(value: Json, schema: JsonObject, name: str = "answer") -> str:
-    """Return where and why the value does not match the schema; empty if it matches. `name` stands for the value in the result.
+    """Return where and why the value does not match the schema; empty if it matches. `name` is what the result calls the value.
 
     Raise UsageError if the schema can't be evaluated within the time limit.
     """

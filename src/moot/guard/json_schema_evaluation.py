@@ -1,4 +1,4 @@
-"""The evaluation of JSON Schemas with the jsonschema package. Also a program: request on stdin, result on stdout."""
+"""Evaluation of JSON Schemas with the jsonschema package. Also a program that reads a request on stdin and writes the result to stdout."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from referencing.jsonschema import DRAFT202012, specification_with
 from moot.types.canonical import Json, JsonObject
 
 _LENGTH = 300
-"""Characters of a reason; the library quotes the whole value in it."""
+"""Maximum length of a reason in characters. The library quotes the whole value in it."""
 _MEMORY = 1 << 30
-"""Bytes that the child process may allocate."""
+"""Maximum number of bytes that the child process may allocate."""
 _REGEX = FormatChecker(formats=("regex",))
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords whose values are data, not schemas."""
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref")
-"""Keywords whose schemas apply to the same value: a cycle of these never ends."""
+"""Keywords whose subschemas apply to the same value. A cycle of these never ends."""
 _NO_REMOTE = cast("Any", Registry)()
 _EXCEPTIONS: Any = jsonschema.exceptions
-"""The library's `best_match` is not fully typed."""
+"""Typed as Any, because the library's `best_match` is not fully typed."""
 
 
 def schema_fault(schema: JsonObject) -> str:
@@ -66,7 +66,7 @@ def _message(error: ValidationError, name: str) -> str:
 
 
 def _reference_fault(schema: JsonObject) -> str:
-    """Return the first reference that can't be resolved, or that leads back to itself without consuming any of the value."""
+    """Return an error for a reference that can't be resolved, or that leads back to itself for the same value; empty if there is none."""
     root: Any = Resource(schema, specification_with(str(schema.get("$schema", "")), default=DRAFT202012))
     resolver = _NO_REMOTE.with_resource(root.id() or "", root).resolver(root.id() or "")
     targets: dict[int, Json] = {}

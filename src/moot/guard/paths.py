@@ -1,4 +1,4 @@
-"""File access of tools, confined to the allowed folders. Links, unusual names and changes during a check don't lead out of them."""
+"""File access for tools, confined to the allowed folders. Links, unusual names and concurrent changes can't be used to leave them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.errors import Busy, Refused
 from moot.guard.roots import DIRECTORY, Place, Roots, enter, is_own, missing_error, refuse_own
 
 DEPTH = 100
-"""Maximum depth of a walk. Each level holds a descriptor."""
+"""Maximum depth of a walk. Each level keeps a file descriptor open."""
 
 Kind: TypeAlias = Literal["file", "directory", "link", "other"]
 Stamp: TypeAlias = tuple[int, int, int, int]
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     """An entry of a folder. A tuple, because a folder can have 100,000 of them."""
 
     name: str
-    """The name as in the file system. Bytes that are not UTF-8 are surrogates."""
+    """The name in the file system. Bytes that are not UTF-8 are represented as surrogates."""
     kind: Kind
     size: int = 0
 
@@ -38,13 +38,13 @@ _NAME = itemgetter(0)
 
 
 class Paths:
-    """File access below `roots`. All methods raise Refused for other paths and NotFound for missing files."""
+    """File access below the folders `roots`. All methods raise Refused for other paths and NotFound for missing files."""
 
     def __init__(self, roots: Sequence[Path], directory: Path, *, links: bool = True) -> None:
         self._roots = Roots(roots, directory, links=links)
 
     def resolve(self, path: str) -> Path:
-        """Return the real path with links resolved. Its last component need not exist."""
+        """Return the real path, with links resolved. Its last component need not exist."""
         with enter(self._roots, path) as place:
             return place.path
 
@@ -54,12 +54,12 @@ class Paths:
         return str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path)
 
     def stat(self, path: str) -> os.stat_result:
-        """Return the status of the path's target."""
+        """Return the status of the file or folder, after links are resolved."""
         with enter(self._roots, path) as place:
             return _existing(self._roots, path, place)
 
     def kind(self, path: str) -> Kind:
-        """Return the kind of the path's target, never a link."""
+        """Return the kind of file, after links are resolved, so it is never a link."""
         mode = self.stat(path).st_mode
         return "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from moot.guard.secrets import HIDDEN, find_secrets
 
 Kind: TypeAlias = Literal["secrets", "paths", "names", "emails", "encoded", "files", "pictures", "vendor data"]
-"""`encoded`: long base64 data, which may contain anything; `vendor data`: data that vendors encrypted or attached for themselves."""
+"""`encoded` is long base64 data, which may contain anything. `vendor data` is data that vendors encrypted or attached for their own use."""
 
 KEEPABLE: Final[frozenset[Kind]] = frozenset[Kind]({"paths", "names", "emails", "encoded", "files"})
 """Kinds that the user can choose to keep."""
@@ -21,7 +21,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A range of a text and its replacement."""
+    """Private data in a text: its range, kind and replacement."""
 
     begin: int
     end: int
@@ -42,7 +42,7 @@ _KEY = re.compile(r"\bkey\s{0,4}[:=]\s{0,4}[\"']?([A-Za-z0-9+/_=-]{20,200})", re
 _CODE = re.compile(
     r"(?:\$?[A-Za-z_]+(?:(?:\.|::|->)[A-Za-z_]+)+|string|number|boolean|bytes|object|undefined|required|optional)\.?", re.IGNORECASE
 )
-"""Code after a secret's name that is not a secret itself: a reference or a type."""
+"""Matches code after a secret's name that is not a secret: a reference or a type."""
 
 _FOLDER = r"[^/\\\s\"'`<>|:;,(){}\[\]*?&$#!=%@]{1,64}"
 _HOME = re.compile(
@@ -65,7 +65,7 @@ _COMMON = frozenset(
 
 
 def merge_places(places: Iterable[Place]) -> list[Place]:
-    """Return the places in order, merging overlapping ones. The merged place has the kind of the first, or of the longer one."""
+    """Return the places in order, with overlapping ones merged. A merged place has the kind of the first one."""
     result: list[Place] = []
     for place in sorted(places, key=lambda place: (place.begin, -place.end)):
         if not result or place.begin >= result[-1].end:
@@ -76,18 +76,18 @@ def merge_places(places: Iterable[Place]) -> list[Place]:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a value with this name is secret: `api_key`, `Authorization`, `dbPassword`."""
+    """Return True if values with this name are secret, as for `api_key`, `Authorization` or `dbPassword`."""
     return _SECRET_NAME.search(name) is not None and _COUNTED.search(name) is None
 
 
 class Finder:
-    """A finder of private data. It learns people's names from the home folders that it encounters."""
+    """A finder of private data. It learns people's names from paths of home folders."""
 
     def __init__(
         self, *, secrets: Collection[str] = (), homes: Iterable[str] = (), names: Iterable[str] = (), keep: Collection[Kind] = ()
     ) -> None:
         self._secrets = tuple(secrets)
-        # plain, URL-encoded, and as in folder names of some agents
+        # plain, URL-encoded, and as some agents write it in folder names
         forms = {form for home in homes if len(home) > 3 for form in (home, quote(home, safe=""), home.replace("/", "-"))}
         self._homes = sorted(forms, key=len, reverse=True)
         self._names = set[str]()
@@ -97,7 +97,7 @@ class Finder:
         self._pattern: re.Pattern[str] | None = None
 
     def learn(self, text: str) -> None:
-        """Learn the names of people from home folders in the text. They are then found everywhere."""
+        """Learn people's names from paths of home folders in the text. Later calls of `places` find these names everywhere."""
         for shape in (_HOME, _WINDOWS):
             for found in shape.finditer(text):
                 self._learn(next(filter(None, reversed(found.groups())), ""))
@@ -139,7 +139,7 @@ class Finder:
 
 
 def _named(text: str) -> Iterator[tuple[int, int]]:
-    """Yield values after the name of a secret: anything in quotes, otherwise anything that is not code."""
+    """Yield the ranges of values that follow a secret's name: anything in quotes, or any other text that is not code."""
     yield from (found.span(2) for found in _QUOTED.finditer(text))
     for found in _BARE.finditer(text):
         if _CODE.fullmatch(found[1]) is None and _COUNTED.search(found[0][: -len(found[1])]) is None:

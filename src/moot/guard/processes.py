@@ -1,6 +1,6 @@
-"""Child processes and their environment. Only this module starts them, each in a group of its own that can be killed as a whole.
+"""Child processes and their environment. Only this module starts them, each in its own process group that can be killed as a whole.
 
-Programs that the user works with in moot's terminal are an exception and share moot's group.
+Programs that the user works with in moot's terminal are an exception and share moot's process group.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def child_environment(names: Iterable[str] = (), source: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables of `source` (by default our environment) for a child: the usual harmless ones and `names`.
+    """Return the variables of `source` (by default, moot's environment) to pass to a child: the usual harmless ones and `names`.
 
     Raise UsageError for a name that is never passed on.
     """
@@ -57,14 +57,14 @@ def child_environment(names: Iterable[str] = (), source: Mapping[str, str] | Non
 
 
 def forbidden(name: str) -> bool:
-    """Return whether a variable is never passed to children."""
+    """Return True if a variable is never passed to children."""
     return _FORBIDDEN.fullmatch(name) is not None
 
 
 MARK = "CHILD_OF_MOOT"
-"""A variable with a unique value in each child, to find descendants that left its process group (daemons)."""
+"""Environment variable with a unique value in each child. It identifies descendants that left the process group, such as daemons."""
 GRACE = 2.0
-"""Seconds between TERM and KILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 _POLL = 0.02
 _ROUNDS = 20
 _PROC = Path("/proc")
@@ -86,13 +86,13 @@ class Child:
     stdout: asyncio.StreamReader | None
     stderr: asyncio.StreamReader | None
     started: str
-    """Start time, for `kill_leftover`. Empty if the system does not provide it."""
+    """Start time of the process, for `kill_leftover`; empty if the system does not provide it."""
     _mark: str
     _pipes: tuple[asyncio.ReadTransport, ...]
 
     @property
     def group(self) -> int:
-        """The process group, which is also the process id and session id."""
+        """The id of the process group, which is also the process id and session id."""
         return self.process.pid
 
     @property
@@ -100,7 +100,7 @@ class Child:
         return self.process.stdin
 
     async def release(self) -> None:
-        """Let a gated child start."""
+        """Let a gated child (see `spawn`) run its command."""
         assert self.stdin is not None
         with suppress(ConnectionError):  # it is already dead, as `wait` will report
             self.stdin.write(b"\n")
@@ -108,7 +108,7 @@ class Child:
         self.stdin.close()
 
     async def wait(self) -> int:
-        """Return the exit code, negative for a signal. Descendants may still be running."""
+        """Wait for the child and return its exit code, or minus the signal that killed it. Descendants may still be running."""
         return await self.process.wait()
 
     async def kill(self, grace: float = GRACE) -> None:
@@ -138,7 +138,7 @@ class Output:
     """The result of a finished command."""
 
     code: int | None
-    """None = killed because of the time limit or too much output."""
+    """Exit code; None if the command was killed because of the time limit or too much output."""
     stdout: bytes
     stderr: bytes
 
@@ -155,11 +155,11 @@ async def spawn(
     fds: tuple[int, ...] = (),
     sandbox: Confinement | None = None,
 ) -> Child:
-    """Start a child in its own session and process group. Without `env`, it gets the allow-listed environment.
+    """Start a child in its own session and process group. Without `env`, it gets the variables of `child_environment`.
 
-    A gated child does nothing until `release`, and its stdin is then closed. It inherits `fds`, except in a sandbox. The arguments don't go
-    through a shell. Everything that a model causes to run gets a `sandbox`. Starting is not cancellable: a cancelled caller gets the child
-    and must kill it. Raise Refused if it can't be started.
+    If `gated`, the child does nothing until `release` is called; then its stdin is closed. It inherits the descriptors `fds`, except in a
+    sandbox. No shell interprets the arguments. Pass a `sandbox` for everything that a model causes to run. Starting is not cancellable:
+    even a cancelled caller gets the child and must kill it. Raise Refused if the child can't be started.
     """
     mark = token_hex(16)
     variables = {**(child_environment() if env is None else env), MARK: mark}
@@ -168,7 +168,7 @@ async def spawn(
             argv, variables = await to_thread.run_sync(attribute(f"{_SANDBOX}:wrap"), argv, sandbox, variables)
         except OSError as error:
             raise Refused(f"The sandbox for {argv[0]!r} could not be prepared: {error}") from error
-    held = sandbox is not None and stdin == "null"  # so that the limits are set before the command starts
+    held = sandbox is not None and stdin == "null"  # gate it too, so that the resource limits are set before the command starts
     outputs: list[_Pipe | None] = []
     process: asyncio.subprocess.Process | None = None
     with anyio.CancelScope(shield=True):  # asyncio kills only the child, not its descendants, if it is cancelled while starting it
@@ -206,17 +206,17 @@ async def spawn(
 
 
 async def foreground(argv: Sequence[str], *, stdout: TextIO | None = None) -> anyio.abc.Process:
-    """Start a program chosen by the user in our terminal, such as an editor. Leaving its `async with` waits for it.
+    """Start a program chosen by the user in moot's terminal, such as an editor. Leaving its `async with` block waits for it.
 
-    It shares our process group, so that Ctrl+Z stops both, and our environment, because no model chose it. Raise OSError or ValueError
-    (NUL in the name) if it can't be started, so that the caller can say who chose the program.
+    It shares moot's process group, so that Ctrl+Z stops both, and moot's environment, because no model chose it. Raise OSError, or
+    ValueError for a NUL in the name, if it can't be started, so that the caller can report which setting named the program.
     """
     return await anyio.open_process(argv, stdin=None, stdout=stdout, stderr=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pipe:
-    # own pipes, because asyncio's can't be closed while a daemon of the process holds them open
+    # moot creates the pipes, because asyncio's can't be closed while a daemon started by the child holds them open
     reader: asyncio.StreamReader
     transport: asyncio.ReadTransport
     ours: int
@@ -273,7 +273,7 @@ async def _fill(stream: asyncio.StreamReader, into: bytearray, limit: int) -> No
 
 
 async def kill_group(group: int, grace: float = GRACE) -> None:
-    """Terminate and then kill a process group. Return when it is gone, or one second after KILL."""
+    """Send SIGTERM to a process group, then SIGKILL. Return when it is gone, or one second after SIGKILL."""
     if grace > 0 and _signal(group, signal.SIGTERM) and await _gone(group, grace):
         return
     if _signal(group, signal.SIGKILL):
@@ -281,7 +281,7 @@ async def kill_group(group: int, grace: float = GRACE) -> None:
 
 
 async def kill_leftover(group: int, started: float | str) -> bool:
-    """Kill a group that outlived the process that started it. Return False if it is gone or its id was reused."""
+    """Kill a process group that outlived the moot process that started it. Return False if it is gone or its id was reused."""
     if group <= 1 or not started or process_started(group) not in ("", str(started)) or not _alive(group):
         return False
     await kill_group(group)
@@ -289,7 +289,7 @@ async def kill_leftover(group: int, started: float | str) -> bool:
 
 
 def process_started(pid: int) -> str:
-    """Return a start time that distinguishes the process from later ones with the same id, or an empty string if unknown."""
+    """Return a start time that distinguishes the process from later ones with the same id; empty if it is unknown."""
     try:
         fields = _stat(pid)
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -346,7 +346,7 @@ def _pids() -> list[int]:
 
 
 def _kill_marked(mark: str) -> bool:
-    """Kill marked processes. Return whether there were any."""
+    """Kill all processes with this value of `MARK`. Return True if there were any."""
     wanted = f"{MARK}={mark}".encode()
     found = False
     for pid in _pids():

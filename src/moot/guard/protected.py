@@ -1,4 +1,4 @@
-"""Files that decide what programs run or what agents may do. Writing to them needs approval in every mode."""
+"""Protected files, which can make programs run or change what agents may do. Writing to them needs approval in every mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _QUOTES = str.maketrans("", "", "'\"\\")
 
 
 def protection(path: str, directory: str, home: str = "") -> str:
-    """Return the protected name or folder that contains the path; empty if it is not protected.
+    """Return the name that makes the path protected, such as `.git`; empty if it is not protected.
 
     Links are resolved, and case is ignored because some file systems ignore it. `home` is moot's own folder.
     """
@@ -42,7 +42,7 @@ def protection(path: str, directory: str, home: str = "") -> str:
 
 
 def may_name_one(text: str, home: str = "") -> bool:
-    """Return whether a protected name occurs anywhere in the text."""
+    """Return True if a protected name occurs anywhere in the text."""
     plain = text.translate(_QUOTES)
     return _HINT.search(plain.casefold()) is not None or bool(home and PurePosixPath(home).name in plain)
 

@@ -1,7 +1,7 @@
 """The folders that tools may access, and resolution of a path inside them, safe against links and races.
 
-Paths are resolved one component at a time, with descriptors that never follow links. So the checked file is the opened one, even if files
-are renamed concurrently. (openat2 with RESOLVE_BENEATH would do the same, but only for a single root.)
+Paths are resolved one component at a time, with descriptors that never follow links. So the file that was checked is the one that is
+opened, even if files are renamed concurrently. (openat2 with RESOLVE_BENEATH would do the same, but only for a single root.)
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from moot.errors import NotFound, Refused, UsageError
 from moot.types.conversation import Conversation
 
 PATH_BYTES = 4095
-"""The usual limit in other programs."""
+"""Maximum length of a path in bytes, as in most other programs."""
 
 _HOME = re.compile(r"~[A-Za-z_][\w.-]*|~")
 
 
 class Roots:
-    """The allowed folders. Lookups compare path components and open nothing."""
+    """The allowed folders. Methods only compare path components and open no files."""
 
     def __init__(self, roots: Sequence[Path], directory: Path, *, links: bool = True) -> None:
         self.directory = directory
-        """Base of relative paths."""
+        """Folder that relative paths start from."""
         self.links = links
-        """False if no link below the folders is followed, not even to a place inside of them."""
+        """False to follow no links below the folders, not even links to other places inside them."""
         self.folders = tuple(Path(os.path.realpath(root)) for root in roots)
         spelled = [(PurePosixPath(root.absolute()).parts, real) for root, real in zip(roots, self.folders, strict=True)]
         spelled += [(root.parts, root) for root in self.folders]
@@ -41,7 +41,7 @@ class Roots:
         self._prefixes = sorted(spelled, key=lambda pair: -len(pair[0]))
 
     def spelled(self, path: str) -> str:
-        """Return the absolute path without resolving anything. Raise Refused if it is invalid."""
+        """Return the absolute path without resolving links or `..`. Raise Refused if it is invalid."""
         if "\0" in path:
             raise Refused(f"{path!r} contains a NUL character, which paths can't have.")
         try:
@@ -70,11 +70,11 @@ class Roots:
 
 
 def is_own(folder: int) -> bool:
-    """Return whether an open folder is a moot home, or the folder in it that contains the database.
+    """Return True if an open folder is a moot home, or the folder in it that contains the database.
 
-    It is recognized by its content, so that the check covers every spelling, link and mount, and other moot homes. It holds settings
-    and approvals. Also, opening and closing the database file would release its process's locks
-    (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    Tools can't access it, because it contains settings and approvals, and because opening and closing the database file would release the
+    locks of this process (https://www.sqlite.org/howtocorrupt.html, 2.2). It is recognized by its content, so that the check works for
+    every spelling, link and mount, and for other moot homes.
     """
     for name in ("data/moot.db", "moot.db"):
         with suppress(OSError):
@@ -89,12 +89,12 @@ def folders(uris: Sequence[str]) -> tuple[Path, ...]:
 
 
 def allowed_folders(conversation: Conversation, directory: Path) -> tuple[Path, ...]:
-    """Return the folders that file tools and commands of a conversation may use: those allowed, or else its directory."""
+    """Return the folders that a conversation's file tools and commands may use: its allowed folders, or its directory if it has none."""
     return folders(conversation.allowed_uris) or (directory,)
 
 
 def is_below(path: str, root: str) -> bool:
-    """Return whether an absolute path is the root or below it, after links are resolved. Nothing is below an empty root."""
+    """Return True if an absolute path is the root or below it, after links are resolved. Return False for an empty root."""
     if not path.startswith("/") or not root:
         return False
     real = os.path.realpath(root)
@@ -102,14 +102,14 @@ def is_below(path: str, root: str) -> bool:
 
 
 def with_folders(allowed_uris: tuple[str, ...], directory: str, further: Iterable[str]) -> tuple[str, ...]:
-    """Return `allowed_uris` with further folders. An empty list stands for the directory, which stays allowed."""
+    """Return `allowed_uris` with more folders added. If it is empty, it means the directory, which stays allowed."""
     added = tuple(further)
     own = allowed_uris or ((directory,) if directory else ())
     return tuple(dict.fromkeys((*own, *added))) if added else allowed_uris
 
 
 def repositories_around(inside: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the roots of the Git repositories whose subfolders are given, without those that contain the home or temporary files."""
+    """Return the roots of the Git repositories around the given subfolders, except those that contain the home or temporary folder."""
     found = (_repository_around(Path(os.path.realpath(folder))) for folder in inside)
     return tuple(dict.fromkeys(root for root in found if root is not None))
 
@@ -142,14 +142,14 @@ _WALK = DIRECTORY | getattr(os, "O_PATH", 0)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The end of a resolved path: an open folder and a name in it, `.` for the folder itself."""
+    """A resolved path: an open folder and a name in it, or `.` for the folder itself."""
 
     folder: int
     name: str
     status: os.stat_result | None
-    """Status of the name itself, not of a link's target. None = does not exist."""
+    """Status of the name itself, not of a link's target; None if it does not exist."""
     path: Path
-    """The real path."""
+    """The path with all links resolved."""
 
 
 @contextmanager
@@ -173,7 +173,7 @@ def missing_error(roots: Roots, path: str) -> NotFound:
 
 
 def refuse_own(path: str, folder: int) -> None:
-    """Raise Refused if the open folder is moot's own."""
+    """Raise Refused if the open folder is one of moot's own. See `is_own`."""
     if is_own(folder):
         raise Refused(f"{path!r} is in moot's own data folder, which tools can't access.")
 

@@ -1,4 +1,4 @@
-"""Removal of secrets from text: errors, logs, printed configurations."""
+"""Removal of secrets from texts such as errors, logs and printed configurations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HIDDEN = "[secret]"
 SHORTEST = 6
 """Shorter configured values are not treated as secrets, because masking them everywhere would do more harm than good."""
 
-# patterns start at word borders and repeat single character sets, so matching takes linear time
+# patterns start at word boundaries and repeat only single character sets, so that matching takes linear time
 _EDGE = r"(?<![A-Za-z0-9_-])"
 _SHAPES = (
     r"sk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic (sk-ant-), OpenRouter (sk-or-), DeepSeek, Moonshot
@@ -70,5 +70,5 @@ def find_secrets(text: str, secrets: Iterable[str] = ()) -> Iterator[tuple[int, 
 
 
 def mask(value: str) -> str:
-    """Return enough of a secret for its owner to recognize it, or nothing of a short one."""
+    """Return the start and end of a secret, so that its owner can recognize it; nothing of a short one."""
     return f"{value[:4]}…{value[-2:]}" if len(value) >= 20 else "…"

@@ -1,6 +1,6 @@
-"""Splitting of shell lines into all their commands with bash's grammar.
+"""Splitting of a shell line into all its commands, using bash's grammar.
 
-A line that contains anything unexpected is not understood as a whole, so that everything returned is certain.
+If a line contains anything unexpected, the whole line counts as not understood, so that results are always certain.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from moot.guard.commands.wrappers import inner
 
 MAX_CHARACTERS = 10_000
 MAX_PIECES = 50
-"""Longer lines are not split and need approval."""
+"""Maximum number of commands in a line. Lines with more are not split and need approval."""
 
 _DEPTH = 4
-"""Maximum nesting of scripts to split."""
+"""Maximum depth of scripts inside scripts, such as `bash -c`, that are split."""
 
 _BETWEEN = re.compile(r"(?:[ \t\n]|(?<=\s)\\\n)*")
 _RESERVED = frozenset(
@@ -53,11 +53,11 @@ _LANGUAGE = Language(tree_sitter_bash.language())
 
 
 class _NotUnderstood(Exception):
-    """The meaning of the line is uncertain."""
+    """Raised if the meaning of the line is uncertain."""
 
 
 def split(line: str) -> tuple[Piece, ...] | None:
-    """Return every command of the line, in order. None = not understood, so no rule can allow it."""
+    """Return every command of the line, in order. Return None if the line is not understood, so that no rule can allow it."""
     try:
         pieces = tuple(_after_moves(_Walk(line, 0).pieces()))
     except (_NotUnderstood, RecursionError):
@@ -66,7 +66,7 @@ def split(line: str) -> tuple[Piece, ...] | None:
 
 
 def _after_moves(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Yield the pieces; those that follow `cd` and depend on the files of the folder can't be covered by a rule."""
+    """Yield the pieces. Mark those that follow `cd` and depend on the folder's files, so that no rule covers them."""
     moved = False
     for piece in pieces:
         names = {basename(word) for word in piece.words if word}
@@ -76,7 +76,7 @@ def _after_moves(pieces: Iterator[Piece]) -> Iterator[Piece]:
 
 
 class _Walk:
-    """The syntax tree of a line, checked against its text."""
+    """A walk through the syntax tree of a line, which is checked against the line's text."""
 
     def __init__(self, line: str, depth: int) -> None:
         if len(line) > MAX_CHARACTERS or depth > _DEPTH or not all(map(_is_ordinary, line)):
@@ -96,7 +96,7 @@ class _Walk:
         return self._source[node.start_byte : node.end_byte].decode()
 
     def _check_nothing_is_skipped(self, root: Node) -> None:
-        """Check that there is only whitespace between tokens, and that comments start where the shell also sees one."""
+        """Check that there is only whitespace between tokens, and that comments start where the shell also starts them."""
         at = 0
         for leaf in _leaves(root):
             gap = self._source[at : leaf.start_byte].decode("utf-8", "replace")
@@ -150,7 +150,7 @@ class _Walk:
         if body is not None:
             found = self._statement(body, (*leftover, *words) if single else leftover)
             yield from (replace(piece, fed=piece.fed or fed) for piece in found)
-        if words and not single:  # they belong to its last command, or to all
+        if words and not single:  # redirects of a list or group of commands
             yield Piece(" ".join(map(self._text, redirects)), (), words)
         for child in redirects:
             yield from self._below(child)
@@ -203,7 +203,7 @@ class _Walk:
                 yield Piece(found.text, found.words, found.leftover, within=True)
 
     def _word(self, node: Node, *, first: bool) -> str | None:
-        """Return the word as passed to the command. None if the shell expands it."""
+        """Return the word as it is passed to the command; None if the shell expands it. `first` is True for the command's name."""
         bits = [self._bit(child) for child in (node.children if node.type == "concatenation" else [node])]
         known = [bit for bit in bits if bit is not None]
         bare = "".join(bare for _, bare in known)
@@ -216,7 +216,7 @@ class _Walk:
         return any(_GLOB.match(bare) for _, bare in itertools.islice((bit for bit in bits if bit is not None and bit[0]), 1))
 
     def _bit(self, node: Node) -> tuple[str, str] | None:
-        """Return a piece of a word without quotes, and the part of it that the shell may still expand."""
+        """Return a part of a word without quotes, and the text in it that the shell may still expand. Return None if it is not known."""
         text = self._text(node)
         match node.type:
             case "word" | "number" | "==" | "=~":

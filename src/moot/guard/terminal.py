@@ -14,7 +14,7 @@ COMBINING_MARKS = 30
 
 _Place: TypeAlias = Literal["text", "escape", "csi", "string", "string-escape"]
 
-# runs of scripts without combining marks: the fast path for ordinary text
+# characters of scripts without combining marks: the fast path for ordinary text
 _PLAIN = re.compile("[\n\t -~\u00a0-\u02ff\u1e00-\u1fff\u2010-\u2027\u20a0-\u20cf\u2100-\u2bff\u3100-\u9fff\uac00-\ud7a3]+")
 # a complete common sequence, such as a color: the fast path for colored text
 _COLOR = re.compile("\x1b\\[[ -?]{0,64}[@-~]")
@@ -23,10 +23,10 @@ _STRING_ENDS = "\x07\x9c\x18\x1a"
 
 
 class Cleaner:
-    """A cleaner for text in pieces. The result does not depend on where the text is split.
+    """Cleans text that arrives in pieces. The result does not depend on where the text is split.
 
-    7-bit and 8-bit control sequences are removed, a lone carriage return becomes a newline (so that overwritten text stays readable),
-    bidirectional overrides become `<U+202E>`, and lone surrogates U+FFFD. Newlines and tabs are kept.
+    7-bit and 8-bit control sequences are removed. A lone carriage return becomes a newline, so that overwritten text stays readable.
+    Bidirectional controls are shown as, for example, `<U+202E>`, and lone surrogates become U+FFFD. Newlines and tabs are kept.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Cleaner:
         if character in _OPENERS:
             self._place = _OPENERS[character]
             return ""
-        if " " <= character <= "/":  # intermediates: ESC ( B and the like
+        if " " <= character <= "/":  # intermediate characters, as in ESC ( B
             return self._swallow()
         if "0" <= character <= "~":
             self._place = "text"
@@ -153,7 +153,7 @@ def clean(text: str) -> str:
 
 
 _INVISIBLE = re.compile(
-    # characters that join emoji and letters are kept between such characters
+    # joiners between emoji or non-ASCII letters are visible through their effect and kept
     "(?<![^\x00-\x7f\u200b-\u200f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u200b-\u200f])"
     "|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0"
     "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -163,14 +163,14 @@ _INVISIBLE = re.compile(
 def visible(text: str) -> str:
     """Return the text with control and invisible characters spelled out (`\\x1b`, `<U+200B>`), except newlines and tabs.
 
-    Use it for text that a person must approve, in which nothing may be hidden, removed or look like an ordinary space.
+    Use it for text that a person must approve. Nothing in it may be hidden, removed or look like an ordinary space.
     """
     return "".join(map(_spelled, text))
 
 
 _SPELLED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 _ORDINARY = frozenset("\n\t \u3000")
-"""Characters of these categories that everybody knows: the last one is the space of Japanese and Chinese texts."""
+"""Characters of these categories that are shown unchanged. The last one is the space of Japanese and Chinese texts."""
 
 
 def _spelled(character: str) -> str:
@@ -184,5 +184,5 @@ def _spelled(character: str) -> str:
 
 
 def mark_invisible(text: str) -> tuple[str, int]:
-    """Return the text with invisible characters spelled as `<U+200B>`, and their number. Hidden text could instruct a model."""
+    """Return the text with invisible characters shown as `<U+200B>`, and their number. Hidden text could instruct a model."""
     return _INVISIBLE.subn(lambda match: f"<U+{ord(match[0]):04X}>", text)

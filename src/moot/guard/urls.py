@@ -1,7 +1,7 @@
-"""Fetching of URLs named by a model, a page or a file: only from the public network, checked at every redirect.
+"""Fetching of URLs that a model, a page or a file names. Only public addresses are allowed, and every redirect is checked.
 
-A name is resolved once, all its addresses are checked, and the connection goes to exactly these. Proxy variables, cookies and `.netrc`
-are ignored, because they would change where the checked request goes. Public addresses are classified by an explicit table, because
+A host name is resolved once, all its addresses are checked, and only these are connected to. Proxy variables, cookies and `.netrc` are
+ignored, because they would change where the request goes. Addresses are classified with an explicit table, because
 `ipaddress.is_global` accepts a NAT64 form of 127.0.0.1. The blocks are those of the IANA special-purpose registries
 (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-).
 """
@@ -53,7 +53,7 @@ _BLOCKS: dict[str, str] = {
 }
 _NOT_PUBLIC = [(ip_network(block), why) for block, why in _BLOCKS.items()]
 _UNICAST = IPv6Network("2000::/3")
-"""All IPv6 addresses allocated to the public network. Addresses outside of it need no row above."""
+"""All IPv6 addresses that are allocated to the public network. Addresses outside of it need no row in the table."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
@@ -63,7 +63,7 @@ _NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]*)*", re.IGNORECASE)
 
 
 def literal_address(host: str) -> Address | None:
-    """Return the address that a host spells in numbers, in all forms that the system accepts (`127.1`, `0x7f.1`). None for a name."""
+    """Return the address if the host is written in numbers, in any form that the system accepts (`127.1`, `0x7f.1`); None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -87,7 +87,7 @@ def blocked_reason(address: Address, allow: Sequence[Network] = ()) -> str:
 
 
 def unwrapped(address: Address) -> tuple[Address, ...]:
-    """Return the addresses that packets to this one may reach: embedded IPv4 addresses, or else itself."""
+    """Return the addresses that packets to this one may reach: the IPv4 addresses embedded in it, or the address itself."""
     if isinstance(address, IPv4Address):
         return (address,)
     return tuple(_inner(address)) or (address,)
@@ -120,7 +120,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PRIVATE_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key", "x-subscription-token"})
 _ENCODINGS = "gzip, deflate"
 _FREE_BYTES = 100_000
-"""Shorter bodies may have any compression ratio: blank pages compress well."""
+"""Number of decoded bytes up to which any compression ratio is allowed, because blank pages compress well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Policy:
     allow: tuple[Network, ...] = ()
     """Private networks that the user has allowed in the configuration."""
     anywhere: bool = False
-    """For a URL from the configuration: any address and port, but no redirects."""
+    """True to allow any address and port but no redirects, for a URL from the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class SystemResolver(AbstractResolver):
 
 
 class _Pinned(AbstractResolver):
-    """Resolver of one name to the addresses that were checked."""
+    """Resolver that always returns the addresses that were checked."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses = addresses
@@ -193,7 +193,7 @@ async def fetch(
     policy: Policy | None = None,
     resolver: AbstractResolver | None = None,
 ) -> Page:
-    """Fetch a URL and return the response, whatever its status. Sends a POST request if there is a body.
+    """Fetch a URL and return the response, whatever its status. If there is a body, send it with a POST request.
 
     Raise Refused if the URL is not allowed, or can't be fetched: unknown host, timeout, interrupted transfer.
     """
@@ -214,7 +214,8 @@ async def fetch(
 
 
 async def _request(hop: _Hop, body: bytes | None, policy: Policy, resolver: AbstractResolver) -> Page | str:
-    """Return the page, or the target of a redirect."""
+    """Send one request. Return the page, or the target if it is a redirect."""
+
     url, addresses = await _checked(hop.url, policy, resolver)
     connector = aiohttp.TCPConnector(resolver=_Pinned(addresses), use_dns_cache=False, force_close=True, limit=1)
     headers = {"Accept-Encoding": _ENCODINGS, "User-Agent": "moot", **hop.headers}
@@ -281,7 +282,7 @@ async def _checked(url: URL, policy: Policy, resolver: AbstractResolver) -> tupl
 
 
 async def _read(response: aiohttp.ClientResponse, policy: Policy) -> tuple[bytes, bool]:
-    """Return the decoded body up to the limit, and whether it was truncated."""
+    """Return the decoded body up to the limit, and True if it was truncated."""
     decoder = _decoder(response.headers.get("Content-Encoding", ""))
     body, wire = bytearray(), 0
     async for piece in response.content.iter_any():

@@ -1,4 +1,4 @@
-"""Cutting documents into chunks: along headings and paragraphs, at about the same length. Pure."""
+"""Splitting of documents into chunks of similar length, at headings and paragraphs. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from moot.types.knowledge import Chunk, Section
 
 WORDS = 300
-"""Words after which a chunk ends at the next paragraph. Two characters of CJK text count as one word."""
+"""Number of words after which a chunk ends with the current paragraph. Two characters of CJK text count as one word."""
 CHARACTERS = 4000
 """Maximum length of a chunk, for texts without paragraphs."""
 CHUNKS = 20_000
@@ -50,7 +50,7 @@ def _of_section(section: Section, *, lines: bool) -> Iterator[Chunk]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines; longer ones than a chunk are cut."""
+    """Yield the lines. Lines longer than a chunk are split."""
     for line in text.split("\n"):
         yield line[:CHARACTERS]
         yield from (line[at : at + CHARACTERS] for at in range(CHARACTERS, len(line), CHARACTERS))

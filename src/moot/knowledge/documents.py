@@ -39,7 +39,7 @@ _PROGRAM = f"import sys; sys.path.append({str(_SOURCE)!r}); from moot.knowledge.
 
 
 class DocumentReader:
-    """Reader of documents. It remembers recent texts, because a request repeats the attachments of its conversation."""
+    """Reader of documents. It caches recent texts, because every request of a conversation repeats its attachments."""
 
     def __init__(
         self, settings: Callable[[], Settings], mechanisms: Callable[[], Sequence[Mechanism]], *, seconds: float = SECONDS
@@ -51,7 +51,7 @@ class DocumentReader:
         self._limiter = anyio.CapacityLimiter(_AT_ONCE)
 
     async def text(self, name: str, data: bytes, kind: str) -> str:
-        """Return the text for a prompt, with places in brackets. Raise Refused, LimitReached or UsageError."""
+        """Return the text for a prompt, with places such as `[page 3]`. Raise Refused, LimitReached or UsageError."""
         key = kind.encode() + await to_thread.run_sync(digest_of, data)
         if (known := self._texts.get(key)) is None:
             sections, is_cut = await self.sections(name, data, kind)
@@ -67,7 +67,7 @@ class DocumentReader:
         )
 
     async def sections(self, name: str, data: bytes, kind: str) -> tuple[list[Section], bool]:
-        """Return the text in pieces with places, and True if its end is missing because it is too long.
+        """Return the text in pieces, each with its place, and True if the end is missing because the text is too long.
 
         Raise Refused, LimitReached or UsageError, which say why the document can't be read.
         """

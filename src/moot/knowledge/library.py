@@ -26,19 +26,19 @@ from moot.types.search import Embedders
 log = logging.getLogger("moot.knowledge")
 
 FILES = 20_000
-"""Maximum number of files of a source."""
+"""Maximum number of files to index in a source."""
 DEPTH = 60
 """Maximum depth of folders. Each level holds a descriptor while files are listed."""
 TEXT_BYTES = 16 << 20
 WAIT = 2.0
-"""Seconds of indexing before a search."""
+"""Maximum number of seconds for indexing changed files before a search."""
 EMBED_WAIT = 0.5
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
 _WEB = (".html", ".htm", ".xhtml")
 
 Progress = Callable[[int, int], None]
-"""Called with the number of files that were read, and of all that have changed."""
+"""Callback that gets the number of changed files read so far, and the number of all changed files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Refreshed:
 
 
 class Library:
-    """The documents of one owner, or of all."""
+    """The documents of one owner, or of all owners."""
 
     def __init__(self, index: Knowledge, reader: DocumentReader, embedders: Embedders | None = None) -> None:
         self._index = index
@@ -73,7 +73,7 @@ class Library:
         return await self._index.add(Source(new_id(), str(real), project))
 
     async def upload(self, name: str, data: bytes, *, project: str = "") -> Source:
-        """Index a document whose file is not kept. One with the same name is replaced. Raise MootError if it can't be read."""
+        """Index an uploaded document without keeping its file. It replaces one with the same name. Raise MootError if it can't be read."""
         digest = await to_thread.run_sync(digest_of, data)
         chunks, problem = await self._chunks(name, data)
         source = await self._index.add(Source(new_id(), name, project, "upload"))
@@ -105,13 +105,13 @@ class Library:
         return result + Refreshed(removed=len(missing))
 
     async def embed(self, seconds: float) -> tuple[int, int]:
-        """Embed new chunks for some time if the model is installed. Return the numbers of embedded and of all chunks."""
+        """Embed new chunks for at most `seconds` if the model is installed. Return the numbers of embedded chunks and of all chunks."""
         if self._embedders is None or not self._embedders.here():
             return 0, 0
         return await self._index.embed(await self._embedders.embedder(), seconds=seconds)
 
     async def search(self, query: str, scope: KnowledgeScope, *, limit: int = 8) -> Sequence[KnowledgeHit]:
-        """Return the best chunks. Before that, index changes for a moment. Raise UsageError for an empty query."""
+        """Return the best chunks. Before that, index changed files for a short time. Raise UsageError for an empty query."""
         if not query.strip():
             raise UsageError("The query is empty.", fix="Give words or a question.")
         embedder = await self._embedders.embedder() if self._embedders is not None and self._embedders.here() else None
@@ -150,7 +150,7 @@ class Library:
         return Refreshed(indexed=1)
 
     async def _chunks(self, path: str, data: bytes) -> tuple[list[Chunk], str]:
-        """Return the chunks of a document, and the problem if they are only those of its beginning. Raise MootError."""
+        """Return the chunks of a document, and a description of the problem if they cover only its beginning. Raise MootError."""
         name = Path(path).name
         kind = "html" if name.lower().endswith(_WEB) else kind_of(name)
         if kind:
@@ -173,7 +173,7 @@ async def _text_of(name: str, data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """The files of a source, and why others can't be indexed, both by path."""
+    """The files of a source, and the problems of those that can't be indexed, both by path."""
 
     files: dict[str, os.stat_result] = field(default_factory=dict[str, os.stat_result])
     problems: dict[str, str] = field(default_factory=dict[str, str])
@@ -211,7 +211,7 @@ def _files(source: Source) -> _Listed | None:
 
 
 def _walk(top: str, listed: _Listed) -> None:
-    """List the files of a folder. Entries are opened one level below another, so that no link is followed."""
+    """List the files of a folder. Each folder is opened relative to its parent, so that no link is followed."""
 
     def unreadable(error: OSError) -> None:
         listed.problems.setdefault(

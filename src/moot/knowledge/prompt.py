@@ -14,7 +14,7 @@ from moot.types.memory import MemoryFolder
 from moot.types.prompt import PromptContext
 
 INDEX_LINES = 200
-"""Maximum number of lines of one index in the prompt."""
+"""Maximum number of lines of one index (a file `MEMORY.md`) in the prompt."""
 _CHARACTERS = 16_000
 """Maximum length of one index in the prompt, because lines may have any length."""
 _REMEMBERED = 256
@@ -24,13 +24,14 @@ _FRAME = (
 )
 
 _indexes: dict[MemoryFolder, tuple[Stamp | None, str]] = {}
-"""Indexes as shown in prompts, with the state of the file that they were read from."""
+"""Indexes as shown in prompts, each with the state of the file when it was read."""
 
 
 async def prompt_part(context: PromptContext) -> str:
     """Return the part `memory` of a system prompt: the indexes of the agent's memory.
 
-    Unchanged files are not read again: each call takes one `stat` per folder. Users other than the local one get only their project's.
+    Unchanged files are not read again: each call takes one `stat` per folder. Users other than the local one get only the index of their
+    project.
     """
     folders = memory_folders(context.home, context.agent.name, context.directory, is_local=context.is_local, boundary=context.boundary)
     shown = [text for part in folders if (text := await _index(part))]
@@ -58,7 +59,7 @@ def _read(folder: MemoryFolder) -> str:
         whole, is_cut = Memory((folder,)).beginning(name)
     except NotFound:
         return ""
-    except (MootError, OSError) as error:  # such as a link
+    except (MootError, OSError) as error:  # such as a link, which is not followed
         return f"{name} can't be read: {error}"
     lines = whole.splitlines()
     text = "\n".join(lines[:INDEX_LINES])

@@ -1,6 +1,6 @@
-"""Markdown and source code, parsed once for the HTML export and the terminal.
+"""Parsing of Markdown and highlighting of source code, for the HTML export and the terminal.
 
-Each module imports a large library, so import it only where something is drawn.
+Each module imports a large library, so import it only when something is drawn.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The one highlighter of source code, for whole texts and for code that streams."""
+"""Highlighting of source code, for complete texts and for code that is still streaming."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from moot.plugins.registry import attribute
 TokenType: TypeAlias = Any
 """A token type of pygments: a tuple of names that tests membership with `in`."""
 CodeLine: TypeAlias = list[tuple[TokenType, str]]
-"""One line of code in pieces, without its newline."""
+"""One line of code as pieces with their token types, without its newline."""
 
 LARGEST = 20_000
-"""Characters that are highlighted at once. Lexers can take long for text that is not in their language."""
+"""Maximum number of characters that are highlighted at once. Lexers can take long for text that is not in their language."""
 CONTEXT_LINES = 200
-"""Lines of an open block that are highlighted again when the next lines arrive."""
+"""Maximum number of lines of an open block that are highlighted again when the next lines arrive."""
 _TRIMMED_FROM = 40
 _LIVE_CONTEXT_LINES = 20
 _LONGEST_LINE = 2000
-"""Characters; a longer line is data and stays plain."""
+"""Maximum number of characters of a highlighted line. Longer lines are probably data."""
 _ALIASES = {"patch": "diff"}
 _LEXERS = "pygments.lexers:get_lexer_by_name"
-"""Loaded by path when the first code is drawn: the table of lexers is large."""
+"""Import path, loaded when the first code is drawn, because the table of lexers is large."""
 
 
 @lru_cache(maxsize=64)
@@ -40,7 +40,7 @@ def find_lexer(language: str) -> Any | None:
 
 
 class StreamHighlighter:
-    """Highlights a block of code as its lines arrive, from at most the last 200 lines."""
+    """Highlighter of a code block whose lines arrive one after another. At most the last 200 lines are the context of the next."""
 
     def __init__(self, language: str) -> None:
         self._lexer = find_lexer(language)
@@ -53,7 +53,7 @@ class StreamHighlighter:
         return len(self._done)
 
     def add(self, lines: Sequence[str]) -> list[CodeLine]:
-        """Highlight the next complete lines."""
+        """Add the next complete lines and return them highlighted."""
         added: list[CodeLine] = []
         for at in range(0, len(lines), CONTEXT_LINES):
             added += self._add(lines[at : at + CONTEXT_LINES])
@@ -61,12 +61,12 @@ class StreamHighlighter:
         return added
 
     def lines(self, lines: Sequence[str]) -> list[CodeLine]:
-        """Highlight all lines of the block so far; lines that were added before are not processed again."""
+        """Return all lines of the block so far, highlighted. Lines that were added before are not processed again."""
         self.add(lines[self.count :])
         return self._done
 
     def peek(self, line: str) -> CodeLine:
-        """Highlight a line that is still being written."""
+        """Return a line that is still being written, highlighted."""
         return self._split([*self._context[-_LIVE_CONTEXT_LINES:], line])[-1]
 
     def _add(self, lines: Sequence[str]) -> list[CodeLine]:
@@ -97,7 +97,7 @@ class StreamHighlighter:
         return found
 
     def _trimmed(self, context: list[str], found: list[CodeLine]) -> list[str]:
-        """Drop lines that don't affect the next ones: all lines before one that is highlighted identically without them."""
+        """Return the context without lines at its start that don't affect the next ones, and not longer than the limits."""
         if len(context) > _TRIMMED_FROM:
             starts = [at for at in range(len(context) // 2, len(context) - 1) if context[at][:1].strip()]
             for start in starts[-1:]:

@@ -1,6 +1,6 @@
-"""The one Markdown parser: CommonMark with GFM tables, task lists, footnotes, strikethrough and autolinks, and with formulas.
+"""Moot's Markdown parser: CommonMark with GFM tables, task lists, footnotes, strikethrough and autolinks, and with formulas.
 
-HTML in the text is never interpreted, except `<br>`. Formulas are not typeset: they come out as code, exactly as written.
+HTML in the text is never interpreted, except `<br>`. Formulas are not typeset but treated as code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mdit_py_plugins.footnote.index import footnote_def
 from mdit_py_plugins.tasklists import tasklists_plugin
 
 References: TypeAlias = dict[str, dict[str, str]]
-"""Link definitions: normalized label to `href` and `title`."""
+"""Link definitions with `href` and `title`, by normalized label."""
 
 _DEEPEST = 50
 """Maximum nesting of blocks. Deeper blocks are kept as plain text."""
@@ -32,18 +32,18 @@ _BLOCK_FORMULAS = {"$$": "$$", "\\[": "\\]"}
 
 @dataclass(slots=True)
 class Block:
-    """One block of a document with the blocks inside it."""
+    """A block of a document, and the blocks inside it."""
 
     kind: str
     """The token type without `_open`, such as `paragraph` or `list_item`."""
     token: Token
     lines: tuple[int, int]
-    """First line, and the line after the last one."""
+    """Numbers of the first line and of the line after the last one, counted from 0."""
     spaced: bool = False
     """True if a blank line comes before the block."""
     children: list[Block] = field(default_factory=list["Block"])
     inline: list[Token] = field(default_factory=list[Token])
-    """The parsed text of a leaf."""
+    """The parsed text of a block that contains no other blocks."""
 
 
 def new_parser() -> MarkdownIt:
@@ -55,7 +55,7 @@ def new_parser() -> MarkdownIt:
     parser.linkify = LinkifyIt(options={"fuzzy_link": False, "fuzzy_email": False})
     parser.normalizeLink = lambda url: url
     parser.normalizeLinkText = lambda link: link
-    # tried late, unlike the library's own rule: a line that begins a heading, list or quote is not a header
+    # tried later than the library's rule, because a line that starts a heading, list or quote is not the header of a table
     parser.block.ruler.before("lheading", "pipe_table", _table, {"alt": ["paragraph", "reference"]})
     parser.block.ruler.at("footnote_def", _footnote, {"alt": ["paragraph", "reference"]})
     parser.block.ruler.before("table", "deep", _deep)
@@ -145,7 +145,7 @@ def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Keep text that is nested too deep, which the library would drop."""
+    """Keep text that is nested too deep as a code block. The library would drop it."""
     if silent or state.level < _DEEPEST:
         return False
     token = state.push("code_block", "code", 0)
@@ -188,14 +188,14 @@ def _formula_end(source: str, begin: int, limit: int) -> int | None:
     if not source.startswith("$", begin) or not source[begin + 1 : begin + 2].strip():
         return None
     found = source.find("$", begin + 1, limit)
-    # no space before the end and no digit after it, or two prices in a line would make a formula
+    # no space before the end and no digit after it; otherwise two prices in a line would be a formula
     if found < 0 or source[found - 1].isspace() or source[found + 1 : found + 2].isdigit() or "\n" in source[begin:found]:
         return None
     return found + 1
 
 
 def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read lines between `$$` and `$$`, at most up to a blank line. A line with only `$$` needs no end, so that it can be streamed."""
+    """Read a formula between `$$` and `$$`, or until a blank line. After a line with only `$$`, the end may be missing for streaming."""
     first = _line(state, start).strip()
     closing = _BLOCK_FORMULAS.get(first[:2])
     if closing is None or (len(first) > 2 and closing in first[2:] and not first.endswith(closing)) or state.is_code_block(start):
@@ -216,7 +216,7 @@ def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> boo
 
 
 def _last_line(state: StateBlock, start: int, end: int, closing: str) -> tuple[int, bool]:
-    """Return the line that ends a formula and True, or the last line before a blank one and False if none does."""
+    """Return the line that ends a formula, and True. If there is none before a blank line, return the line before that, and False."""
     for number in range(start, end):
         if state.isEmpty(number) or state.sCount[number] < state.blkIndent:
             return number - 1, False

@@ -1,4 +1,4 @@
-"""Incremental parsing of Markdown that is still being written, into complete blocks and the open rest."""
+"""Incremental parsing of Markdown that is still streaming, into complete blocks and the open rest."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from moot.markup.markdown import Block, References, add_definition, parse_blocks
 HELD_ROWS = 50
 """Number of rows after which an unfinished table is shown."""
 _OFTEN = 8000
-"""Characters up to which the open block is parsed for each new line; a larger one when it has grown by an eighth."""
+"""Maximum size in characters of an open block that is parsed after each new line. Larger ones are parsed after growing by an eighth."""
 _SHARE = 8
 _LISTS = ("bullet_list", "ordered_list")
 _UNDIVIDED = frozenset({"heading", "hr", "paragraph", "table"})
-"""Blocks that end before a blank line at the latest."""
+"""Kinds of blocks that can't contain a blank line."""
 _MAY_CLOSE = re.compile(r"^ {0,3}(```|~~~)|[\r\0]", re.MULTILINE)
-"""Lines of a fenced code block that only the parser can judge."""
+"""Matches text in a fenced code block that may end it, which only the parser can decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A top-level block, or the next part of one: items of a list, lines of a code block, rows of a table."""
+    """A top-level block, or a part of one: items of a list, lines of a code block, or rows of a table."""
 
     block: Block
     continued: bool = False
-    """True if the block began in an earlier piece."""
+    """True if the block started in an earlier piece."""
     spaced: bool = False
     """True if a blank line comes before the piece."""
     number: int = 1
-    """Number of the first item, in an ordered list."""
+    """Number of the first item, for a list."""
     open: bool = False
     """True if more of the block may follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """An open block whose beginning was already returned."""
+    """An open block whose start has already been returned."""
 
     kind: str
     markup: str = ""
     number: int = 1
     head: str = ""
-    """Lines that are repeated in order to parse the rest of the block: the opening fence, or the header of a table."""
+    """Lines that are parsed again before the rest of the block: the opening fence, or the header of a table."""
     fence: Block | None = None
-    """The opening of a fenced code block that is not indented."""
+    """The block with the opening fence, if that is not indented; otherwise None."""
 
 
 class MarkdownStream:
-    """A splitter of growing text into pieces, which depend on the whole text only and not on how it was cut into chunks.
+    """A splitter of growing text into pieces. The content of the pieces does not depend on how the text was split into chunks.
 
-    A block is complete when the next one begins. In addition, finished items of a top-level list and finished lines of a top-level fenced
-    code block are complete at once, and rows of a table after the first 50.
+    A block is complete when the next one starts. Some parts of top-level blocks are complete earlier: finished items of a list, finished
+    lines of a fenced code block, and rows of a table with more than 50 rows.
     """
 
     def __init__(self) -> None:
@@ -61,13 +61,13 @@ class MarkdownStream:
         self._carried: _Carried | None = None
         self._spaced = False
         self._checked = 0
-        """Characters of complete lines when they were last parsed."""
+        """Number of characters in complete lines when they were last parsed."""
         self._opened: Piece | None = None
-        """The open block as far as it was parsed, if it is one of `_UNDIVIDED`."""
+        """The open block as it was last parsed, if its kind is in `_UNDIVIDED`."""
 
     @property
     def pending(self) -> str:
-        """The text that was not returned yet."""
+        """The text that has not been returned yet."""
         return self._text
 
     def feed(self, text: str) -> None:
@@ -75,7 +75,7 @@ class MarkdownStream:
         self._text += text
 
     def advance(self) -> tuple[list[Piece], Piece | None]:
-        """Return the pieces that became complete, and the open block as far as it has complete lines."""
+        """Return the pieces that have become complete, and the open block with its complete lines."""
         end = self._text.rfind("\n") + 1
         grown = end - self._checked
         if grown <= 0 or (end > _OFTEN and grown < end // _SHARE):
@@ -110,7 +110,7 @@ class MarkdownStream:
         return closed, replace(opened, open=True)
 
     def rest(self) -> list[Piece]:
-        """Return the pieces that were not returned as complete yet, as if the text ended here."""
+        """Return the pieces that have not been returned as complete, as if the text ended here."""
         complete, tail = self._text[: self._checked], self._text[self._checked :]
         if self._opened is not None and not tail.strip(" \t\n"):
             return [self._opened]
@@ -125,14 +125,14 @@ class MarkdownStream:
         return pieces
 
     def _settled(self) -> list[Piece]:
-        """Return the open block if it is complete whatever comes next."""
+        """Return the open block if no further text can change it."""
         opened = self._opened
         if opened is None or (opened.block.kind in ("paragraph", "table") and not _ends_blank(self._text[: self._checked])):
             return []
         return [opened]
 
     def _more_code(self, text: str) -> Piece | None:
-        """Return more of a fenced code block that cannot have ended yet, without parsing it."""
+        """Return the next part of a fenced code block that cannot have ended yet, without parsing; None if it may have ended."""
         fence = self._carried and self._carried.fence
         if fence is None or _MAY_CLOSE.search(text):
             return None
@@ -154,7 +154,7 @@ class MarkdownStream:
         return pieces
 
     def _divided(self, piece: Piece, line: int, carried: _Carried | None) -> tuple[list[Piece], Piece | None, int, _Carried | None]:
-        """Return the complete part of an open block, the open part, the line where the open part begins, and its state."""
+        """Return the complete part of an open block, its open part, the line where the open part starts, and the state to continue with."""
         block, markup = piece.block, piece.block.token.markup
         if block.kind in _LISTS and len(block.children) > 1:
             *items, last = block.children
@@ -178,14 +178,14 @@ class MarkdownStream:
         return "".join(f"{line}\n" for line in (head + self._text).split("\n", first + count)[first : first + count])
 
     def _cut(self, line: int, carried: _Carried | None) -> None:
-        """Drop the lines before the given one, whose number includes the repeated lines."""
+        """Drop the lines before the given one. Its number includes the lines that are parsed again (`_Carried.head`)."""
         line -= self._carried.head.count("\n") if self._carried else 0
         if line > 0:
             self._drop(len(self._text) - len(self._text.split("\n", line)[line]), carried)
         self._carried = carried
 
     def _drop(self, end: int, carried: _Carried | None) -> None:
-        """Drop that many characters, which end a line."""
+        """Drop the first `end` characters, which must end with a line."""
         self._spaced = _ends_blank(self._text[:end])
         self._text = self._text[end:]
         self._checked -= end
@@ -198,12 +198,12 @@ class MarkdownStream:
 
 
 def _ends_blank(lines: str) -> bool:
-    """Return whether the last of the complete lines is blank."""
+    """Return True if the last of the complete lines is blank."""
     return not lines[lines.rfind("\n", 0, -1) + 1 :].strip()
 
 
 def is_closed(fence: Block) -> bool:
-    """Return whether a fenced code block has its closing fence."""
+    """Return True if a fenced code block has its closing fence."""
     first, end = fence.lines
     content = fence.token.content
     return end - first - 1 > content.count("\n") + (content != "" and not content.endswith("\n"))

@@ -25,7 +25,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Accepted:
-    """The accepted tools of a server, and those that it had at the last connection."""
+    """The accepted tools of a server, and the tools that it had at the last connection."""
 
     tools: tuple[McpTool, ...]
     seen: tuple[McpTool, ...]
@@ -46,7 +46,7 @@ class Accepted:
 
 
 def identity_of(server: McpServer) -> str:
-    """Return a hash of what a server is: its command with all arguments, or its URL. Values of `env` and `headers` are not part of it."""
+    """Return a hash that identifies a server by its command with all arguments, or its URL. Of `env` and `headers`, only names count."""
     names: list[Json] = [*sorted(server.env), *sorted(server.headers)]
     return sha256(dumps([server.command, list(server.args), server.url, server.protocol, names])).hexdigest()
 
@@ -59,7 +59,7 @@ class AcceptedTools:
         self._read: dict[str, tuple[Stamp | None, str, Accepted | None]] = {}
 
     def of(self, server: McpServer) -> Accepted | None:
-        """Return what was accepted from a server; None if it was never connected, or is another server by now.
+        """Return the accepted tools of a server; None if it was never connected, or its configuration now describes another server.
 
         An unchanged file is not read again.
         """

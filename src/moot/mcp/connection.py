@@ -46,11 +46,11 @@ PROMPTS = 200
 TOOLS = 500
 """Maximum number of tools of one server."""
 _TEXT = 2_000
-"""Maximum length of a tool's description that models get."""
+"""Maximum length of a tool's description, in characters."""
 _ERROR = 400
 
 Report = Callable[[str], Awaitable[None]]
-"""Receives the progress of a call as one line of text."""
+"""Callback that gets the progress of a call as one line of text."""
 
 _Streams = tuple[Any, Any]
 
@@ -76,7 +76,7 @@ class McpResult:
 
 
 class Connection:
-    """A live connection. Any task may call its methods."""
+    """An open connection. Any task may call its methods."""
 
     def __init__(self, server: McpServer, client: Client, lost: anyio.Event, complaint: Sequence[str]) -> None:
         self.server = server

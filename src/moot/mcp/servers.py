@@ -31,7 +31,7 @@ START_SECONDS = 120.0
 IDLE_SECONDS = 900.0
 """Seconds without a call after which a connection is closed."""
 STABLE_SECONDS = 60.0
-"""Seconds after which a connection that ends does not count as a failure in a row."""
+"""If a connection lasted longer than this, in seconds, its end is not counted together with earlier failures."""
 PAUSES = (5.0, 15.0, 60.0, 300.0)
 """Seconds between a failed start and the next one, by the number of failures in a row."""
 
@@ -40,7 +40,7 @@ log = logging.getLogger("moot.mcp")
 
 @dataclass(slots=True)
 class _Slot:
-    """The connection to one server for one folder, and what is known of its failures."""
+    """The connection to one server for one folder, and its failures."""
 
     server: McpServer
     connection: Connection | None = None
@@ -87,7 +87,7 @@ class McpServers:
         return self.known(servers)
 
     async def fetch(self, server: McpServer, directory: str) -> Accepted:
-        """Connect, and return the tools that the server has now next to the accepted ones. Raise MootError."""
+        """Connect, and return the server's current tools together with the accepted ones. Raise MootError."""
         _, connection = await self._connected(server, directory)
         return self.accepted.record(server, await connection.tools(), await connection.prompts())
 
@@ -133,7 +133,7 @@ class McpServers:
         return [self._status(server) for server in servers]
 
     def problems(self, servers: Iterable[McpServer]) -> dict[str, str]:
-        """Return, by server, what a person should know: it can't be reached, or has tools that wait to be accepted."""
+        """Return messages for a person about servers that can't be reached or have tools to accept, by server."""
         found: dict[str, str] = {}
         for status in self.status(servers):
             name = status.server.name
@@ -192,7 +192,8 @@ class McpServers:
         return slot
 
     def _start(self, slot: _Slot, directory: str) -> anyio.Event | None:
-        """Start the server unless it is connected, is already being started, or paused after a failure. Return the end of the start."""
+        """Start the server unless it is connected, is already being started, or paused after a failure. Return the event that marks the end
+        of the start."""
         if slot.connection is None and slot.starting is None and (slot.error is None or anyio.current_time() >= slot.retry_at):
             slot.starting, slot.ended = anyio.Event(), anyio.Event()
             self._group.start_soon(self._keep, slot.server, directory, slot, slot.starting)

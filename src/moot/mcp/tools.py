@@ -49,11 +49,11 @@ class ServerTool:
         self.definition = tool
         self.name = name_of(server.name, tool.name)
         self.rule_name = f"{RULE_PREFIX}{server.name}__{tool.name}"
-        """The name by which permission rules, approvals and hooks know it."""
+        """The name of the tool in permission rules, approvals and hooks."""
         self.description = clean(tool.description or tool.title)
         self.schema = tool.schema
         is_harmless = server.trust_hints and tool.read_only
-        # a tool that says nothing about itself may change anything
+        # a tool without trusted hints may change anything
         self.effects: frozenset[Effect] = frozenset({"read"} if is_harmless else {"write", "network"})
         self.concurrent = is_harmless
         self.idempotent = server.trust_hints and tool.idempotent
@@ -65,7 +65,7 @@ class ServerTool:
         return cast("type[BaseModel]", attribute("moot.tools.arguments:Anything"))
 
     def identity(self) -> JsonObject:
-        """Return what an approval of a call is bound to, in addition to the definition."""
+        """Return the facts, in addition to the tool's definition, whose change makes an approval of a call invalid."""
         return {"server": identity_of(self.server)}
 
     async def find_problem(self, input: JsonObject) -> str:
@@ -73,7 +73,7 @@ class ServerTool:
         try:
             problem = await find_problem(input, self.schema, "arguments")
         except UsageError:
-            return ""  # the server judges them
+            return ""  # the server checks them
         return f"The arguments do not match the schema: {problem}" if problem else ""
 
     async def run(self, arguments: BaseModel, context: ToolContext) -> ToolOutput:
@@ -121,7 +121,7 @@ def name_of(server: str, tool: str) -> str:
 
 
 def _made(servers: McpServers, server: McpServer, tool: McpTool) -> ServerTool:
-    """Return the tool, which is made once: each step asks for all of them."""
+    """Return the tool, which is created only once, because each step asks for all tools."""
     key = (server.name, tool.name)
     made = servers.made.get(key)
     if not isinstance(made, ServerTool) or made.server is not server or made.definition is not tool:
@@ -130,7 +130,7 @@ def _made(servers: McpServers, server: McpServer, tool: McpTool) -> ServerTool:
 
 
 def tool_named(servers: McpServers, configured: Mapping[str, McpServer], name: str) -> Tool:
-    """Return the accepted tool that rules know by this name. Raise UsageError if there is none (any more)."""
+    """Return the accepted tool with this name in permission rules. Raise UsageError if there is none."""
     for server, tool in servers.known(server for server in configured.values() if server.enabled):
         if (found := ServerTool(servers, server, tool)).rule_name == name:
             return cast("Tool", found)

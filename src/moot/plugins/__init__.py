@@ -1,4 +1,4 @@
-"""Registries of names and the code they stand for. Only this room imports code by name.
+"""Registries that map names to code. Only this package imports code by name.
 
 | registry | entries | entry-point group |
 |---|---|---|
@@ -8,13 +8,13 @@
 | `COMMANDS` | slash commands | `moot.commands` |
 | `DELIVERIES` | ways to deliver answers of cron jobs | `moot.delivery` |
 | `DIALECTS` | wire formats | `moot.convert` |
-| `FACES` | the faces: `python -m moot`, `import moot` and `moot serve` | `moot.faces` |
+| `FACES` | entry points for users: `python -m moot`, `import moot` and `moot serve` | `moot.faces` |
 | `FORMATS` | conversation files of other programs | `moot.formats` |
 | `KNOWN_AGENTS` | outside agents that can be run by name | `moot.known_agents` |
 | `PROMPT_PARTS` | parts of system prompts | `moot.prompt_parts` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
-| `TRANSLATORS` | converters without a wire format: for outside agents and recorded streams | `moot.translators` |
+| `TRANSLATORS` | stream translators that belong to no dialect, for outside agents and recorded streams | `moot.translators` |
 """
 
 from moot.plugins.registry import Registry
@@ -50,7 +50,8 @@ AGENTS = Registry(
 )
 
 AGENT_DEFINITIONS = Registry("moot.agent_definitions", {}, plain=True)
-"""Name → an `Agent`."""
+"""Definitions (`Agent`) of agents, by name."""
+
 
 CHANNELS = Registry("moot.channels", {"discord": "moot.channels.discord:Discord"}, needs=("name", "serve"))
 
@@ -160,7 +161,7 @@ KNOWN_AGENTS = Registry(
         "codex": "moot.agents.known:CODEX",
     },
 )
-"""Agent service → its table of known agents. The entries are plain data, not classes."""
+"""Tables of known agents, by agent service. The entries are data, not classes."""
 
 PROMPT_PARTS = Registry(
     "moot.prompt_parts",
@@ -176,7 +177,7 @@ PROMPT_PARTS = Registry(
     },
     plain=True,
 )
-"""Name → a function that returns the part's text (`PromptPartProvider` in `types/prompt.py`)."""
+"""Functions that return the text of a part of the system prompt (`PromptPartProvider` in `types/prompt.py`), by name."""
 
 PROVIDERS = Registry(
     "moot.providers",

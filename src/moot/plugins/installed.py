@@ -1,4 +1,4 @@
-"""Entry points of installed packages. They are only looked up if the built-in names are not enough."""
+"""Lookup of entry points of installed packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def points(group: str) -> tuple[Any, ...]:
 
 @cache
 def _declared(group: str, places: tuple[str, ...]) -> bool:
-    """Return whether any package declares entry points in a group, by looking at files, as importlib.metadata is slow to import."""
+    """Return True if any package declares entry points in a group. This searches files, because importlib.metadata is slow to import."""
     return any(_declares(group, Path(place or ".")) for place in dict.fromkeys(places))
 
 

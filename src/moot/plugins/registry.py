@@ -1,4 +1,4 @@
-"""A table of names and import paths, extended by entry points of installed packages."""
+"""A registry: a table of names and import paths, extended by entry points of installed packages."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from moot.errors import MootError, UsageError
 
 
 def attribute(path: str) -> Any:
-    """Import and return `package.module:name`."""
+    """Import and return the object with the path `package.module:name`."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
 
 class Registry:
-    """A table of names. Lookups import nothing; `load` imports an entry."""
+    """A table of names and import paths. Only `load` and `make` import an entry."""
 
     def __init__(
         self, group: str, built_in: Mapping[str, str], *, needs: Sequence[str] = (), families: Sequence[str] = (), plain: bool = False
     ) -> None:
         """`needs` are attributes that instances of the entries must have. Entries of a `plain` registry are data or functions, not classes.
 
-        `families` are names that can have a suffix: `acp:opencode` is `acp` created with the argument `opencode`.
+        `families` are names that can have a suffix: `make("acp:opencode")` creates `acp` with the argument `opencode`.
         """
         self.group = group
         self._built_in = dict(built_in)
@@ -54,11 +54,11 @@ class Registry:
         return (family, (member,)) if member and family in self._families else (name, ())
 
     def package(self, name: str) -> str:
-        """Return the installed package and version that provides the name. Empty for a built-in name."""
+        """Return the name and version of the installed package that provides the entry; empty for a built-in name."""
         return _package(self._outside[name]) if name not in self._built_in and name in self._outside else ""
 
     def clashes(self) -> list[str]:
-        """Return messages about entry points that are not used because their names are already taken."""
+        """Return messages about entry points that are ignored because their names are already used."""
         found: list[str] = []
         for point in self._points:
             if point.name in self._built_in:
@@ -70,7 +70,7 @@ class Registry:
         return found
 
     def load(self, name: str) -> Any:
-        """Import and return the entry. Raise UsageError for an unknown name or a broken plugin."""
+        """Import and return an entry. Raise UsageError for an unknown name or a broken plugin."""
         if name in self._built_in:
             return attribute(self._built_in[name])
         if name in self._outside:
@@ -81,7 +81,8 @@ class Registry:
         raise UsageError(self.unknown(name))
 
     def make(self, name: str, *arguments: object) -> Any:
-        """Return an instance of the entry. Raise UsageError as `load` does, and for a plugin that lacks required attributes."""
+        """Return an instance of an entry. Raise UsageError as `load` does, and for a plugin that lacks required attributes."""
+
         name, member = self._split(name)
         arguments = (*member, *arguments)
         kind = self.load(name)

@@ -24,7 +24,7 @@ from moot.types.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Models with the same capabilities. `pattern` is searched in the lowercase model name without its vendor."""
+    """Models with the same capabilities. The regular expression `pattern` is searched in the lowercase model name without its vendor."""
 
     pattern: str
     modalities: str = "text"
@@ -57,16 +57,17 @@ _FAMILIES = (
 
 
 def family_of(name: str) -> Family:
-    """Return the first family that matches, or one for text only with unknown limits."""
+    """Return the first family that matches the model's name, or one that accepts only text and has unknown limits."""
     bare = name.lower().rpartition("/")[2]
     return next((family for family in _FAMILIES if re.search(family.pattern, bare)), Family(""))
 
 
 _SNAPSHOT = Registry("moot.prices", {"names": "moot.providers.prices:names", "priced": "moot.providers.prices:priced"})
-"""Imported lazily by name, because it takes half a second and most commands never need a price."""
+"""Imported on first use, because that takes half a second and most commands need no prices."""
 
 SMALL_CONTEXT = 32_000
-"""A model on the user's machine with a smaller or unknown context is small: such servers use about 4,000 tokens unless configured."""
+"""Context below which a model on the user's machine counts as small. An unknown context is small too, because local servers use about
+4,000 tokens by default."""
 
 _NANO_PER_TOKEN = 1000
 _FREE = Price(0, 0, 0, 0)
@@ -98,7 +99,7 @@ def cost_at(table: Price, usage: Usage) -> int | None:
 
 
 def listed_price(vendor: str, name: str) -> Price | None:
-    """Return the price of a model in the snapshot: the vendor's, or else of any vendor that has the model."""
+    """Return the vendor's price of a model in the snapshot, or that of any other vendor that has the model; None if there is none."""
     found = _SNAPSHOT.load("priced")
     priced = found(vendor, name) if vendor else None
     priced = priced or found(None, name)
@@ -111,7 +112,7 @@ def load_snapshot() -> None:
 
 
 def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str) -> Model:
-    """Return the known facts about a provider's model. An unknown model has only its name. Raise ConfigError."""
+    """Return the known facts about a provider's model; only the name of an unknown one. Raise ConfigError for invalid configured facts."""
     overlay = _Overlay(provider, name, settings.models.get(name, {}))
     wire_name = overlay.text("wire_name") or wire_name_of(facts, name) or name
     priced = _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, wire_name)) if facts.prices else None
@@ -138,14 +139,14 @@ def known_models(facts: Facts, settings: ProviderSettings) -> list[str]:
 
 
 def default_model(facts: Facts, settings: ProviderSettings) -> str:
-    """Return the provider's default model. Empty if only the endpoint knows its models."""
+    """Return the name of the provider's default model; empty if only the endpoint knows its models."""
     return next(iter((*settings.models, *facts.plan_models.get(settings.plan, ()), facts.main)))
 
 
 def wire_name_of(facts: Facts, name: str) -> str | None:
-    """Return the provider's own name for a model, or None if the snapshot does not know it.
+    """Return the provider's name for a model, or None if the snapshot does not contain the model.
 
-    For example, `claude-sonnet-4-5` is `anthropic/claude-sonnet-4.5` at a gateway.
+    For example, a gateway's name for `claude-sonnet-4-5` is `anthropic/claude-sonnet-4.5`.
     """
     if not facts.prices:
         return None
@@ -161,7 +162,7 @@ def wire_name_of(facts: Facts, name: str) -> str | None:
 
 
 def normalized_name(name: str) -> str:
-    """Return a model's name in a form that ignores case, vendor prefix, and dots versus dashes."""
+    """Return a model's name for comparisons: lowercase, without its vendor, and with dashes instead of dots and underscores."""
     return re.sub(r"[._]", "-", name.lower().rpartition("/")[2])
 
 
@@ -172,7 +173,7 @@ def parse_list(name: str, facts: Facts, settings: ProviderSettings, body: bytes)
 
 
 def rows_of(name: str, body: bytes) -> list[JsonObject]:
-    """Return the objects of an endpoint's list of models. Raise ProviderError if it is not one."""
+    """Return the objects of an endpoint's list of models. Raise ProviderError if the body is not such a list."""
     try:
         value = loads(body)
     except ValueError:
@@ -242,7 +243,7 @@ class _Overlay:
 
 
 def _offered(facts: Facts) -> list[str]:
-    """Return the snapshot's models under the provider's own names."""
+    """Return the snapshot's models with the names that the provider uses."""
     offered: list[str] = []
     for name in _SNAPSHOT.load("names")(facts.prices) if facts.prices else ():
         if re.match(facts.sold, name):

@@ -1,7 +1,7 @@
 """The HTTP client of the providers. It sends requests, yields frames as they arrive, and translates all errors of aiohttp.
 
-A successful response is passed on whatever its body is: HTML, a JSON error with status 200, or nothing. The body is logged as raw bytes
-and interpreted by the translator. Any other response raises ProviderError before the first frame.
+The body of a response with a success status is passed on, whatever it is: HTML, a JSON error, or nothing. It is logged as raw bytes and
+interpreted by the translator. Any other status raises ProviderError before the first frame.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from moot.types.model import Model
 from moot.types.provider import Facts, ModelRequest
 
 _SHORTEST = 8
-"""Shorter values (`none`, `ollama`) are not secrets, and masking them would damage ordinary words."""
+"""Minimum length of a masked value. Shorter ones (`none`, `ollama`) are not secrets, and masking them would damage ordinary words."""
 
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
 
 class Mask:
-    """Mask for secrets. They become asterisks of the same length, so that offsets stay valid."""
+    """Masks the provider's secrets in texts and bytes with asterisks of the same length, so that offsets stay valid."""
 
     def __init__(self, api_key: str, headers: Mapping[str, str]) -> None:
         values = [api_key, *(value for name, value in headers.items() if _SECRET_HEADER.search(name))]
@@ -59,20 +59,20 @@ class Mask:
 
 
 READ_BUFFER = 1 << 18
-"""Read buffer in bytes. With a smaller one, a burst of small HTTP chunks makes aiohttp pause and resume the socket for each of them."""
+"""Size of the read buffer in bytes. With a smaller one, aiohttp pauses and resumes the socket for each of many small HTTP chunks."""
 
 READ_INTERVAL = 0.03
 """Seconds. A stream of small reads is read once per interval, and all streams at the same time, so that the cost of logging and publishing
 a read is shared by several frames, and commits of many streams coincide. The delay is not noticeable."""
 
 BURST = 16 * 1024
-"""After a read of at least this many bytes, the stream counts as fast and is read again without waiting."""
+"""Number of bytes in one read from which a stream counts as fast and is read again without waiting."""
 
 CONNECT_SECONDS = 10.0
-"""Time limit for name lookup, connection and TLS together."""
+"""Time limit for name lookup, connection and TLS handshake together."""
 
 ERROR_SECONDS = 10.0
-"""Time limit for reading an error response, unless the provider's timeout is shorter. Whatever has arrived by then is used."""
+"""Time limit for reading an error response, unless the provider's timeout is shorter. The data that has arrived by then is used."""
 
 WHOLE_BYTES = 64 * 1024 * 1024
 """Maximum size of a response that is not a stream, such as a few images in base64."""
@@ -84,13 +84,13 @@ _ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError)
 class HttpProvider:
     """Base class of providers that use HTTP. A subclass sets `facts`; paths and authentication depend on the dialect.
 
-    Each instance has one session and connector, created on the first request. Only the entry's `proxy` option sets a proxy: environment
-    variables must not change where a key is sent. Redirects are never followed, so a key is only sent to the host of the base URL.
+    Each instance has one session and connector, created on the first request. Only the provider's option `proxy` sets a proxy, because
+    environment variables must not change where a key is sent. Redirects are never followed, so a key is sent only to the base URL's host.
     """
 
     facts: ClassVar[Facts]
     options: ClassVar[tuple[str, ...]] = ("proxy", "vendor_tools")
-    """Keys of the provider's entry in addition to those of every provider."""
+    """Names of options in the provider's configuration, in addition to those of every provider."""
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.name = settings.name or self.facts.name
@@ -142,7 +142,7 @@ class HttpProvider:
             response.close()
 
     async def _pause(self, response: aiohttp.ClientResponse) -> None:
-        """Wait for the next read interval. Data that arrives meanwhile stays in the kernel and is read at once."""
+        """Wait for the next read interval. Data that arrives meanwhile stays in the kernel and is then read together."""
         transport = response.connection.transport if response.connection is not None else None
         if transport is None:
             return
@@ -151,7 +151,7 @@ class HttpProvider:
         transport.resume_reading()
 
     async def models(self) -> Sequence[Model]:
-        """Return the models that the endpoint lists. Raise ProviderError."""
+        """Return the models that the endpoint lists. Raise ProviderError if the request fails."""
         return parse_list(self.name, self.facts, self.settings, await self._get(self.shape.models))
 
     def describe(self, name: str) -> Model:
@@ -159,7 +159,7 @@ class HttpProvider:
         return describe(self.name, self.facts, self.settings, name)
 
     async def ask(self, path: str, body: bytes, *, media_type: str = "application/json", seconds: float = 300.0) -> bytes:
-        """Send a POST request below the base URL and return the whole response. Raise ProviderError."""
+        """Send a POST request to a path below the base URL and return the complete response body. Raise ProviderError on failure."""
         headers = {"Accept": "application/json", "Content-Type": media_type}
         return await self._whole("POST", path, "while processing the request", seconds, body, headers)
 
@@ -170,7 +170,7 @@ class HttpProvider:
             await session.close()
 
     async def _get(self, path: str, *, seconds: float = 30.0) -> bytes:
-        """Send a small GET request below the base URL and return the body. Raise ProviderError."""
+        """Send a GET request to a path below the base URL and return the response body. Raise ProviderError on failure."""
         return await self._whole("GET", path, "while listing its models", seconds)
 
     async def _whole(
@@ -306,7 +306,7 @@ class _Ticker:
 
 
 def _explanation(error: Exception, silence: float) -> tuple[str, str]:
-    """Return a description of the failure, as a predicate whose subject is the endpoint, and how to fix it."""
+    """Return what the endpoint did, as the predicate of a sentence, and how to fix it."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return f"could not be reached within {CONNECT_SECONDS:g} s", "Check the address and the network."

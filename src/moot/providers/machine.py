@@ -1,4 +1,4 @@
-"""Check whether this machine can run the embedded model."""
+"""Checks that this machine can run the embedded model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from moot.errors import ProviderError
 INSTEAD = "You can also use Ollama (https://ollama.com), an API key, or the demo provider (-m demo), which is scripted."
 _CPU_FLAGS = frozenset({"avx2", "fma", "f16c", "bmi2"})
 _MEMORY_OVERHEAD = 300 << 20
-"""Memory that llama.cpp needs in addition to the weights, for a context of 8k (805 MB in total were measured for 491 MB of weights)."""
+"""Bytes that llama.cpp needs in addition to the weights, for a context of 8k (measured: 805 MB in total for 491 MB of weights)."""
 
 
 def cannot(reason: str, fix: str = "") -> ProviderError:
-    """Return the error for a machine that can't run it, with alternatives."""
+    """Return the error for a machine that can't run the embedded model, with alternatives."""
     return ProviderError(f"The embedded model can't run here: {reason}.", fix=f"{fix} {INSTEAD}".strip())
 
 
@@ -56,6 +56,6 @@ def _loads(library: str) -> bool:
 
 
 def _value(path: Path, name: str) -> str:
-    """Return the first value of that name in a file of `/proc`; empty if there is none."""
+    """Return the first value with this name in a file of `/proc`; empty if there is none."""
     lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     return next((line.partition(":")[2] for line in lines if line.startswith(name)), "")

@@ -1,4 +1,4 @@
-"""Image generation and transcription, by OpenAI's endpoints for them, or by a model that outputs images or accepts audio."""
+"""Image generation and transcription, with OpenAI's endpoints for them or with a model that outputs images or accepts audio."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def _drawing(choice: Choice, order: ImageRequest) -> MediaCall:
 
 
 async def _posting(purpose: Purpose, choice: Choice, path: str, body: bytes | aiohttp.FormData, made: MakeResult) -> MediaCall:
-    """Return a call with one request and one response, which is a single frame."""
+    """Return a call with one POST request, whose response is a single frame."""
     provider = choice.provider
     if not isinstance(provider, HttpProvider):
         kind = "image" if purpose == "picture" else "transcription"
@@ -100,7 +100,7 @@ async def _posting(purpose: Purpose, choice: Choice, path: str, body: bytes | ai
     media_type = "application/json"
     if not isinstance(body, bytes):
         writer = body()
-        body, media_type = await writer.as_bytes(), writer.content_type  # record exactly what is sent
+        body, media_type = await writer.as_bytes(), writer.content_type  # build the body now, so that exactly this is recorded and sent
 
     async def reads() -> AsyncGenerator[tuple[Raw, ...], None]:
         yield (await provider.ask(path, body, media_type=media_type),)
@@ -116,7 +116,7 @@ def _form(fields: dict[str, str]) -> aiohttp.FormData:
 
 
 def _answering(purpose: Purpose, choice: Choice, parts: Sequence[Part], made: MakeResult) -> MediaCall:
-    """Return a call that sends one message to the model, in its own dialect."""
+    """Return a call that sends one message to the model, in its provider's dialect."""
     prompt = ModelPrompt(choice.model, "", (Message("0", "user", tuple(parts)),), settings=ModelSettings(), quirks=choice.provider.quirks)
     request = ModelRequest(dumps(choice.dialect.to_request(prompt)), choice.model.wire_name, new_id())
     reads = lambda: choice.provider.stream(request)  # noqa: E731

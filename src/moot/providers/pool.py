@@ -42,21 +42,21 @@ class Describes(Protocol):
 
 @runtime_checkable
 class Listens(Protocol):
-    """Optional interface of a provider that can tell whether its server runs on this machine."""
+    """Optional interface of a provider that can check if its server is running on this machine."""
 
     async def listening(self, seconds: float = 0.5) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All available models, and why some providers could not list theirs."""
+    """The available models, and the reasons why some providers could not list theirs, by provider."""
 
     models: tuple[Model, ...]
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Providers:
-    """The providers of a configuration, one instance each, created on first use. Use one `Providers` per event loop."""
+    """The providers of a configuration, with one instance each that is created on first use. Use one `Providers` per event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -82,11 +82,11 @@ class Providers:
         return sorted(names, key=lambda name: (self._priority(name), name))
 
     def available(self) -> list[str]:
-        """Return the enabled providers that have a key or need none, in the same order. Servers are not contacted."""
+        """Return the enabled providers that have a key or need none, in the order of `names`. Servers are not contacted."""
         return [name for name in self.names() if not self._lack(name)]
 
     async def silent(self) -> set[str]:
-        """Return the available providers whose server should run on this machine but does not answer."""
+        """Return the available providers whose server is expected on this machine but does not answer."""
         servers = {name: found for name in self.available() if isinstance(found := self.provider(name), Listens)}
         answers = await asyncio.gather(*(server.listening() for server in servers.values()))
         return {name for name, answers_now in zip(servers, answers, strict=True) if not answers_now}
@@ -106,10 +106,10 @@ class Providers:
         return self._instances[name]
 
     async def choice(self, text: str = "", *, role: ModelRole = "main") -> Choice:
-        """Return the model for a text: `model@provider`, a bare name, a model type, or nothing for the type `role`.
+        """Return the model that a text names: `model@provider`, a bare name or a model type. An empty text means the type `role`.
 
-        If no main model is configured, use the first one found: of a provider with a key, then of a running Ollama or LM Studio, then the
-        embedded model. Raise UsageError (ConfigError for a missing key) with a suggestion.
+        If no main model is configured, use the first one available: from a provider with a key, then from a local server such as Ollama,
+        then the embedded model. Raise UsageError (ConfigError for a missing key) with a suggestion.
         """
         for replaced in [one for one in self._retired if not getattr(one, "live", 0)]:  # their streams have ended
             self._retired.remove(replaced)
@@ -140,7 +140,7 @@ class Providers:
         """Return the models of one provider, or of all available ones, as shown by `moot models list`.
 
         If an endpoint does not answer, the catalogue is used instead. Servers on this machine that are neither configured nor running are
-        left out.
+        omitted.
         """
         out = {"demo", *(await self.silent() - self.settings.providers.keys())}
         names = [name] if name else [one for one in self.available() if one not in out]
@@ -151,7 +151,7 @@ class Providers:
     # ── names ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _configured(self, text: str, role: ModelRole) -> str:
-        """Resolve model types. Return an empty string only if the main model is not configured."""
+        """Return the configured model if the text is a model type, otherwise the text; empty if no main model is configured."""
         wanted = text or role
         if wanted not in get_args(ModelRole):
             return wanted
@@ -178,7 +178,7 @@ class Providers:
         raise UsageError("No model is available.", fix=f"Set a provider's API key, or models.main in {self._file}.")
 
     async def _find(self, model: str) -> str:
-        """Return the first available provider that has the model. Raise UsageError."""
+        """Return the first available provider that has the model. Raise UsageError if none has it."""
         for name in self.available():
             if model in await self._known(name, model):
                 return name
@@ -228,7 +228,7 @@ class Providers:
         return found
 
     def _reject_typo(self, name: str, facts: Facts, model: str) -> None:
-        """Raise UsageError if a name is very similar to a known model's. Other unknown names may be new models."""
+        """Raise UsageError if an unknown name is very similar to a known model's. Other unknown names may be new models."""
         known = catalogue.known_models(facts, self._entry(name))
         if model in known or catalogue.wire_name_of(facts, model):
             return
@@ -261,13 +261,13 @@ class Providers:
         if entry.priority is not None:
             return entry.priority
         try:
-            # plans are already paid for
+            # a plan is already paid for, so prefer it
             return 5 if entry.plan else self.facts(name).priority
         except UsageError:
             return _LAST
 
     def _lack(self, name: str) -> UsageError | None:
-        """Return why a provider can't be used as configured, or None."""
+        """Return the error that says why a provider can't be used as configured, or None if it can."""
         try:
             facts, entry = self.facts(name), self._entry(name)
         except UsageError as error:  # an unknown name, or a broken plugin, which must not affect other providers
@@ -301,7 +301,7 @@ class Providers:
         return [*models, *described], problem
 
     async def _models_of(self, name: str) -> Sequence[Model]:
-        """Return the provider's models. Raise ProviderError, whatever a plugin raises."""
+        """Return the provider's models. Errors of a plugin are raised as ProviderError."""
         try:
             return await self.provider(name).models()
         except MootError:

@@ -25,7 +25,7 @@ class Priced:
 
 
 def names(vendor: str) -> Sequence[str]:
-    """Return a vendor's models that are not deprecated, or nothing for an unknown vendor."""
+    """Return the names of a vendor's models that are not deprecated; empty for an unknown vendor."""
     for provider in get_snapshot().providers:
         if provider.id == vendor:
             return [model.id for model in provider.models if not model.deprecated]
@@ -33,7 +33,7 @@ def names(vendor: str) -> Sequence[str]:
 
 
 def priced(vendor: str | None, name: str) -> Priced | None:
-    """Return the prices of a model, None if unknown. Aliases and dated names match too; a missing vendor is derived from the name."""
+    """Return a model's prices and context; None if it is unknown. Aliases and dated names match too. None as vendor means any vendor."""
     try:
         _, model = get_snapshot().find_provider_model(name, None, vendor, None)
     except LookupError:
@@ -53,7 +53,7 @@ def _prices(fields: Sequence[Decimal | TieredPrices | None], start: int | None) 
 
 
 def _at(field: Decimal | TieredPrices | None, start: int | None) -> float | None:
-    """Return the price of a kind of token in the tier that starts at `start`. None = the base price, below all tiers."""
+    """Return the price of a kind of token in the tier that starts at `start`. None means the base price, below all tiers."""
     if field is None:
         return None
     if not isinstance(field, TieredPrices):

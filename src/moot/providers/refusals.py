@@ -15,7 +15,7 @@ from moot.errors import ProviderError
 from moot.types.canonical import Json, JsonObject
 
 _LONGEST = 500
-"""Maximum length of a vendor's message that is repeated."""
+"""Maximum number of characters repeated of a vendor's message."""
 
 _BY_STATUS = {
     401: "auth",
@@ -86,9 +86,9 @@ def refusal_error(name: str, status: int, headers: Mapping[str, str], body: byte
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the endpoint asks us to wait, at least 0, or None if it does not say.
+    """Return the number of seconds that the endpoint asks to wait, at least 0, or None if it does not say.
 
-    A date is compared with the response's own `Date` header, so that wrong clocks do no harm.
+    A date is compared with the `Date` header of the response, so that wrong clocks don't matter.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:

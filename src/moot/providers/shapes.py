@@ -1,4 +1,4 @@
-"""Paths, authentication and framing of each dialect, relative to the base URL."""
+"""Paths below the base URL, authentication and framing of each dialect."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from moot.types.event import Raw
 
 
 class Lines(Frames):
-    """Splitter of a response body into lines as it arrives. All frames and the rest, joined, are exactly the body.
+    """Splitter of a response body into lines as it arrives. All frames and the rest, joined, equal the body.
 
-    Each frame includes its newline; an empty line is a frame too. Only the unfinished line is buffered.
+    Each frame includes its newline. An empty line is a frame too. Only the unfinished line is buffered.
     """
 
     def feed(self, data: bytes) -> tuple[Raw, ...]:
-        """Return the lines that this read completes. Raise ProviderError (protocol) if a line or the body exceeds its limit."""
+        """Return the lines that this data completes. Raise ProviderError (kind protocol) if a line or the body exceeds its limit."""
         self._size += len(data)
         if self._size > self._max_body:
             raise too_large("body", self._max_body, data)
@@ -35,15 +35,15 @@ class Lines(Frames):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The paths and authentication that belong to a dialect."""
+    """The paths, authentication and framing of a dialect."""
 
     post: str
-    """May contain `{model}` for the model's name."""
+    """Path for requests. It may contain `{model}` for the model's name."""
     models: str
     authentication: Callable[[str], Mapping[str, str]]
-    """Function from a key, which may be empty, to headers."""
+    """Return the headers for an API key, which may be empty."""
     version: str = ""
-    """A path suffix that is removed from the base URL, because people copy it from examples for other clients."""
+    """Path suffix that is removed from the base URL, because users copy it from examples for other clients."""
     frames: Callable[[], Frames] = Frames
 
 

@@ -23,7 +23,7 @@ from moot.types.provider import ModelPrompt, ModelRequest
 
 
 async def providers_json(providers: Providers) -> list[JsonObject]:
-    """Return every provider with its state, in the order in which a bare model name is looked up."""
+    """Return each provider with its state as JSON, in the order in which a bare model name is looked up."""
     silent = await providers.silent()
     return [_facts(name, providers, silent) for name in providers.names()]
 
@@ -55,7 +55,7 @@ QUESTION = "Answer with the one word: ready"
 
 @dataclass(frozen=True, slots=True)
 class TestAnswer:
-    """A successful answer."""
+    """The answer to a test prompt."""
 
     choice: Choice
     text: str
@@ -64,7 +64,7 @@ class TestAnswer:
 
 
 async def check_model(providers: Providers, model: str) -> TestAnswer:
-    """Return the model's answer to a short question. Raise UsageError or ProviderError."""
+    """Return the model's answer to a short question. Raise UsageError or ProviderError on failure."""
     choice = await providers.choice(model)
     message = Message("0", "user", (text_part(QUESTION),))
     settings = ModelSettings(max_tokens=64 if not choice.model.reasoning else None)
@@ -88,7 +88,7 @@ async def check_model(providers: Providers, model: str) -> TestAnswer:
 
 
 def answer_json(answered: TestAnswer) -> JsonObject:
-    """Return the result as JSON."""
+    """Return the answer to a test prompt as JSON."""
     return {
         "ok": True,
         "model": str(answered.choice.model.id),

@@ -1,3 +1,3 @@
-"""Running conversations: the Runtime, the legs of runs, approvals, and the hub that feeds watchers."""
+"""Execution of runs: the Runtime, the legs of runs, approvals, and the hub that delivers events to watchers."""
 
 __all__: list[str] = []

@@ -37,7 +37,7 @@ class AuxiliaryAnswer:
 
 
 def without_thoughts(text: str) -> str:
-    """Return an answer without the reasoning that some models write as tags into their text."""
+    """Return an answer without the reasoning that some models write into their text, between tags."""
     return _THOUGHTS.sub("", text)
 
 
@@ -55,7 +55,7 @@ async def auxiliary_call(
 
     The log gets an `exchange` start, a `raw` event for each frame, and an `exchange` end with usage and cost, all without a run. The
     conversation's totals only change when a run ends, so they don't include this call; statistics read it from the end event.
-    Raise UsageError if there is no such model, ProviderError if it refuses or the answer is interrupted.
+    Raise UsageError if the model is unknown, ProviderError if the call is refused or interrupted.
     """
     choice = await runtime.providers.choice(model)
     prompt = ModelPrompt(choice.model, system, tuple(messages), settings=settings or ModelSettings(), quirks=choice.provider.quirks)
@@ -68,7 +68,7 @@ async def auxiliary_call(
 
 
 async def record_media_call(runtime: Runtime, conversation: str, choice: Choice, call: MediaCall) -> MediaResponse:
-    """Record a call for an image or a transcript in the same way, and return its result. Raise ProviderError."""
+    """Make a call for an image or a transcript, record it like `auxiliary_call`, and return the response. Raise ProviderError."""
     recording = await _recording(runtime, conversation, call.purpose, choice, (call.request,), call.translator, call.dialect)
     ending = await recording.run_in_slot(call.reads)
     return MediaResponse(b"".join(recording.raws), tuple(recording.chunks), ending, recording.charged)
@@ -102,7 +102,7 @@ async def _recording(
 
 @dataclass(slots=True)
 class _Recording:
-    """A running exchange."""
+    """An exchange in progress, which is recorded in the log."""
 
     runtime: Runtime
     choice: Choice

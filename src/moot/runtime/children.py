@@ -1,4 +1,4 @@
-"""Sub-agents of a leg: runs in conversations of their own, with rights, folders, budget and depth that only narrow."""
+"""Sub-agents of a leg: runs in their own conversations. Their rights, folders, budget and depth never exceed those of the parent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moot.types.store import Park
 from moot.types.token import LOCAL_USER
 
 _BEFORE = 20
-"""Number of earlier runs among which to look for one that was started."""
+"""Maximum number of earlier runs to search for the last one that started."""
 
 
 def is_awaited(run: Run) -> bool:
@@ -45,9 +45,9 @@ def summary_of(parts: Iterable[Part]) -> str:
 
 
 def committed(run: str, below: Iterable[Run]) -> int | None:
-    """Return what the sub-agents of a run have spent or may still spend, in nano-dollars; None if the cost of one that ended is unknown.
+    """Return the cost that a run's sub-agents have caused or may still cause, in nano-dollars; None if that of an ended one is unknown.
 
-    `below` are all runs below it. One that has not ended counts with its limit, which includes what is below it.
+    `below` are all runs below the run. One that has not ended counts with its limit, which includes its own sub-agents.
     """
     children: dict[str | None, list[Run]] = {}
     for one in below:
@@ -76,10 +76,10 @@ class Parent(Protocol):
 
 
 class LegChildren:
-    """`Children` of the run that the leg belongs to, for one of its calls."""
+    """`Children` of a leg's run, for one of its tool calls."""
 
     def __init__(self, leg: Parent, order: asyncio.Lock | None = None, call: tuple[str, str] = ("", "")) -> None:
-        """`call` has the key and the id of the call."""
+        """`call` is the journal key and the id of the tool call."""
         self._leg = leg
         self._order = order or asyncio.Lock()
         self._key, self._tool_call = call
@@ -98,7 +98,7 @@ class LegChildren:
             raise UsageError("Sub-agents can't be started here.")
         name = f"delegate:{request.run.id}:{self._key}.{number}"
         store = self._runtime.store.of(request.conversation.owner)
-        async with self._order:  # the budget of the next one depends on what is started
+        async with self._order:  # the budget of a sub-agent depends on those started before it
             if (known := await store.conversations.by_key(name)) is not None:
                 own = await self._runtime.store.records.children(request.run.id)
                 (run,) = (run for run in own if run.conversation == known.id)
@@ -146,9 +146,9 @@ class LegChildren:
         return Child(run, known.title, summary)
 
     async def ended(self) -> list[Run]:
-        """Return the background sub-agents whose end the model may not know.
+        """Return the ended background sub-agents whose end the model may not know yet.
 
-        These are the run's own, and those of earlier runs that ended after the run before this one started.
+        These are the run's own, and those of earlier runs that ended after the previous run had started.
         """
         request, records = self._leg.request, self._runtime.store.records
         found = [run for run in await self._known() if run.status in TERMINAL and run.settings.get(BACKGROUND) is True]
@@ -160,7 +160,7 @@ class LegChildren:
         return [run for run in found if run.parent_run == own.id or (run.ended_at or 0) >= since]
 
     async def committed(self) -> int | None:
-        """Return what the run's sub-agents have spent or may still spend, see `committed`."""
+        """Return the cost that the run's sub-agents have caused or may still cause, see the function `committed`."""
         run = self._leg.request.run.id
         return committed(run, await self._runtime.store.records.children(run, tree=True))
 
@@ -182,7 +182,7 @@ class LegChildren:
             agent=task.agent,
             mode=mode_of(settings, request.settings, conversation),
             trigger="delegate",
-            on_crash="resume" if background else request.run.on_crash,  # no one follows it who could be asked
+            on_crash="resume" if background else request.run.on_crash,  # no one follows it, so no one could be asked
             settings=await self._options(agent, task.left, background),
             parent_run=request.run.id,
             parent_tool_call=self._tool_call,
@@ -218,7 +218,8 @@ class LegChildren:
         return options
 
     async def _share(self, limit: int, tasks: int) -> int:
-        """Return the cost limit of the first of `tasks` that are about to start. What is left is shared among them and the run itself."""
+        """Return the cost limit for the next of `tasks` sub-agents to start. The remaining budget is divided among them and the run
+        itself."""
         index = self._leg.index
         _, spent, _ = totals([*index.starts.values(), *index.ends.values()])
         below = await self.committed()
@@ -229,7 +230,7 @@ class LegChildren:
 
 
 def _folders(agent: Agent, allowed: Sequence[str], directory: str) -> tuple[str, ...]:
-    """Return a child's folders: those of its parent, or the agent's own if it has some and the parent may use them."""
+    """Return a child's folders: the agent's own ones that the parent may use, or if there are none, those of the parent."""
     own = tuple(folder for folder in agent.allowed_uris if any(is_below(folder, root) for root in (*allowed, directory) if root))
     return own or tuple(allowed)
 

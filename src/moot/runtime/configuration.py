@@ -1,4 +1,4 @@
-"""The configuration of a running process: changed files are loaded, all or nothing, and apply to the next step of every run."""
+"""The configuration of a running process. Changed files are loaded, all or none of them, and apply to the next step of every run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def log_change(change: Loaded | ConfigError) -> None:
 
 
 class Configuration:
-    """The one watcher of a process. If the changed files can't be loaded, the last good configuration stays in force."""
+    """The watcher of the configuration files; one per process. If changed files are invalid, the last valid configuration is kept."""
 
     def __init__(self, runtime: Runtime, loader: Loader) -> None:
         self._runtime = runtime
@@ -50,12 +50,12 @@ class Configuration:
 
     @property
     def loaded(self) -> Loaded:
-        """The configuration in force, with the origin of each value."""
+        """The current configuration, with the origin of each value."""
         return self._loader.current
 
     @property
     def error(self) -> ConfigError | None:
-        """Why the current files could not be loaded, or None if they are in force."""
+        """The error because of which the current files are not loaded, or None if they are."""
         return self._loader.error
 
     async def reload(self) -> bool:
@@ -77,7 +77,7 @@ class Configuration:
         return succeeded
 
     async def refresh(self) -> None:
-        """Load changed files as soon as they have been unchanged for 500 ms. Return at once if nothing has changed."""
+        """Load changed files as soon as they have been stable for 500 ms. Return at once if nothing has changed."""
         for _ in range(_TRIES):
             if not self._loader.is_stale():
                 return
@@ -96,7 +96,8 @@ class Configuration:
 
 @contextmanager
 def _sharing() -> Generator[None]:
-    """Load in small time slices and without garbage collection, so that streams don't wait: a large file takes a second to parse."""
+    """Let the block run in small time slices and without garbage collection, because parsing a large file would delay streams for a
+    second."""
     interval, collects = sys.getswitchinterval(), gc.isenabled()
     # another reload in this process may be active, so only what is changed here is restored
     if interval > _SWITCH:

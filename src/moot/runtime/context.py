@@ -1,4 +1,4 @@
-"""The context that a leg gives to agents and tools: ports, media models, and search in earlier conversations and documents."""
+"""Services that a leg gives to agents and tools: ports, media models, and search in earlier conversations and documents."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from moot.types.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class OwnSearch:
-    """`Past` for the owner of a conversation."""
+    """`HistorySearch` for the owner of a conversation."""
 
     index: Search
     """The search index of the owner's conversations."""
     tree: Tree
     conversation: str
-    """The conversation of the current run."""
+    """Id of the current run's conversation."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
         page = await self.index.search(query, limit=limit, best=best, exclude=None if here else self.conversation)
-        held: set[str] = set()  # prompts that no model may get
+        held: set[str] = set()  # prompts that must not be sent to a model
         for conversation in {hit.conversation for hit in page.hits}:
             held |= await self.tree.withheld(conversation, [hit.message for hit in page.hits if hit.conversation == conversation])
         return replace(page, hits=tuple(hit for hit in page.hits if hit.message not in held)) if held else page

@@ -27,16 +27,16 @@ _NEXT = "moot.config.schedules:next_after"
 """Loaded by path: most processes have no jobs."""
 
 SHORTEST = 60.0
-"""Seconds; the shortest interval of a job that an agent adds."""
+"""The shortest interval of a job that an agent adds, in seconds."""
 
 MOST_ADDED = 100
-"""Number of jobs of an owner up to which agents may add some."""
+"""Number of jobs of an owner from which on agents can't add more."""
 
 _KEPT_OPTIONS = ("tools", "max_cost", "timeout", "max_steps")
 
 
 def merged(settings: Settings, stored: Iterable[JobState]) -> list[JobState]:
-    """Return all jobs, sorted by name. Of a stored job and one of the configuration with the same name, the stored one is used."""
+    """Return all jobs, sorted by name. If a stored job and one of the configuration have the same name, the stored one is used."""
     found: list[JobState] = []
     states: dict[str, JobState] = {}
     for state in stored:
@@ -52,19 +52,19 @@ def merged(settings: Settings, stored: Iterable[JobState]) -> list[JobState]:
 
 
 def next_of(state: JobState, now: int) -> int | None:
-    """Return the next time of a job after `now`, in ms; None if it is paused, ignored or over."""
+    """Return the next time of a job after `now`, in ms; None if the job is paused, is ignored or has no further time."""
     if state.paused_at is not None or state.error:
         return None
     return attribute(_NEXT)(state.job, now, state.created_at or now)
 
 
 def job_directory(job: Job) -> str:
-    """Return the directory of a job's conversations: for the local user, at least the home folder."""
+    """Return the directory of a job's conversations. For the local user, it defaults to the home folder."""
     return job.directory or (str(Path.home()) if job.owner == LOCAL_USER else "")
 
 
 class OwnerJobs:
-    """`Jobs` of one owner, without limits on what a job may do other than the owner's."""
+    """`Jobs` of one owner. Jobs may do everything that the owner may do."""
 
     def __init__(self, settings: Callable[[], Settings], store: Store, owner: str = LOCAL_USER, *, clock: Clock | None = None) -> None:
         self._settings = settings
@@ -144,14 +144,14 @@ class OwnerJobs:
 
 
 class Caller(Protocol):
-    """The part of a leg that jobs added by its agent depend on."""
+    """The part of a leg that adding a job needs."""
 
     runtime: Runtime
     request: RunRequest
 
 
 class RunJobs(OwnerJobs):
-    """`Jobs` as a tool may use them. New jobs get at most the rights of the run that adds them."""
+    """`Jobs` for tools. New jobs get at most the rights of the run that adds them."""
 
     def __init__(self, leg: Caller) -> None:
         runtime = leg.runtime

@@ -1,4 +1,4 @@
-"""Execution of one leg of a run, from claim to end. Whatever happens, the run ends up in exactly one recorded state."""
+"""Execution of one leg of a run, from its claim to its end. Whatever happens, the run ends up in exactly one recorded state."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ log = logging.getLogger("moot.runtime")
 
 
 async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: anyio.CancelScope) -> Run:
-    """Run one leg from the claimed state and return the run as it is afterwards. Cancelling `scope` ends the run as cancelled.
+    """Run one leg of a claimed run and return the run in its new state. Cancelling `scope` ends the run as cancelled.
 
-    Cancellation from outside and loss of the fence leave the run to be resumed.
+    After a cancellation from outside or the loss of the fence, the run can be resumed.
     """
     leg = await _open(runtime, fence, standing)
     ended = False
@@ -140,7 +140,7 @@ async def _open(runtime: Runtime, fence: Fence, standing: RunSnapshot) -> Leg:
         await load_project_agents(runtime.settings, conversation.directory)
         agent = in_project(find_agent(runtime.settings, run.agent, options, conversation.directory), standing.project)
     except MootError:
-        agent = Agent(name=run.agent)  # removed from the configuration; the first step reports it
+        agent = Agent(name=run.agent)  # the agent was removed from the configuration; the first step reports this
     request = RunRequest(run, conversation, agent, options, servers_of(runtime.settings, agent))
     leg = Leg(runtime, request, fence, standing.message, events, standing.inbox, standing.project)
     if "run" not in leg.index.starts and not _damaged(events):
@@ -200,16 +200,16 @@ async def _worked(leg: Leg) -> RunOutcome | None:
 
 
 _USED_UP = re.compile(r"usage limit|limit reached|hit your limit|quota|out of credits|credit balance", re.IGNORECASE)
-"""Outside agents report a used-up account only as a message."""
+"""Messages with which outside agents report that an account is used up. There is no other sign of it."""
 
 
 def _is_refused(failure: Failure) -> bool:
-    """Return whether a provider refuses further calls, for some time or until someone pays."""
+    """Return whether a provider refuses further calls, for a time or until the account is topped up."""
     return failure.kind == "rate_limit" or (failure.kind == "failed" and _USED_UP.search(failure.message) is not None)
 
 
 async def _hand_over(leg: Leg, agent: Agent, failure: Failure) -> None:
-    """Let another agent continue the run, in the same answer. The next leg is its own."""
+    """Let another agent continue the run in the same answer. It starts with the next leg."""
     run, starts = leg.request.run, leg.index.starts
     steps = max((int(key.removeprefix("llm:").partition(".")[0]) for key in starts if key.startswith("llm:")), default=0)
     number = sum(key.startswith(HAND_OVER) for key in leg.index.ends)

@@ -19,7 +19,7 @@ TICK = 0.03
 
 
 class Ticks:
-    """A scheduler that runs callbacks at fixed ticks of the event loop's clock. No timer runs while nothing is deferred.
+    """A scheduler that runs callbacks at fixed ticks of the event loop's clock. No timer runs while no callback waits.
 
     Running everything at the same moment is cheap: a hundred streams wake the loop once, and watchers of one conversation find the same
     events, which are then encoded once.
@@ -43,12 +43,12 @@ class Ticks:
 
 
 MAILBOX = 256
-"""Number of batches that can wait for a slow watcher. With more, it reads from the store instead, so memory stays bounded."""
+"""Number of batches kept for a slow watcher. If there are more, it reads from the store instead, so that memory stays bounded."""
 
 PAGE = 512
 
 REST = 0.02
-"""Seconds after the last ring from which a patient reader is rung immediately. Shorter than the read interval of the providers."""
+"""Seconds after its last ring from which a patient reader is rung at once. Shorter than the time between two reads from a provider."""
 
 REMEMBERED = 1024
 """Number of conversations whose last event is remembered."""
@@ -124,7 +124,7 @@ class Watch:
         if not self._patient or not _only_deltas(batch):
             self.wake()
         elif not self._deferred:
-            if monotonic() - self._woken >= REST:  # slow streams are shown without delay
+            if monotonic() - self._woken >= REST:  # a slow stream is shown without delay
                 self.wake()
             else:
                 self._deferred = True
@@ -211,7 +211,7 @@ class Hub:
         return len(self._watchers.get(conversation, ()))
 
     def is_last(self, conversation: str, seq: int) -> bool:
-        """Return whether this is the conversation's last event, as far as known for certain. Later events reach the watchers."""
+        """Return True if it is certain that this is the conversation's last event. Later events are delivered to the watchers."""
         return self._last.get(conversation) == seq
 
     def reader(self, conversation: str, ring: Callable[[], None], *, after: int = 0, patient: bool = False) -> Watch:

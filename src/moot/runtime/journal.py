@@ -1,4 +1,4 @@
-"""An in-memory index of a run's journal: which keys have started and ended. The log is authoritative."""
+"""An in-memory index of a run's journal, which shows the keys that have started and ended. The log is authoritative."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from moot.types.canonical import JsonObject
 from moot.types.event import Event
 
 LEG: JsonObject = {"leg": True}
-"""Body of the event that starts another leg of a run."""
+"""Body of the event that starts another leg of a run, or ends an outside agent's wait for a person."""
 PARKED: JsonObject = {"parked": True}
-"""Body of the event that ends a leg waiting for a person."""
+"""Body of the event after which a run waits: at the end of a leg, or while an outside agent waits for a person."""
 
 
 def worked(events: Iterable[Event]) -> float:
@@ -31,7 +31,7 @@ class Journal:
         self.starts: dict[str, Event] = {}
         self.ends: dict[str, Event] = {}
         self.notes: dict[str, JsonObject] = {}
-        """The last note that a tool recorded while running."""
+        """The last note that each running tool call recorded."""
         for event in events:
             self.add(event)
 
@@ -53,7 +53,7 @@ class Journal:
         return "begun" if attempts else "new"
 
     def next_attempt(self, base: str) -> int:
-        """Return the first attempt of `<base>.<n>` that has not started."""
+        """Return the number `n` of the first attempt `<base>.<n>` that has not started."""
         attempt = 0
         while f"{base}.{attempt}" in self.starts:
             attempt += 1

@@ -91,7 +91,7 @@ async def events_of(store: Store, fence: Fence) -> list[Event]:
 
 
 def folded(events: Sequence[Event]) -> Folder:
-    """Return the fold of a run's events."""
+    """Return a folder that has built the message from a run's events."""
     folder = Folder()
     _feed(folder, events)
     return folder
@@ -103,7 +103,7 @@ def _feed(folder: Folder, events: Sequence[Event]) -> None:
 
 
 def step_open(events: Sequence[Event], before: bool = False) -> bool:
-    """Return whether a step is open after these events. `before` tells whether a step was open before them."""
+    """Return whether a step is open after these events; `before` is the same for the time before them."""
     for event in events:
         for piece in event.chunks:
             if (kind := piece["type"]) == "start-step":
@@ -126,7 +126,7 @@ class Leg(OutsideLeg):
         inbox: Sequence[InboxItem] | None = None,
         project: Project = _NO_PROJECT,
     ) -> None:
-        """`inbox` has the messages that had arrived when the leg started; None = not read."""
+        """`inbox` has the items that had arrived when the leg started; None = not read yet."""
         super().__init__()
         self.runtime = runtime
         self.request = request
@@ -149,7 +149,7 @@ class Leg(OutsideLeg):
         """False after a compaction failed or found nothing to summarize."""
         self._chosen_model = ""
         self._reported: dict[str, str] = {}
-        """Problems of MCP servers that were noted in the answer, by server."""
+        """Problems of MCP servers that the answer already shows, by server."""
         self.folder = folded(events)
         self.step_open = step_open(events)
         """True if the last step event in the log is a start."""
@@ -160,7 +160,7 @@ class Leg(OutsideLeg):
         self.recorder: Recorder | None = None
         """The recorder of changed files, for undo; None until something may change files."""
         self.torn = False
-        """True if the result of an append is unknown, so that fold and index may lack events of the log."""
+        """True if the result of an append is unknown, so that `folder` and `index` may lack events of the log."""
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
         now = self.runtime.clock.now()
@@ -263,7 +263,7 @@ class Leg(OutsideLeg):
         return await self._with_children(setup) if agent.agents or setup.limits.cost else setup
 
     async def _report_missing_servers(self, agent: Agent) -> None:
-        """Note in the answer, once per leg, which MCP servers can't be reached or wait for a person."""
+        """Add a note to the answer, once per leg, for MCP servers that can't be reached or wait for a person."""
         mcp = self.runtime.mcp
         servers = mcp_servers_for(self.runtime.settings, agent, self.request.conversation) if mcp is not None else ()
         problems = mcp.problems(servers) if mcp is not None and servers else {}
@@ -274,7 +274,7 @@ class Leg(OutsideLeg):
             await self.append(Event("chunks", notes), fold=True)
 
     async def _with_children(self, setup: StepSetup) -> StepSetup:
-        """Charge the run's sub-agents to its budget, and name those in the background that have ended."""
+        """Subtract the cost of the run's sub-agents from its limit, and tell the model which background ones have ended."""
         limits = setup.limits
         if limits.cost:
             if (below := await self.children.committed()) is None:
@@ -316,7 +316,7 @@ class Leg(OutsideLeg):
 
     async def inbox(self) -> list[InboxItem]:
         found, self._inbox = self._inbox, None
-        if found is not None:  # later messages are read at the next border, or keep the run from ending
+        if found is not None:  # later messages are read after the next step, or prevent the run from ending
             return list(found)
         return await self.runtime.store.records.inbox(self.fence.run)
 
@@ -469,7 +469,7 @@ class Tooling:
 
 
 async def mend(leg: Leg) -> None:
-    """Rebuild fold and index if the log may have more events."""
+    """Rebuild `folder` and `index` if the log may have more events than they include."""
     if leg.torn:
         events = await events_of(leg.runtime.store, leg.fence)
         leg.folder, leg.index, leg.step_open = folded(events), Journal(events), step_open(events)

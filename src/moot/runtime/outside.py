@@ -34,22 +34,22 @@ from moot.types.store import Ask, Change, Expire, Fence, SetSession, Store, Use
 
 
 class Deadline:
-    """The time limit of one leg, entered once. Waits may overlap."""
+    """The time limit of one leg, which does not count waits. Waits may overlap."""
 
     def __init__(self) -> None:
         self._scope: anyio.CancelScope | None = None
         self._waits = 0
         self._paused_at = 0.0
         self.waited = 0.0
-        """Seconds of all waits."""
+        """Total duration of all waits, in seconds."""
         self._start = 0.0
-        """The time from which work counts; later after each wait."""
+        """The time from which the limit counts. Each wait moves it forward."""
         self.seconds = 0.0
-        """The limit; 0 = none."""
+        """The limit in seconds; 0 = none."""
 
     @contextmanager
     def limit(self, seconds: float, worked: float = 0.0) -> Generator[anyio.CancelScope]:
-        """Cancel the block when it has worked so many seconds, including those `worked` by earlier legs; 0 = never."""
+        """Cancel the block after `seconds` of work, including the seconds `worked` in earlier legs; 0 = never."""
         self._start = anyio.current_time() - worked
         with anyio.CancelScope() as self._scope:
             self.change(seconds)
@@ -57,7 +57,7 @@ class Deadline:
         self._scope = None
 
     def change(self, seconds: float) -> None:
-        """Set another limit, which counts the work done so far."""
+        """Set another limit. The work done so far counts toward it."""
         self.seconds = seconds
         if self._scope is not None and not self._waits:
             self._scope.deadline = self._start + seconds if seconds else inf
@@ -118,7 +118,7 @@ async def _ruling(leg: OutsideLeg, call: OutsideCall) -> Ruling:
 
 
 async def _by_policy(leg: OutsideLeg, call: OutsideCall, ruling: Ruling, refused: str) -> OutsideAnswer:
-    """Return an answer given without asking a person. The log records the reason."""
+    """Return an answer without asking a person, and record the reason in the log."""
     body: JsonObject = {"ruling": ruling.action, "why": ruling.why, "tool": call.name, "toolCallId": call.tool_call}
     if refused == NO_ONE_AVAILABLE:
         body["value"] = {"denied": NO_ONE_AVAILABLE}
@@ -150,13 +150,13 @@ async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
     piece: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": call.tool_call}
     if call.questions is not None:
         piece = data("questions", {"approvalId": id, "toolCallId": call.tool_call, "questions": call.questions}, id=id)
-    # after this mark the run's clock is paused, and readers that don't wait for answers stop
+    # from this event on, the run's time limit is paused, and readers that don't wait for answers stop
     await leg.append(Event("chunks", (piece,)), Event("meta", body=PARKED), changes=(Ask(approval, hold=True),), sync=True, fold=True)
     return approval
 
 
 async def _notified_wait(leg: OutsideLeg, approval: Approval) -> Answer:
-    """Wait for the answer and meanwhile run the hooks that notify a person."""
+    """Wait for the answer, and run the hooks that notify a person at the same time."""
     if "Notification" not in leg.runtime.settings.hooks:
         return await _wait(leg, approval)
     answers: list[Answer] = []
@@ -186,7 +186,7 @@ async def _wait(leg: OutsideLeg, approval: Approval) -> Answer:
 
 
 async def _withdraw(leg: OutsideLeg, approval: Approval) -> None:
-    """Expire the approval because no one waits for the answer any more."""
+    """Withdraw the request because the agent no longer waits for the answer."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(_WITHDRAW_SECONDS):
         try:
             answer = Answer(False, reason=_WITHDRAWN, answered_by="moot")
@@ -219,7 +219,7 @@ async def _outside_answer(leg: OutsideLeg, call: OutsideCall, approval: Approval
 
 _PAGE = 64
 _RUNS = 200
-"""Maximum number of newer runs to check. A session that none of them used counts as unchanged."""
+"""Maximum number of runs to check, newest first. A session that no later run among them used counts as unchanged."""
 _HOPS = 16
 """Maximum number of nested forks to follow."""
 
@@ -258,7 +258,7 @@ async def _branch(store: Store, request: RunRequest, fence: Fence) -> list[Messa
 
 
 async def _imported_session(store: Store, message: Message, agent_type: str) -> str:
-    """Return the session that the message was imported from if it belongs to that agent, else an empty string."""
+    """Return the id of the session that the message was imported from if it belongs to this type of agent, else an empty string."""
     conversation = await store.conversations.get(message.conversation)
     origin = conversation.origin or {}
     is_there = origin.get("placed") is True and conversation.parent is None
@@ -266,7 +266,7 @@ async def _imported_session(store: Store, message: Message, agent_type: str) -> 
 
 
 async def _origin(store: Store, message: Message) -> tuple[Message, Run | None]:
-    """Return the original of a copied message, and the run that wrote it."""
+    """Return the original of a copied message, and the run that wrote it (None if it was imported)."""
     for _ in range(_HOPS):
         if message.run is not None:
             return message, await store.records.run(message.run)

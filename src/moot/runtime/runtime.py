@@ -1,4 +1,4 @@
-"""State that lives as long as the process: store, providers, settings, hub, and the conversations' in-memory objects."""
+"""State that lives as long as the process: store, providers, settings, hub, and in-memory objects of conversations."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Runtime:
         self.drawers = Drawers(settings.limits.cached_conversations)
         self.random = random.Random(seed)
         self.tasks: TaskGroup | None = None
-        """Tasks of this process that outlive a run, such as connections; set by the engine."""
+        """Task group for tasks that outlive a run, such as connections; set by the engine."""
         self._mcp: McpServers | None = None
         self.runs: Runs | None = None
         """Starts and stops runs of this process; set by the engine."""
@@ -114,7 +114,7 @@ class Runtime:
         return self.random.random()
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep; cancellable."""
+        """Sleep. Can be cancelled."""
         await anyio.sleep(seconds)
 
     def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
@@ -125,7 +125,7 @@ class Runtime:
         return self._slots.setdefault((provider, limit), anyio.Semaphore(limit))
 
     def library(self, owner: str) -> Library:
-        """Return the documents of an owner."""
+        """Return an owner's library of documents."""
         library: Library = attribute("moot.knowledge.library:Library")(self.store.of(owner).knowledge, self.documents, self.embedders)
         return library
 
@@ -143,7 +143,7 @@ class Runtime:
         return self._mcp
 
     def find_tool(self, name: str) -> Tool:
-        """Return a tool by the name that approvals have, including tools of MCP servers. Raise UsageError."""
+        """Return a tool by its name in approvals, including tools of MCP servers. Raise UsageError if it is unknown."""
         if self.mcp is not None and name.startswith(RULE_PREFIX):
             found: Tool = attribute("moot.mcp.tools:tool_named")(self.mcp, self.settings.mcp, name)
             return found

@@ -35,7 +35,7 @@ CHANGEABLE = (
     *("models.main", "models.small", "models.compaction", "models.image", "models.transcription"),
     *("ui.theme", "ui.animations", "ui.progress", "ui.title"),
 )
-"""The keys that may be set to any valid value. None of them starts a program, sends data to a new place, or decides what is allowed."""
+"""The keys that may be set to any valid value. None of them starts a program, sends data to a new place, or changes permissions."""
 
 LIMITS = ("cost", "tokens", "seconds", "steps", "repeats", "depth", "runs_per_user", "subagents_per_user", "subagents_per_run")
 """The keys of `limits` that may be lowered."""
@@ -116,7 +116,7 @@ class RunTasks:
         return await self.get(task)
 
     async def _author(self) -> Author:
-        """Return the author of changes. A sub-agent acts for the run that has started it."""
+        """Return the author of changes. Watcher and depth of a sub-agent are those of the topmost run."""
         run = first = self._leg.request.run
         while first.parent_run is not None:
             first = await self._leg.runtime.store.records.run(first.parent_run)
@@ -181,7 +181,7 @@ class RunAdministration:
 
     def _check_owner(self) -> None:
         if self._leg.request.conversation.owner != LOCAL_USER:
-            raise Refused("Only the person whose home this is can read and change the configuration.")
+            raise Refused("Only the owner of this moot home can read and change the configuration.")
 
 
 def _check_lower(settings: Settings, name: str, value: Json) -> None:
@@ -191,7 +191,7 @@ def _check_lower(settings: Settings, name: str, value: Json) -> None:
         raise UsageError(f"Expected a number above 0 for limits.{name}, got {value!r}.", fix="Only a person can remove a limit.")
     current = getattr(settings.limits, name)
     if current and wanted * (NANO if name == "cost" else 1) > current:
-        raise Refused(f"limits.{name} can only be lowered, from {current / NANO if name == 'cost' else current:g}.")
+        raise Refused(f"limits.{name} can only be lowered. It is {current / NANO if name == 'cost' else current:g} now.")
 
 
 def _check_rights(values: Mapping[str, Json], own: Agent, tools: set[str], conversation: Conversation) -> None:

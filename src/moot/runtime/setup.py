@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # most runs use neither MCP servers nor skills
     from moot.types.skill import SkillSelection
 
 UNTRIMMED = 1 << 53
-"""Token limit of the history for callers that trim it themselves."""
+"""Token limit for programs that trim the history themselves: practically no limit."""
 
 DEFAULT_CONTEXT = 64_000
 """Context size assumed for models with an unknown one."""
@@ -86,7 +86,7 @@ def find_agent(settings: Settings, name: str, options: JsonObject, directory: st
 async def successor_of(settings: Settings, agent: Agent, conversation: Conversation, worked: Collection[str]) -> Agent | None:
     """Return the agent that continues a run when the provider of this one refuses further calls: the first usable one of `fallback`.
 
-    Agents that have worked on the run already don't get it again.
+    Agents that have already worked on the run (`worked`) are left out.
     """
     directory = conversation.directory
     for name in fallback_agents(settings, agent, directory):
@@ -108,10 +108,10 @@ def in_project(agent: Agent, project: Project) -> Agent:
 
 
 def confined(conversation: Conversation, project: Project) -> Conversation:
-    """Return the conversation with the folders that its owner may use.
+    """Return the conversation, limited to the folders that its owner may use.
 
-    The person whose home this is may use any folder. Other users get the root of their project, which only that person can set, and what
-    is below it; without a root, their conversation has no directory. Links are resolved, because a user may create some in the root.
+    The local user may use any folder. Other users may use only the root of their project, which the local user sets, and folders below it;
+    without a root, their conversation has no directory. Links are resolved, because a user may create some in the root.
     """
     if conversation.owner == LOCAL_USER:
         return conversation
@@ -130,7 +130,7 @@ async def confined_conversation(store: Store, id: str) -> Conversation:
 
 
 def has_folder(conversation: Conversation) -> bool:
-    """Return False for a confined conversation that has no folder, so that nothing may touch files or run programs for it."""
+    """Return False for another user's conversation without a folder, for which nothing may touch files or run programs."""
     return conversation.owner == LOCAL_USER or bool(conversation.directory)
 
 
@@ -197,7 +197,8 @@ class Offer:
 
 
 def mcp_servers_for(settings: Settings, agent: Agent, conversation: Conversation) -> tuple[McpServer, ...]:
-    """Return the MCP servers whose tools an agent of moot gets. They run with the rights of the local user, so only that user gets them."""
+    """Return the MCP servers whose tools an agent of moot gets. The servers run with the rights of the local user, so only that user gets
+    them."""
     if conversation.owner != LOCAL_USER or not settings.mcp or (agent.tools is not None and agent.mcp is None):
         return ()  # a list of tools is complete, unless the agent names its servers too
     return servers_of(settings, agent)
@@ -217,7 +218,7 @@ def offer_of(
 ) -> Offer:
     """Return what a step with the model offers: its own tools, those of MCP servers in `mcp`, and what the skills need.
 
-    A model of None is an ordinary one. Raise UsageError for an unknown tool.
+    None stands for a model without special rules. Raise UsageError for an unknown tool.
     """
     options = options_of(run.settings, conversation)
     if model is not None and model.small:
@@ -259,7 +260,7 @@ async def step_setup(
     now: int,
     mcp: McpServers | None = None,
 ) -> StepSetup:
-    """Return what a step needs. Raise UsageError if no model is available or a tool is unknown."""
+    """Return the setup of a step. Raise UsageError if no model is available or a tool is unknown."""
     options = options_of(run.settings, conversation)
     limits = limits_of(settings, options)
     served = Served.of(options)
@@ -321,7 +322,7 @@ def boundary_of(conversation: Conversation, project: Project | None) -> str:
 
 
 async def _mcp_tools(mcp: McpServers | None, settings: Settings, agent: Agent, conversation: Conversation, model: Model) -> Sequence[Tool]:
-    """Return the tools of MCP servers for a step. Small models get those of servers that their agent names."""
+    """Return the tools of MCP servers for a step. Small models get only those of servers that the agent lists."""
     if mcp is None or (model.small and agent.mcp is None):
         return ()
     servers = mcp_servers_for(settings, agent, conversation)

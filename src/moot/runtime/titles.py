@@ -11,7 +11,7 @@ from moot.types.message import Part
 
 FIRST_LINE = 80
 _FILE = re.compile(r"(\S*[./]\S*):\n\n")
-"""The start of a text file attached to a prompt."""
+"""The start of a text part that holds an attached text file: its name."""
 _COMMAND = re.compile(r"/[a-z][\w-]*(\s|$)")
 _FENCE = re.compile(r"```|~~~")
 
@@ -32,7 +32,7 @@ def first_line(parts: Sequence[Part]) -> str:
 
 
 def shorten(line: str, most: int) -> str:
-    """Return the line, shortened at a word border if enough of it remains."""
+    """Return the line with at most `most` characters. It is shortened between words if enough of it remains."""
     if len(line) <= most:
         return line
     cut = line[: most - 1]

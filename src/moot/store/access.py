@@ -1,4 +1,4 @@
-"""Tokens, sign-in codes, idempotency keys and shared pages. Secrets are found by their digests."""
+"""Tokens, sign-in codes, idempotency keys and shared pages. Secrets are stored as digests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SWEPT = 100  # number of expired keys deleted at a time
 
 
 class IdempotencyKeys:
-    """`Idempotency` on SQLite."""
+    """The SQLite implementation of `Idempotency`."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -74,7 +74,7 @@ _MANY = 500
 
 
 class AccessTokens:
-    """`Tokens` on SQLite."""
+    """The SQLite implementation of `Tokens`."""
 
     def __init__(self, writer: Writer, reader: Reader, clock: Clock) -> None:
         self._writer = writer
@@ -184,7 +184,7 @@ def _only(queries: Queries, tries: Iterable[tuple[str, Sequence[object]]], refer
     for sql, values in tries:
         rows = queries.execute(f"{sql} LIMIT 2", values).fetchall()
         if len(rows) > 1:
-            raise NotFound(f"{reference!r} matches several {kind}s.", fix=f"Give the whole id, see `{command}`.")
+            raise NotFound(f"{reference!r} matches several {kind}s.", fix=f"Use the whole id, see `{command}`.")
         if rows:
             return rows[0]
     raise NotFound(f"No {kind} matches {reference!r}.", fix=f"See `{command}`.")
@@ -203,7 +203,7 @@ _SHARE: LiteralString = (
 
 
 class StoredShares:
-    """`Shares` on SQLite; an `owner` of None means all owners."""
+    """The SQLite implementation of `Shares`; an `owner` of None means all owners."""
 
     def __init__(self, writer: Writer, reader: Reader, clock: Clock, owner: str | None = None) -> None:
         self._writer = writer

@@ -20,7 +20,7 @@ from moot.types.token import LOCAL_USER
 from moot.types.webhook import DeliveryStatus, JobAnswer, Outgoing, Subscription
 
 _KEPT = 2_000
-"""Number of deliveries to keep for each webhook. Older ones are deleted, even if they are pending: then nothing sends them."""
+"""Number of deliveries to keep for each webhook. Older ones are deleted; if they are pending, they are never sent."""
 
 _COLUMNS: LiteralString = "no, id, webhook, event, at, run, conversation, facts, status, tries, due_at, reason"
 _INSERT: LiteralString = (
@@ -39,20 +39,20 @@ _OLDEST: LiteralString = "SELECT no FROM webhook_delivery WHERE webhook = ? ORDE
 
 
 def add_end(transaction: Transaction, run: str, status: str) -> None:
-    """Store the end of a run, unless it is the run of a sub-agent or was cancelled."""
+    """Store the end of a run for subscribed webhooks, unless it is the run of a sub-agent or was cancelled."""
     if status != "cancelled" and transaction.row("SELECT 1 FROM run WHERE id = ? AND parent_run IS NULL", (run,)) is not None:
         _add(transaction, f"run.{status}", run, run)
 
 
 def add_request(transaction: Transaction, approval: Approval) -> None:
-    """Store a request for approval, unless it is for the client."""
+    """Store a request for approval for subscribed webhooks, unless the client must answer it."""
     if approval.questions != BY_CLIENT:
         facts: JsonObject = {"approval": {"id": approval.id, "tool": approval.tool, "expires_at": approval.expires_at}}
         _add(transaction, "approval.asked", approval.run, approval.id, facts)
 
 
 def add_budget(transaction: Transaction, run: str, budget: JsonObject) -> None:
-    """Store the warning of a run. Further ones have no effect."""
+    """Store the budget warning of a run for subscribed webhooks. Further warnings of the same run have no effect."""
     _add(transaction, "budget.warning", run, run, {"budget": budget})
 
 
@@ -63,15 +63,15 @@ def add_answer(transaction: Transaction, run: str, conversation: str | None, ans
 
 
 def _add(transaction: Transaction, event: str, run: str, subject: str, facts: JsonObject | None = None) -> None:
-    """Store an event of a run for each webhook that has subscribed to it. `subject` tells apart the events of a kind."""
+    """Store an event of a run for each webhook that has subscribed to it. `subject` distinguishes events of the same type."""
     found: list[Any] = transaction.execute(_SUBSCRIBED, (run, LOCAL_USER, event)).fetchall()
     for webhook, conversation in found:
         _insert(transaction, event, (run, conversation), webhook, subject, facts or {})
 
 
 def _insert(transaction: Transaction, event: str, run: tuple[str, str | None] | None, webhook: str, subject: str, facts: JsonObject) -> str:
-    """Insert an event about a run and its conversation, due now. One without a run is not due."""
-    # ids of approvals may contain ids chosen by a vendor, which don't belong into a header
+    """Insert an event about a run and its conversation, and return its id. It is due now; without a run, it is never due."""
+    # ids of approvals may contain ids chosen by a vendor, which don't belong in a header
     id, now = sha256(f"{event}:{subject}".encode()).hexdigest()[:32], transaction.now_ms
     transaction.execute(_INSERT, (id, webhook, event, now, *(run or (None, None)), dumps(facts), None if run is None else now))
     transaction.execute(f"DELETE FROM webhook_delivery WHERE webhook = ? AND no <= ({_OLDEST})", (webhook, webhook, _KEPT))
@@ -79,7 +79,7 @@ def _insert(transaction: Transaction, event: str, run: tuple[str, str | None] | 
 
 
 class StoredWebhooks:
-    """`WebhookStore` on SQLite."""
+    """The SQLite implementation of `WebhookStore`."""
 
     def __init__(self, writer: Writer, reader: Reader) -> None:
         self._writer = writer
@@ -124,7 +124,7 @@ def _outgoing(row: Any) -> Outgoing:
 
 
 RELEASED = "#"
-"""Separates the former key of a conversation from its id, after its room has started another one."""
+"""Separates a conversation's former key from its id. Its key is changed to this form when its room starts another conversation."""
 
 _CURRENT: LiteralString = (
     "SELECT r.id, c.id, c.key, coalesce(u.client_id, ''), r.first_seq, coalesce(a.shown, x'7b7d'), a.finished_at IS NOT NULL"
@@ -137,7 +137,7 @@ _CURRENT: LiteralString = (
 
 
 class StoredAnswers:
-    """`ChannelAnswers` on SQLite. Channels belong to the local user."""
+    """The SQLite implementation of `ChannelAnswers`. Channels belong to the local user."""
 
     def __init__(self, writer: Writer, reader: Reader) -> None:
         self._writer = writer

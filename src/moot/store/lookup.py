@@ -1,6 +1,6 @@
-"""Looking up rows by references of people and programs, inside any transaction.
+"""Looking up rows by the references that people and programs use, inside any transaction.
 
-With an `owner`, rows of other owners are treated as nonexistent, with the same queries and messages; None = all owners.
+With an `owner`, rows of other owners are treated as nonexistent, with the same error messages. None means all owners.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def prefix_range(reference: str) -> tuple[str, str]:
 
 
 def match_cursor(pattern: re.Pattern[str], cursor: str) -> re.Match[str]:
-    """Raise UsageError if the cursor does not have this form."""
+    """Return the match of the whole cursor. Raise UsageError if it does not match the pattern."""
     match = pattern.fullmatch(cursor)
     if match is None:
         raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
@@ -45,13 +45,13 @@ def conversation_by(queries: Queries, where: LiteralString, value: object, owner
     found = f"SELECT {CONVERSATION} FROM conversation WHERE {where} = ?"
     if owner is None:
         row = queries.execute(found, (value,)).fetchone()
-    else:  # the indexes that start with the owner need a plain value; THEIRS would scan all conversations
+    else:  # the indexes that start with the owner need a plain value; OWNED would scan all conversations
         row = queries.execute(f"{found} AND owner_id = ?", (value, owner)).fetchone()
     return None if row is None else conversation_of(row)
 
 
 def conversation(queries: Queries, id: str, owner: str | None = None) -> Conversation:
-    """Find by exact id. Raise NotFound."""
+    """Return the conversation with exactly this id. Raise NotFound."""
     found = conversation_by(queries, "id", id, owner)
     if found is None:
         raise _no_conversation(id)
@@ -67,7 +67,10 @@ def number(queries: Queries, id: str, owner: str | None = None) -> int:
 
 
 def find_conversation(queries: Queries, reference: str, owner: str | None = None) -> Conversation:
-    """Find by id, client id, unique prefix or exact title; deleted conversations only if nothing else matches. Raise NotFound."""
+    """Return the conversation with this id, client id, unique id prefix or exact title; a deleted one only if no other matches.
+
+    Raise NotFound if none or several match.
+    """
     exact = conversation_by(queries, "id", reference, owner) or conversation_by(queries, "client_id", reference, owner)
     if exact is not None:
         return exact
@@ -82,7 +85,7 @@ def find_conversation(queries: Queries, reference: str, owner: str | None = None
                 return conversation_of(rows[0])
             if rows:
                 found = ", ".join(f"{each.id} ({each.title!r})" for each in map(conversation_of, rows))
-                raise NotFound(f"{reference!r} matches several conversations: {found}.", fix="Give more of the id.")
+                raise NotFound(f"{reference!r} matches several conversations: {found}.", fix="Use more characters of the id.")
     raise NotFound(f"No conversation matches {reference!r}.{_too_short(reference)}", fix="See `moot chat list`.")
 
 
@@ -131,7 +134,7 @@ def approval_row(queries: Queries, id: str, owner: str | None = None) -> Any:
 
 
 def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
-    """Find by id or unique prefix. Raise NotFound."""
+    """Return the run with this id or unique id prefix. Raise NotFound."""
     rows = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?{CONVERSATION_OWNED}", (reference, owner)).fetchall()
     if not rows:
         rows = queries.execute(
@@ -141,5 +144,5 @@ def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
     if len(rows) == 1:
         return run_of(rows[0])
     if rows:
-        raise NotFound(f"{reference!r} matches several runs: {', '.join(each[0] for each in rows)}.", fix="Give more of the id.")
+        raise NotFound(f"{reference!r} matches several runs: {', '.join(each[0] for each in rows)}.", fix="Use more characters of the id.")
     raise NotFound(f"No run matches {reference!r}.{_too_short(reference)}")

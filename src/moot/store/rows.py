@@ -36,7 +36,7 @@ MESSAGE = (
 AGENT_OR_FORMAT = (
     "coalesce(nullif(c.agent, 'default'), (SELECT i.format FROM import_conversation AS i WHERE i.conversation = c.no LIMIT 1), c.agent)"
 )
-"""For `conversation AS c`: its agent, or else the format it was imported from."""
+"""For `conversation AS c`: its agent unless that is `default`, or else the format it was imported from."""
 RUN = (
     "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"
     " r.owner, r.fence, r.settings, r.error, r.usage, r.cost, r.created_at, r.started_at, r.ended_at, r.result_seq, r.first_seq,"
@@ -46,7 +46,7 @@ RUN_TABLES = "run AS r JOIN conversation AS c ON c.no = r.conversation"
 IS_OPEN = "r.status IN ('queued', 'running', 'waiting', 'interrupted')"
 """The condition of the partial index of open runs; SQLite uses the index only for this condition."""
 IS_AT_WORK = f"{IS_OPEN} AND r.status <> 'interrupted'"
-"""The run works, or continues by itself or when it is answered. An interrupted run may never be resumed."""
+"""The run is working, or will continue by itself or once it is answered. Excludes interrupted runs, which may never be resumed."""
 APPROVAL = (
     "id, run, tool_call, tool, arguments, digest, asked_at, expires_at, approved, option, reason, answered_by, value, used_at, questions,"
     " parts, patterns, edited, edited_digest, outside"
@@ -69,7 +69,7 @@ _EMPTY = b"{}"
 
 
 def parse_stored(data: bytes) -> Json:
-    """Parse JSON that we wrote, keeping every digit; the fast parser turns integers over 64 bits into floats."""
+    """Parse stored JSON and keep large integers exact. The fast parser would turn integers over 64 bits into floats."""
     # a regular expression takes ten times as long to detect that there is no long number
     return cast("Json", json.loads(data)) if _LONG_NUMBER in data.translate(_DIGITS) else loads(data)
 
@@ -118,7 +118,7 @@ def stored_uris(uris: Sequence[str]) -> bytes:
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which can't be stored because UTF-8 can't encode them, by U+FFFD."""
+    """Replace lone surrogates with U+FFFD. They can't be stored, because UTF-8 can't encode them."""
     return _SURROGATE.sub("\ufffd", text)
 
 
@@ -136,7 +136,7 @@ def message_of(row: Any) -> Message:
 
 
 def parts_of(value: Json) -> tuple[Part, ...]:
-    """Raise ValueError if the value is not a list of parts."""
+    """Return the value as message parts. Raise ValueError if it is not a list of objects."""
     if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
         raise ValueError("message parts must be a list of objects")
     return tuple(cast("list[Part]", value))

@@ -43,7 +43,7 @@ from moot.types.store import Accepted, Fence, InboxItem, RunSnapshot, Submission
 
 
 class SqliteGrants:
-    """`Grants` on SQLite."""
+    """The SQLite implementation of `Grants`."""
 
     def __init__(self, writer: Writer, owner: str | None = None) -> None:
         self._writer = writer
@@ -77,7 +77,7 @@ _INBOX = "SELECT kind, body, no, at FROM inbox WHERE run = ? AND taken_at IS NUL
 _ANSWERED = "SELECT id FROM approval WHERE run = ? AND approved IS NOT NULL"
 _CALLED_OFF = "SELECT DISTINCT run FROM inbox WHERE run IN (SELECT value FROM json_each(?)) AND kind = 'cancel' AND taken_at IS NULL"
 _IS_AWAITED = f"{IS_OPEN} AND json_extract(CAST(r.settings AS TEXT), '$.{BACKGROUND}') IS NOT 1"
-"""A sub-agent that has not ended and for which its parent waits."""
+"""The condition for a sub-agent's run that has not ended and for which its parent waits."""
 _PARKED = (
     "SELECT p.id, NOT EXISTS (SELECT 1 FROM approval AS a WHERE a.run = p.id AND a.approved IS NULL)"
     " AND (EXISTS (SELECT 1 FROM inbox AS i WHERE i.run = p.id AND i.kind = 'answer' AND i.taken_at IS NULL)"
@@ -93,7 +93,7 @@ _CHILD_OWNERS = (
 
 
 def run_snapshot(id: str, events: Events, queries: Queries) -> RunSnapshot:
-    """Find by the run's exact id. Raise NotFound."""
+    """Return the state of the run with exactly this id. Raise NotFound."""
     run = lookup.run(queries, id)
     conversation = lookup.conversation(queries, run.conversation)
     row: Any = lookup.message_row(queries, run.message)
@@ -119,12 +119,12 @@ def cancelled_runs(runs: bytes, queries: Queries) -> frozenset[str]:
 
 
 _TREE = "WITH RECURSIVE tree (id) AS (VALUES (?) UNION SELECT r.id FROM run AS r JOIN tree AS t ON r.parent_run = t.id) SELECT id FROM tree"
-"""A run, its sub-agents, and theirs."""
+"""Selects the ids of a run and of all its sub-agents' runs, at any depth."""
 _RUNS_OF = "SELECT p.id FROM run AS p WHERE p.conversation = (SELECT no FROM conversation WHERE id = ?)"
 
 
 class SqliteRunReader:
-    """`RunReading` on SQLite."""
+    """The SQLite implementation of `RunReader`."""
 
     def __init__(self, reader: Reader, owner: str | None = None) -> None:
         self._reader = reader
@@ -195,14 +195,14 @@ class SqliteRunReader:
 
 
 class RunRecords(SqliteRunReader):
-    """`Records` on SQLite."""
+    """The SQLite implementation of `Records`."""
 
     def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
         super().__init__(reader)
         self._writer = writer
         self._events = events
         self._written = Events()
-        """Use only on the writer's thread."""
+        """A reader of events for the writer's thread only."""
 
     async def submit(self, submission: Submission) -> Accepted:
         return await self._writer.write(partial(submit, submission, self._written), submission.conversation.id, sync=True)
@@ -246,7 +246,7 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
     if run.id != id or run.status not in statuses:
         raise Busy(f"The run {run.id!r} is {run.status}, not {' or '.join(sorted(statuses))}.")
     if run.held:
-        raise Busy(f"The run {run.id!r} waits inside its agent's process and still has its owner.")
+        raise Busy(f"The run {run.id!r} is waiting inside its agent's process and still has an owner.")
     no = transaction.conversation_no(run.conversation)
     earlier = transaction.row(
         "SELECT id, status FROM run WHERE conversation = ? AND no <> ? AND (status IN ('running', 'waiting', 'interrupted')"

@@ -118,7 +118,7 @@ class _Parts:
 
     @property
     def search(self) -> Search:
-        """Word search."""
+        """Full-text search."""
         return self._search
 
     @cached_property
@@ -160,7 +160,7 @@ class _Parts:
 
 
 class SqliteOwnerStore(_Parts):
-    """`Holdings` on one SQLite file."""
+    """The SQLite implementation of `OwnerStore`: the data of one owner."""
 
     def __init__(self, base: _Base, owner: str) -> None:
         super().__init__(base, owner)
@@ -169,7 +169,7 @@ class SqliteOwnerStore(_Parts):
 
 
 class SqliteStore(_Parts):
-    """`Store` on one SQLite file."""
+    """The SQLite implementation of `Store`: the data of all owners in one file."""
 
     def __init__(self, path: Path, state: Path, *, durability: Literal["normal", "full"], clock: Clock, protected: bool) -> None:
         protection = FileLock(state / "commit.lock") if protected else None
@@ -225,11 +225,11 @@ class SqliteStore(_Parts):
         return LAZY_PARTS.load("erasure")(*parts, LAZY_PARTS.load("copies"))
 
     def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
-        """Yield whenever another process has committed; this process's only poller."""
+        """Yield whenever another process has committed. All callers in this process share one poller."""
         return self._poller.others(interval)
 
     async def health(self) -> JsonObject:
-        """Return the facts for `moot doctor`."""
+        """Return the state of the database for `moot doctor`."""
         return await self._reader.read(lambda connection: report(connection, self._path, self._protected))
 
     async def __aenter__(self) -> Self:

@@ -32,7 +32,7 @@ class RunFacts(NamedTuple):
     model: str
     status: str
     error: str
-    """Kind of error."""
+    """Kind of the run's error; empty if it has none."""
     usage: Usage
     cost: int | None
 
@@ -211,7 +211,7 @@ def _times(connection: Connection, conversation: int, run: int) -> dict[str, int
 
 
 def _journal(connection: Connection, conversation: int, run: int) -> Iterator[Row]:
-    """Yield starts and ends of the run's tool calls. Most answers are counted long before they are sealed."""
+    """Yield starts and ends of the run's tool calls. Most answers are counted long before their events are sealed."""
     sealed: Any = connection.execute(_SEALED, (run,)).fetchone()
     if sealed is not None:
         for values in segments.rows(connection, conversation, sealed[0] - 1, sealed[1]):
@@ -263,7 +263,7 @@ _PROJECT = "(SELECT p.name FROM project AS p WHERE p.id = s.project_id)"
 
 
 class AnswerStats:
-    """`Stats` on SQLite."""
+    """The SQLite implementation of `Stats`."""
 
     def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._writer = writer

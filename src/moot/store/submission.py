@@ -31,7 +31,7 @@ from moot.types.task import TaskDue
 
 SUPERSEDED = ("superseded", "superseded by a new prompt")
 _CHECK, _INSERT = "moot.store.tasks.watchers:check", "moot.store.tasks.watchers:insert"
-"""Loaded by path, because most prompts don't come from a watcher of tasks."""
+"""Loaded by name, because most prompts don't come from a watcher of tasks."""
 
 WITHDRAWN = ("cancelled", "cancelled before it started")
 
@@ -39,7 +39,7 @@ WITHDRAWN = ("cancelled", "cancelled before it started")
 def supersede(transaction: Transaction, events: Events, conversation: int, run: str, why: tuple[str, str] = SUPERSEDED) -> None:
     """Deny the run's open approvals, close its exchange and message, and end it as cancelled; its fence becomes invalid.
 
-    `why` is a keyword for the record and a sentence for calls without output.
+    `why` is a keyword to store as the reason, and a text for tool calls without output.
     """
     reason, text = why
     row: Any = transaction.row("UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence, message", (run,))
@@ -291,16 +291,16 @@ _CHILDREN_AT_WORK = f"SELECT count(*) FROM run AS r WHERE r.parent_run IS NOT NU
 
 
 def _check_children(transaction: Transaction, submission: Submission) -> None:
-    """Raise LimitReached if the run is a sub-agent too many. Counted in the submitting transaction, so the limits hold in races."""
+    """Raise LimitReached if the run exceeds a limit of sub-agents. Counted in the submitting transaction, so the limits hold in races."""
     run, (per_run, per_user) = submission.run, submission.children
     if run.parent_run is None:
         return
     started = transaction.row(_STARTED, (run.parent_run, run.parent_run))[0]
     if per_run and started >= per_run:
-        raise LimitReached(f"This run has started {started} sub-agents, as many as it may.", fix="See limits.subagents_per_run.")
+        raise LimitReached(f"This run has already started {started} sub-agents, the maximum.", fix="See limits.subagents_per_run.")
     count = transaction.row(_CHILDREN_AT_WORK, (run.user,))[0]
     if per_user and count >= per_user:
-        raise LimitReached(f"{count} sub-agents are at work, as many as one user may have.", fix="See limits.subagents_per_user.")
+        raise LimitReached(f"{count} sub-agents are already at work, the maximum for a user.", fix="See limits.subagents_per_user.")
 
 
 def at_run_limit(transaction: Transaction, user: str, at_most: int) -> bool:
@@ -315,7 +315,7 @@ def _answered(transaction: Transaction, conversation: Conversation, answers: str
     if answers is not None:
         role, parent = check_message(transaction, conversation.no, answers)
         if role != "assistant":
-            return answers  # for an answer, its own parent, so that the new one becomes its sibling
+            return answers  # for an assistant message, use its parent, so that the new answer becomes its sibling
         if parent is None:
             raise UsageError(f"The message {answers!r} answers no prompt and cannot be retried.", fix="Use `moot chat continue ID PROMPT`.")
         return parent
@@ -346,7 +346,7 @@ def _last_prompt(transaction: Transaction, conversation: Conversation) -> str:
         if row[0] == "user" and row[2] is None:
             return at
         at = row[1]
-    raise UsageError(f"The conversation {conversation.id!r} has no prompt to answer.", fix="Give a prompt.")
+    raise UsageError(f"The conversation {conversation.id!r} has no prompt to answer.", fix="Add a prompt.")
 
 
 def _insert_run(transaction: Transaction, conversation: int, submission: Submission, claimed: bool, seq: int, now: int) -> int:

@@ -1,4 +1,4 @@
-"""Validation of a model's arguments, and their JSON Schema: everything that needs the tool's pydantic model."""
+"""Code that needs a tool's pydantic model: validation of a model's arguments, and their JSON Schema."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parse(tool: Tool, input: Json) -> BaseModel | str:
 
 
 def _unquoted(value: JsonObject, names: set[str]) -> JsonObject | None:
-    """Return the object with fields parsed that small models wrote as JSON text of a list or object; None if there are none."""
+    """Parse fields that small models wrote as JSON text instead of a list or object. Return the changed object; None if nothing changed."""
     parsed: JsonObject = {}
     for name in names:
         text = value.get(name)
@@ -107,7 +107,7 @@ def _type_word(schema: JsonObject) -> str:
 
 @cache
 def schema_of(arguments: type[BaseModel]) -> JsonObject:
-    """Return a model's JSON Schema without titles and, unless it is recursive, without references."""
+    """Return the JSON Schema of a pydantic model, without titles and without references unless it is recursive."""
     schema: dict[str, Any] = arguments.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
     slim = cast("JsonObject", _slim(schema, definitions, ()))
@@ -126,7 +126,7 @@ def _slim(node: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> An
     schema = cast("dict[str, Any]", node)
     name = str(schema.get("$ref", "")).rpartition("/")[2]
     if name in definitions and name not in inside:
-        # class docstrings are for readers of the code; field descriptions are kept
+        # class docstrings are not for models; field descriptions are kept
         return _slim({**_without(definitions[name], "description"), **_without(schema, "$ref")}, definitions, (*inside, name))
     alternatives = [item for item in schema.get("anyOf", ()) if item != {"type": "null"}]
     if len(alternatives) == 1:
@@ -137,7 +137,7 @@ def _slim(node: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> An
 
 
 def _slim_value(key: str, value: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> Any:
-    if key == "properties":  # these are argument names, not keywords: one may be called `title`
+    if key == "properties":  # the keys are argument names, not keywords, so `title` may be one
         return {name: _slim(field, definitions, inside) for name, field in value.items()}
     return value if key in ("default", "enum", "const", "examples") else _slim(value, definitions, inside)
 

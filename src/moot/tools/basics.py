@@ -23,7 +23,7 @@ class ToolSettings(BaseModel):
 
     @classmethod
     def of(cls, name: str, values: JsonObject) -> Self:
-        """Return the validated settings. Raise UsageError that names the key but never its value."""
+        """Return the validated settings. Raise UsageError, whose message names the key but never its value."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -34,7 +34,7 @@ class ToolSettings(BaseModel):
 
 
 class BaseTool:
-    """Base of the built-in tools: the default flags, and errors as failed outputs."""
+    """Base class of the built-in tools. It has default flags, and returns errors as failed outputs."""
 
     name: str
     description: str
@@ -42,20 +42,20 @@ class BaseTool:
     settings: type[BaseModel] = ToolSettings
     effects: frozenset[Effect]
     reads: frozenset[str] = frozenset()
-    """Values of the argument `action` with which a call only reads, whatever the effects of others are."""
+    """Values of the argument `action` with which a call only reads, even if `effects` has other effects."""
     concurrent: bool = False
     idempotent: bool = False
     hidden: bool = False
     beta: bool = False
     badge: str = ""
     needs_folder: bool = True
-    """False if it neither touches files nor starts programs. Conversations without a folder get only such tools."""
+    """False if the tool neither uses files nor starts programs. Conversations without a folder get only such tools."""
     ends_run: bool = False
     """True if the run ends after the step that calls it."""
     examples: tuple[JsonObject, ...] = ()
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
-        """Make the call. An error becomes a failed output, unless the run itself can't continue."""
+        """Carry out a call. An error becomes a failed output, unless the run can't continue."""
         try:
             return await self.call(arguments, context)
         except (FenceLost, StoreFull):
@@ -64,7 +64,7 @@ class BaseTool:
             return ToolOutput(error_text(error), error=True)
 
     async def call(self, arguments: Any, context: ToolContext) -> ToolOutput:
-        """Make the call. May raise MootError, or OSError for an I/O error in the middle of a file."""
+        """Carry out a call. Tools implement this method; it may raise MootError and OSError."""
         raise NotImplementedError
 
     def doing(self, arguments: Any) -> View:
@@ -78,19 +78,19 @@ class BaseTool:
 
 
 class LookupTool(BaseTool):
-    """Base of tools that only look something up: they may run at the same time, and again after a crash."""
+    """Base class of tools that only look something up. Their calls may run concurrently, and again after a crash."""
 
     concurrent = True
     idempotent = True
 
 
 def paths_of(context: ToolContext) -> Paths:
-    """Return the guard for the files that this call may access."""
+    """Return the access to the files that this call may use."""
     return Paths(context.roots, context.directory)
 
 
 def error_text(error: MootError | OSError) -> str:
-    """Return an error as shown to a model."""
+    """Return an error as text for a model."""
     return error.advice() if isinstance(error, MootError) else f"{error.filename or 'The file'}: {error.strerror or error}."
 
 
@@ -106,7 +106,7 @@ def count(number: int, noun: str) -> str:
 
 
 def size_word(size: int) -> str:
-    """Return a size in readable form: `512 bytes`, `3.4 KB`."""
+    """Format a size in bytes: `512 bytes`, `3.4 KB`."""
     if size < 1000:
         return count(size, "byte")
     value = size / 1000

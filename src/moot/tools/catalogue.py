@@ -1,4 +1,4 @@
-"""The available tools: placeholders for the built-in ones, selection for an agent, and tools as JSON."""
+"""The available tools: placeholders for built-in ones, the selection for an agent, and tools as JSON."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 FILE = Path(__file__).with_name("definitions.json")
-"""Written by `python docs/generate.py`."""
+"""The table of the built-in tools, written by `python docs/generate.py`."""
 
 _FLAGS = ("concurrent", "idempotent", "hidden", "beta", "needs_folder", "ends_run")
 
 
 class Placeholder:
-    """A placeholder for a built-in tool. The tool itself, with pydantic and its other imports, is loaded when it is called."""
+    """A placeholder for a built-in tool. The tool, with pydantic and its other imports, is loaded when it is called."""
 
     def __init__(self, name: str, row: JsonObject) -> None:
         self.name = name
         self.description = cast("str", row["description"])
         self.schema = cast("JsonObject", row["schema"])
-        """The result of `moot.tools.arguments.schema_of` for its arguments."""
+        """The JSON Schema of the tool's arguments, as returned by `moot.tools.arguments.schema_of`."""
         self.examples = tuple(cast("list[JsonObject]", row["examples"]))
         self.effects = frozenset(cast("list[Effect]", row["effects"]))
         self.reads = frozenset(cast("list[str]", row["reads"]))
@@ -44,7 +44,7 @@ class Placeholder:
 
     @cached_property
     def tool(self) -> Tool:
-        """The real tool."""
+        """The tool, which is loaded on first use."""
         return cast("Tool", TOOLS.make(self.name))
 
     @property
@@ -62,14 +62,14 @@ class Placeholder:
 
 
 class _Configured(Placeholder):
-    """A placeholder for a tool that needs settings. If there are some, the tool itself is asked whether it is available."""
+    """A placeholder for a tool that needs settings. It loads the tool to check its availability only if there are settings."""
 
     def available(self, settings: JsonObject) -> bool:
         return bool(settings) and cast("Available", self.tool).available(settings)
 
 
 def placeholders() -> dict[str, Placeholder]:
-    """Return the built-in tools by name, from the table."""
+    """Return placeholders for the built-in tools, by name, from the generated table."""
     rows = cast("dict[str, JsonObject]", loads_object(FILE.read_bytes()))
     return {name: (_Configured if row["configured"] else Placeholder)(name, row) for name, row in rows.items()}
 
@@ -78,7 +78,7 @@ _built_in = cache(placeholders)
 
 
 def generated_table() -> JsonObject:
-    """Return the table for the current tools, importing all of them."""
+    """Return the table of the built-in tools. Import all of them."""
     tools = [cast("Tool", TOOLS.make(name)) for name in TOOLS.names() if not TOOLS.package(name)]
     return {tool.name: _row(tool) for tool in tools}
 
@@ -97,7 +97,7 @@ def _row(tool: Tool) -> JsonObject:
         "configured": isinstance(tool, Available),
         **flags,
     }
-    return loads_object(dumps(row))  # as loaded from the file
+    return loads_object(dumps(row))  # the same values as when loaded from the file
 
 
 log = logging.getLogger("moot.tools")
@@ -106,9 +106,9 @@ log = logging.getLogger("moot.tools")
 def tools_for(settings: Settings, agent: Agent, *, folder: bool = True) -> tuple[Tool, ...]:
     """Return the agent's tools, sorted by name.
 
-    Leave out hidden tools that the agent does not list, tools with effects other than reading for role `read`, tools whose configuration
-    is missing, broken plugins that the agent does not list, and, without a `folder`, all tools that need one. Raise UsageError for an
-    unknown name.
+    Omit hidden tools that the agent does not list, tools with effects other than reading for the role `read`, tools whose configuration is
+    missing, broken plugins that the agent does not list, and, without a `folder`, all tools that need one. Raise UsageError for an unknown
+    name.
     """
     named = agent.tools
     for name in named or ():
@@ -124,7 +124,7 @@ def tools_for(settings: Settings, agent: Agent, *, folder: bool = True) -> tuple
             _warn_once(error.message)
             continue
         hidden = tool.hidden and named is None
-        if not folder and getattr(tool, "needs_folder", True):  # also tools of plugins that don't say
+        if not folder and getattr(tool, "needs_folder", True):  # plugins without this attribute need one
             continue
         reads = tool.effects <= {"read"} or getattr(tool, "read_only", False)
         if not hidden and (agent.role != "read" or reads) and is_available(tool, settings):
@@ -144,12 +144,12 @@ def tool_names(settings: Settings) -> list[str]:
 
 
 def is_tool(name: str, settings: Settings) -> bool:
-    """Return whether a tool has this name."""
+    """Return True if there is a tool with this name."""
     return name in TOOLS or name in settings.custom_tools
 
 
 def unknown_tool(name: str, settings: Settings) -> str:
-    """Return the error message for a name that no tool has."""
+    """Return the error message for an unknown tool name."""
     if not settings.custom_tools:
         return TOOLS.unknown(name)
     names = tool_names(settings)
@@ -157,7 +157,7 @@ def unknown_tool(name: str, settings: Settings) -> str:
 
 
 def find_tool(name: str, settings: Settings) -> Tool:
-    """Return a tool by name; built-in ones as placeholders. Raise UsageError for an unknown name."""
+    """Return a tool by name, or its placeholder if it is built in. Raise UsageError for an unknown name."""
     if name in settings.custom_tools and name not in TOOLS:
         return cast("Tool", CustomTool(settings.custom_tools[name]))
     if name not in TOOLS and settings.custom_tools:
@@ -166,18 +166,18 @@ def find_tool(name: str, settings: Settings) -> Tool:
 
 
 def configures(name: str, settings: Settings) -> bool:
-    """Return whether a tool changes moot's own configuration, so that only the person whose home this is may allow its calls."""
+    """Return True if a tool changes moot's configuration, so that only the local user may approve its calls."""
     return is_tool(name, settings) and "configure" in find_tool(name, settings).effects
 
 
 @cache
 def provided_tool(name: str) -> Tool:
-    """Return a tool of moot or of an installed package. Raise UsageError for an unknown name."""
+    """Return a tool of moot (as a placeholder) or of an installed package. Raise UsageError for an unknown name."""
     return cast("Tool", _built_in().get(name) or TOOLS.make(name))
 
 
 def is_available(candidate: Tool, settings: Settings) -> bool:
-    """Return whether the tool has the configuration that it needs. A plugin that fails to answer is not available."""
+    """Return True if the tool has the configuration that it needs. A plugin that raises an exception is not available."""
     needed = getattr(candidate, "model_type", None)  # `NeedsModel`, checked for every tool at every step
     if needed is not None and not getattr(settings.models, str(needed), ""):
         return False
@@ -199,7 +199,7 @@ def _needs_settings(kind: type[Tool]) -> bool:
 
 
 def tool_facts(name: str, settings: Settings) -> JsonObject:
-    """Return the facts about a tool. For a broken plugin they include the error."""
+    """Return the facts about a tool as JSON. For a broken plugin, they include the error."""
     try:
         return tool_json(find_tool(name, settings), settings)
     except UsageError as error:
@@ -209,7 +209,7 @@ def tool_facts(name: str, settings: Settings) -> JsonObject:
 
 
 def tool_json(tool: Tool, settings: Settings) -> JsonObject:
-    """Return the facts about a tool."""
+    """Return the facts about a tool as JSON."""
     command: JsonObject = {}
     if isinstance(tool, CustomTool):
         limits: JsonObject = {"network": tool.template.network, "read_only": tool.template.read_only, "cwd": tool.template.cwd}

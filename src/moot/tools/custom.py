@@ -1,4 +1,4 @@
-"""Custom tools: commands of the configuration, decided, shown and run like calls of the tool `shell`."""
+"""Custom tools: commands in the configuration. Permissions, display and execution are those of the tool `shell`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CustomTool:
-    """A tool that runs a command of the configuration."""
+    """A tool that runs a command from the configuration."""
 
     beta = False
     badge = "custom"
@@ -46,7 +46,7 @@ class CustomTool:
             return ""
 
     async def find_problem(self, input: JsonObject) -> str:
-        """Return why the arguments are not valid; empty if they are."""
+        """Return why the arguments are not valid; empty if they are valid."""
         try:
             if problem := await find_problem(input, self.schema, "arguments"):
                 return f"The arguments do not match the schema: {problem}"
@@ -59,7 +59,7 @@ class CustomTool:
         input = cast("JsonObject", arguments.model_dump())
         if problem := await self.find_problem(input):
             return ToolOutput(problem, error=True)
-        run = attribute("moot.tools.builtin.shell:run_template")  # imported by name: it needs pydantic
+        run = attribute("moot.tools.builtin.shell:run_template")  # imported by name, because it needs pydantic
         return await run(self.template, self.template.line(input), context)
 
     def doing(self, arguments: BaseModel) -> View:

@@ -1,4 +1,4 @@
-"""Conversion of web pages to Markdown, robust against malicious pages."""
+"""Conversion of web pages to Markdown, which malicious pages cannot make slow."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 from html_to_markdown import convert
 
 MAX_CHARACTERS = 1_000_000
-"""Limit for the page without scripts and styles."""
+"""Maximum number of characters of a page without scripts and styles. The rest is cut off."""
 MAX_DEPTH = 1000
-"""Maximum nesting. Conversion takes quadratic time in the nesting, and real pages are far below this."""
+"""Maximum nesting of elements that are converted. Time grows with the square of the nesting; real pages stay far below this."""
 _TAG = re.compile(r"<[^<>]*>")
 _NAME = re.compile(r"</?([a-zA-Z][a-zA-Z0-9-]{0,30})")
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
 _SHALLOW = _VOID | {"p", "li", "dt", "dd", "td", "th", "tr", "option"}
-"""Elements that do not nest: they have no content, or the next element of the same kind closes them."""
+"""Elements that do not count as nested: they have no content, or the next element of the same kind closes them."""
 _BLANK_LINES = re.compile(r"\n[ \t]*(\n[ \t]*)+")
 
 
@@ -30,7 +30,7 @@ def to_markdown(page: str) -> str:
 
 
 def plain(piece: str) -> str:
-    """Return the text without tags and entities, keeping the line breaks."""
+    """Return the text without tags, with entities decoded and line breaks kept."""
     return html.unescape(_TAG.sub("", piece)).strip()
 
 
@@ -45,7 +45,7 @@ def _too_deep(page: str) -> bool:
 
 
 def _without(page: str, tag: str) -> str:
-    """Remove elements in a single pass. A regular expression would compare every opening tag with the whole rest."""
+    """Return the page without these elements. A regular expression would search the whole rest again for every opening tag."""
     lower, at = page.lower(), 0
     pieces: list[str] = []
     while (start := lower.find(f"<{tag}", at)) >= 0:

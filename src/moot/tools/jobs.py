@@ -1,4 +1,4 @@
-"""Running commands, in the foreground or background, and their bounded output. No process is left behind."""
+"""Commands that run in the foreground or the background, and their bounded output. No process is left running."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from moot.types.sandbox import Confinement
 from moot.types.tool import FullOutput
 
 KEPT_BYTES = 64 << 20
-"""Output up to this size is kept completely. Set by `tools.shell.kept_bytes`."""
+"""Default of `tools.shell.kept_bytes`: output up to this many bytes is kept completely."""
 MEMORY_BYTES = 1 << 20
-"""Output up to this size stays in memory; more is written to an unnamed temporary file."""
+"""Maximum number of bytes of output that stay in memory. More output is written to an unnamed temporary file."""
 TAIL_BYTES = 200_000
 _PIECE = 1 << 18
 _HEAD_SHARE = 8 / 30
 _NOTE_CHARACTERS = 1_000
-"""Room for the note about what was omitted."""
+"""Maximum number of characters reserved for the note about the omitted part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Snapshot:
     """The extent of a spool's content at one moment."""
 
     head: int
-    """Size of the beginning in bytes."""
+    """Number of bytes kept from the start."""
     missing: int
     tail: bytes
 
 
 class Spool:
-    """A buffer for any amount of data. If the disk is full, less of the beginning is kept; the command is not affected."""
+    """A buffer for any amount of output, of which it keeps the start and the end. A full disk does not affect the command."""
 
     def __init__(self, kept: int = KEPT_BYTES) -> None:
         self.total = 0
@@ -66,13 +66,13 @@ class Spool:
             await to_thread.run_sync(self._add, piece)
 
     def snapshot(self) -> Snapshot:
-        """Return the current extent, for `pieces`."""
+        """Return the current extent of the content, for `pieces`."""
         with self._lock:
             tail = bytes(self._tail[-TAIL_BYTES:])
             return Snapshot(self._head, self.total - self._head - len(tail), tail)
 
     def pieces(self, snapshot: Snapshot) -> Iterator[bytes]:
-        """Yield the content at that moment, with a note about missing bytes. Reads a file: call it in a thread."""
+        """Yield the content at the time of the snapshot, with a note about missing bytes. Blocks, so call it in a thread."""
         for at in range(0, snapshot.head, _PIECE):
             with self._lock:
                 self._file.seek(at)
@@ -120,7 +120,7 @@ class Spool:
 
 
 class _Excerpt:
-    """The beginning and end of a spool's text as shown to models and people, and its length."""
+    """The start and end of a spool's text, cleaned for models and users, and its length."""
 
     def __init__(self, limit: int) -> None:
         self.characters = 0
@@ -147,7 +147,8 @@ class _Excerpt:
 
 
 async def shown_output(spool: Spool, blobs: Blobs, limit: int = TOOL_OUTPUT_CHARACTERS) -> tuple[str, FullOutput | None]:
-    """Return the output for a model, without control sequences and invalid UTF-8. Longer output is stored completely in a blob."""
+    """Return the output for a model, without control sequences and invalid UTF-8. If it is too long, omit its middle and store all of it in
+    a blob."""
     snapshot = spool.snapshot()
     read = await to_thread.run_sync(_Excerpt(limit).read, spool.pieces(snapshot))
     omitted = read.characters - read.kept
@@ -165,7 +166,7 @@ async def _threaded(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 OUTPUT_BYTES = 200_000_000
-"""A command that writes more output is killed."""
+"""Maximum number of bytes of output. A command that writes more is killed."""
 LINGER = 0.3
 """Seconds to wait for output after the command has exited, if a process it started keeps the pipe open."""
 
@@ -178,9 +179,9 @@ class Job:
     child: Child
     spool: Spool
     code: int | None = None
-    """None = still running, or killed by moot."""
+    """Exit code; None if the command is still running or was killed by moot."""
     stop_reason: str = ""
-    """Why moot killed it; empty if it exited by itself."""
+    """Reason why moot killed the command; empty if it did not."""
     task: asyncio.Task[None] | None = None
     sandbox: Confinement | None = None
     watch: Watch | None = None
@@ -196,7 +197,7 @@ class Job:
 
 
 class Jobs:
-    """The background commands of a conversation, by number."""
+    """The background commands of a conversation, by id."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
@@ -205,7 +206,7 @@ class Jobs:
         """Start reading the job's output and return its id."""
         id = str(len(self.jobs) + 1)
         self.jobs[id] = job
-        # outlives the call by design; `end`, `aclose` or the end of the loop cancel it, which kills the command
+        # meant to outlive the call; `end`, `aclose` or the end of the event loop cancels it, which kills the command
         job.task = asyncio.create_task(drain(job), name=f"shell {id}")
         await asyncio.sleep(0)  # a task cancelled before its first step does not clean up
         return id
@@ -269,7 +270,7 @@ _GIT_SETTINGS = re.compile(r"could not lock config file|\.git/(config|hooks)\b|c
 
 
 def hint_of(text: str, sandbox: Confinement, advice: str) -> str:
-    """Return the advice for a command that may have failed because of its sandbox; empty if its output doesn't look like it."""
+    """Return a hint with the advice if a command's output suggests that it failed because of its sandbox; otherwise empty."""
     if _GIT_SETTINGS.search(text):
         return f"[sandbox: .git/config and .git/hooks are read-only. To change them, {advice}.]"
     if not any(words in text for words in _BLOCKED):

@@ -1,4 +1,4 @@
-"""Access to memory: its folders, and reading, changing and searching their files within bounds."""
+"""Access to memory: finding its folders, and reading, changing and searching their files within limits."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from moot.guard.roots import Roots, enter
 from moot.types.memory import MemoryFile, MemoryFolder, MemoryMatch, MemorySearch
 
 INDEX = "MEMORY.md"
-"""The file of a folder whose beginning is in the system prompt."""
+"""Name of the file in each folder whose start is included in the system prompt."""
 FILE_BYTES = 256 << 10
 FILES = 1000
 """Maximum number of files per folder."""
 DEPTH = 4
 MATCHES = 50
 LINE = 400
-"""Maximum length of a line that was found."""
+"""Maximum number of characters shown of a line that was found."""
 SUFFIX = ".md"
 LOCK_SECONDS = 5.0
-"""Maximum wait for another process. A command of a project can hold the lock for as long as it runs."""
+"""Maximum time to wait for a lock. A command that runs in the project can hold the lock as long as it wants."""
 AGENTS = "agents"
-"""Subfolder of the home's memory with one folder per agent."""
+"""Name of the subfolder of the home's memory that has one folder per agent."""
 
 _NAME = re.compile(r"[\w][\w .,+@()'-]{0,99}")
 _BELOW = ".moot/memory"
@@ -39,9 +39,9 @@ _FOLDERS = ("home", AGENTS, "project")
 
 
 def memory_folders(home: Path, agent: str, folder: str, *, is_local: bool, boundary: str = "") -> tuple[MemoryFolder, ...]:
-    """Return the folders of memory for an agent in a folder, nearest last.
+    """Return the memory folders of an agent that works in a folder, the most specific one last.
 
-    Other users than the local one get only that of their project, which is inside of the `boundary`.
+    Users other than the local one get only that of their project, which is inside the folder `boundary`.
     """
     found: list[MemoryFolder] = []
     if is_local:
@@ -54,9 +54,9 @@ def memory_folders(home: Path, agent: str, folder: str, *, is_local: bool, bound
 
 
 def all_folders(home: Path, folder: str, name: str = "") -> tuple[MemoryFolder, ...]:
-    """Return the folders of memory that the local user has: of the home, of each agent, and of the project of a folder.
+    """Return all memory folders of the local user: that of the home, those of the agents, and that of the project around a folder.
 
-    The folder of the agent in `name` is included even if it does not exist yet.
+    If `name` is a file of an agent's memory, that folder is included even if it does not exist yet.
     """
     base = home / "memory" / AGENTS
     agents = {entry.name for entry in base.iterdir() if entry.is_dir()} if base.is_dir() else set[str]()
@@ -66,8 +66,8 @@ def all_folders(home: Path, folder: str, name: str = "") -> tuple[MemoryFolder, 
 
 
 def _upwards(folder: str) -> Iterator[str]:
-    """Return the folder and those around it, without a trailing slash, so that the root is empty."""
-    # with texts, because pathlib takes ten times as long, and each step asks
+    """Yield the folder and its parents, without a trailing slash, so that the root is an empty text."""
+    # strings, because pathlib takes ten times as long, and this is called at each step
     folder = folder.rstrip("/")
     while folder:
         yield folder
@@ -82,7 +82,7 @@ def _root(folder: str) -> str:
 
 
 def _project(folder: Path, boundary: Path | None) -> Path:
-    """Return the nearest folder with `.moot`, up to the boundary or the root of the repository; else that root, or the folder itself."""
+    """Return the closest folder with `.moot`, up to the boundary or the repository's root. If there is none, return that root."""
     inner = str(folder).rstrip("/")
     root = _root(inner) if boundary is None else str(boundary).rstrip("/") if folder.is_relative_to(boundary) else inner
     for path in _upwards(inner):
@@ -94,13 +94,13 @@ def _project(folder: Path, boundary: Path | None) -> Path:
 
 
 class Memory:
-    """The files in some folders of memory. Methods block. They raise NotFound, Refused or UsageError."""
+    """The files in some memory folders. Methods block, and raise NotFound, Refused or UsageError."""
 
     def __init__(self, folders: Sequence[MemoryFolder]) -> None:
         self.folders = tuple(folders)
 
     def files(self) -> list[MemoryFile]:
-        """Return all files, by folder and name. Those that can't be used are included, with the reason."""
+        """Return all files, sorted by folder and name. Those that can't be used are included, with the reason."""
         return [self._looked_at(file) for folder in self.folders for file in _entries(folder)]
 
     def read(self, name: str) -> str:
@@ -116,9 +116,9 @@ class Memory:
         return data[:FILE_BYTES].decode("utf-8-sig", "replace"), len(data) > FILE_BYTES
 
     def write(self, name: str, text: str, *, append: bool = False, check: Callable[[str | None], None] | None = None) -> bool:
-        """Write a file atomically, or add lines at its end. Return True if it is new. Line ends and byte order mark are kept.
+        """Write a file atomically, or add lines at its end. Return True if it is new. Line endings and byte order mark are kept.
 
-        `check` gets the current text, None for a new file, and raises an error if it is not the expected one.
+        `check` gets the current text (None for a new file) and raises an error if it is not the expected one.
         """
         folder, below = self._place(name)
         with _locked(folder):
@@ -142,7 +142,7 @@ class Memory:
         return before is None
 
     def delete(self, name: str, *, check: Callable[[str | None], None] | None = None) -> str:
-        """Delete a file and return the beginning of its text. `check` gets the current text, as for `write`."""
+        """Delete a file and return the start of its text. `check` gets the current text, as for `write`."""
         folder, below = self._place(name)
         _bytes(folder, below, name)
         with _locked(folder):
@@ -154,7 +154,7 @@ class Memory:
         return text
 
     def search(self, query: str) -> MemorySearch:
-        """Return the lines that contain all words of the query, or else those with the most of them, in any case."""
+        """Return the lines that contain all words of the query, or if there are none, most of them. Case is ignored."""
         words = query.casefold().split()
         found: list[MemoryMatch] = []
         best, problems = 1, list[MemoryFile]()
@@ -182,7 +182,7 @@ class Memory:
         return replace(file, hidden=len(hidden_characters(text)), comments=len(hidden_comments(text)))
 
     def _read(self, file: MemoryFile) -> tuple[MemoryFile, str]:
-        """Return a listed file with the beginning of its text, or with the reason why it can't be read."""
+        """Return a listed file and the start of its text, or the file with the reason why it can't be read."""
         try:
             text, is_cut = self.beginning(file.name)
         except (NotFound, Refused) as error:
@@ -190,7 +190,7 @@ class Memory:
         return (replace(file, problem=f"It is larger than {FILE_BYTES >> 10} KiB: only the beginning is used.") if is_cut else file), text
 
     def _place(self, name: str) -> tuple[MemoryFolder, str]:
-        """Return the folder and the path in it. A name without a folder means the nearest one."""
+        """Return the folder that a name starts with, and the path in it. A name without a folder means the most specific folder."""
         if not self.folders:
             raise Refused("The conversation has no folder for memory.", fix="Use a project with a folder.")
         folder = next((folder for folder in reversed(self.folders) if name.startswith(f"{folder.name}/")), None)
@@ -212,7 +212,7 @@ def _is_agents(folder: MemoryFolder, below: str) -> bool:
 
 
 def _entries(folder: MemoryFolder) -> Iterator[MemoryFile]:
-    """Yield the files of a folder by name, unread. Those that can't be used have the reason."""
+    """Yield the files of a folder by name, without reading them. Those that can't be used have the reason."""
     count = 0
     try:
         paths = _paths(folder)
@@ -239,7 +239,7 @@ def _entries(folder: MemoryFolder) -> Iterator[MemoryFile]:
 
 
 def _problem(folder: MemoryFolder, below: str, entry: Entry) -> str | None:
-    """Return why an entry can't be used; empty if it can, None if it does not belong to memory."""
+    """Return why an entry can't be used; empty if it can be used, None if it is not a file of memory."""
     if entry.kind == "directory" or entry.name.startswith(".") or not entry.name.endswith(SUFFIX):
         return None
     if entry.kind != "file":
@@ -248,7 +248,7 @@ def _problem(folder: MemoryFolder, below: str, entry: Entry) -> str | None:
 
 
 def _as_before(before: bytes, text: str, *, append: bool) -> bytes:
-    """Return the new content of a file: the text with the file's byte order mark and line ends, or the file with lines added."""
+    """Return the file's new content: the text, or the old content and the text. Line endings and the byte order mark stay as before."""
     if b"\r\n" in before and "\r" not in text:
         text = text.replace("\n", "\r\n")
     end = b"\r\n" if b"\r\n" in before else b"\n"
@@ -278,7 +278,7 @@ def _bytes(folder: MemoryFolder, below: str, name: str) -> bytes:
 
 
 def _inside(folder: MemoryFolder, below: str) -> str:
-    """Return the path in the base of the folder."""
+    """Return the path relative to the folder's base."""
     return f"{folder.below}/{below}" if folder.below else below
 
 
@@ -292,7 +292,7 @@ def _paths(folder: MemoryFolder) -> Paths:
 
 @contextmanager
 def _locked(folder: MemoryFolder) -> Generator[None]:
-    """Create the folder if it is missing, and wait until no other process changes it, so that no added line is lost."""
+    """Lock the folder against changes by other processes, so that no added line is lost. Create it if it is missing."""
     if not folder.below:
         folder.base.mkdir(parents=True, exist_ok=True, mode=0o700)
     with enter(_roots(folder), _inside(folder, INDEX), create=True) as place:

@@ -1,6 +1,6 @@
-"""Search for lines that match a pattern, in pure Python. Runs as a child process, because a malicious pattern would block everything else.
+"""Search for lines that match a pattern, in pure Python. It runs as a child process, because a malicious pattern could block moot.
 
-`python -m moot.tools.patterns REQUEST` prints one JSON line per match: path, line number, text.
+`python -m moot.tools.patterns REQUEST` prints one JSON line per match: a list of path, line number and text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from moot.tools import texts
 from moot.tools.walk import Glob, walk
 
 FILE_BYTES = 10_485_760
-"""Larger files are skipped."""
+"""Maximum size in bytes of a file that is searched. Larger files are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Match:
     path: str
-    """Path below the searched folder. Empty if a single file is searched."""
+    """Path relative to the searched folder; empty if a single file is searched."""
     number: int
     text: str
 
@@ -62,7 +62,7 @@ def find(request: Request) -> Iterator[Match]:
 
 
 def is_expression(pattern: str) -> bool:
-    """Return whether the pattern is a valid regular expression. If not, it is searched literally."""
+    """Return True if the pattern is a valid regular expression. If it is not, it is searched as plain text."""
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError):

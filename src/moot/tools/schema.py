@@ -1,4 +1,4 @@
-"""Tool definitions for models, and tools that the run's client provides and executes."""
+"""Tool definitions for models, client tools, and the view that permission rules have of a call."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 SETTING = "client_tools"
-"""The key in `Run.settings` for a list of `{name, description, inputSchema}`."""
+"""Key in `Run.settings` of the client's tools, a list of `{name, description, inputSchema}`."""
 
 _ANYTHING: JsonObject = {"type": "object"}
 
 
 class ClientTool:
-    """A tool of the client. It is defined in the run's settings, so a resumed run has it too. It touches nothing on this machine."""
+    """A tool that the run's client executes. It is defined in the run's settings, so a resumed run has it too."""
 
     concurrent = True
     idempotent = True  # restarted when the output arrives
@@ -50,7 +50,7 @@ class ClientTool:
 
     async def run(self, arguments: BaseModel, context: ToolContext) -> ToolOutput:
         values = cast("JsonObject", arguments.model_dump())
-        # if the client's own schema can't be evaluated, the client gets the call and judges it
+        # if the schema can't be evaluated, the client gets the call and checks it
         with suppress(UsageError):
             if problem := await find_problem(values, self.schema, "arguments"):
                 return ToolOutput(f"The arguments do not match the schema: {problem}", error=True)
@@ -69,7 +69,7 @@ class ClientTool:
 
 
 def client_tools(settings: JsonObject) -> tuple[Tool, ...]:
-    """Return the tools in a run's settings, in their order. Raise UsageError if one has no name."""
+    """Return the client's tools in a run's settings, in their order. Raise UsageError if one has no name."""
     tools = settings.get(SETTING)
     return tuple(cast("Tool", _tool(item)) for item in tools) if isinstance(tools, list) else ()
 
@@ -88,7 +88,7 @@ def definition(tool: Tool) -> ToolDefinition:
 
 
 def definition_digest(tool: Tool) -> bytes:
-    """Return a 32-byte hash of the definition, and of the command of a custom tool."""
+    """Return a 32-byte hash of a tool's definition, including the command of a custom tool."""
     definition_: JsonObject = {"name": tool.name, "description": tool.description, "schema": _schema(tool)}
     if isinstance(tool, CustomTool):
         definition_["command"] = tool.template.identity()
@@ -105,14 +105,14 @@ def parse(tool: Tool, input: Json) -> BaseModel | str:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A tool in one call, as policy sees it."""
+    """The name and effects of a tool in one call, for permission rules."""
 
     name: str
     effects: frozenset[Effect]
 
 
 def as_called(tool: Tool, input: Json) -> Tool | Called:
-    """Return the tool as policy sees it in a call: by its name in rules, and only reading if the tool's `reads` contains its `action`."""
+    """Return a call's tool for permission rules: with its name in rules, and with the effect `read` if its `action` only reads."""
     reads: frozenset[str] = getattr(tool, "reads", frozenset())
     action = input.get("action") if isinstance(input, dict) else None
     if isinstance(action, str) and action in reads:
@@ -126,7 +126,7 @@ def rule_name_of(tool: Tool) -> str:
 
 
 async def validated(tool: Tool, input: Json) -> BaseModel | str:
-    """Return the validated arguments as `parse` does. Also checks the arguments of tools with a schema of their own against it."""
+    """Return the validated arguments as `parse` does. If the tool has its own schema, check the arguments against it too."""
     arguments = parse(tool, input)
     find = getattr(tool, "find_problem", None)  # `HasSchema`
     if find is not None and isinstance(input, dict) and not isinstance(arguments, str):
@@ -135,20 +135,20 @@ async def validated(tool: Tool, input: Json) -> BaseModel | str:
 
 
 def subject_of(tool: Tool, input: Json) -> str:
-    """Return the part of a call that permission rules match: its command, path, URL or agents. Empty if there is none."""
+    """Return the part of a call that permission rules match: its command, path, URL or agents; empty if there is none."""
     if isinstance(tool, CustomTool):
         return tool.line(input)
     return subject_in(input)
 
 
 def subject_in(input: Json) -> str:
-    """Return the argument that permission rules match."""
+    """Return the argument that permission rules match: a command, path, URL or agents; empty if there is none."""
     found = (input.get(name) for name in ("command", "path", "url")) if isinstance(input, dict) else ()
     return next((value for value in found if isinstance(value, str)), _agents_of(input))
 
 
 def _agents_of(input: Json) -> str:
-    """Return the names of the agents to start, without duplicates."""
+    """Return the names of the agents that a call of `delegate` starts, separated by commas, without duplicates."""
     if not isinstance(input, dict):
         return ""
     more = input.get("more")
@@ -160,7 +160,7 @@ def _agents_of(input: Json) -> str:
 
 
 def access_of(input: Json) -> Access:
-    """Return what a command asks for. Other calls, and unknown values, which the tool refuses, get the sandbox."""
+    """Return the access that a command asks for. For other calls and unknown values, return `sandbox`; the tool refuses unknown values."""
     wanted = input.get("access") if isinstance(input, dict) else None
     return "network" if wanted == "network" else "outside" if wanted == "outside" else "sandbox"
 

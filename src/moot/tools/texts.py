@@ -1,4 +1,4 @@
-"""Lossless decoding and encoding of text files (encoding, byte order mark and line endings are kept), and diffs."""
+"""Lossless decoding and encoding of text files, which keeps encoding, byte order mark and line endings, and diffs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 from dataclasses import dataclass
 
 SNIFFED = 8192
-"""Number of bytes to check for binary content."""
+"""Number of bytes that are checked for binary content."""
 LATIN = "latin-1"
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -19,7 +19,7 @@ class Text:
     """A text file's content, encoding and byte order mark."""
 
     text: str
-    """The content, with the line endings of the file."""
+    """The content, with the file's line endings."""
     encoding: str
     mark: bytes = b""
     """The byte order mark, if any."""
@@ -30,12 +30,12 @@ class Text:
 
     @property
     def newline(self) -> str:
-        """The most common line ending; LF if there is none."""
+        """The file's most common line ending; LF if it has none."""
         return "\r\n" if self.text.count("\r\n") * 2 > self.text.count("\n") else "\n"
 
 
 def encoding_of(head: bytes, *, whole: bool) -> tuple[str, bytes]:
-    """Return the detected encoding and the byte order mark. Latin-1 if the bytes are not valid UTF-8.
+    """Return the detected encoding and the byte order mark. The encoding is Latin-1 if the bytes are not valid UTF-8.
 
     With `whole`, `head` is the entire file, so an incomplete character at its end makes it invalid UTF-8.
     """
@@ -50,13 +50,13 @@ def encoding_of(head: bytes, *, whole: bool) -> tuple[str, bytes]:
 
 
 def is_binary(head: bytes) -> bool:
-    """Return whether the first bytes are binary data in all supported encodings."""
+    """Return True if the first bytes are not text in any supported encoding."""
     marked = any(head.startswith(mark) for mark, _ in _MARKS)
     return b"\0" in head[:SNIFFED] and not marked
 
 
 def picture_type(head: bytes) -> str:
-    """Return the media type of an image that models can see, else an empty string."""
+    """Return the media type of an image in a format that models accept; empty for anything else."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((media_type for magic, media_type in _PICTURES if head.startswith(magic)), "")
@@ -75,7 +75,7 @@ def decode(data: bytes) -> Text:
 
 
 def note(encoding: str, mark: bytes) -> str:
-    """Return a note about the encoding for the reader, empty for plain UTF-8."""
+    """Return a note about the encoding for the model; empty for UTF-8 without a byte order mark."""
     if encoding == LATIN:
         return "not UTF-8; read as Latin-1"
     return f"{encoding.upper()} with a byte order mark" if mark else ""
@@ -87,13 +87,13 @@ def printable(name: str) -> str:
 
 
 DIFF_CHARACTERS = 12_000
-"""Maximum length of a diff, which is stored with the call's output."""
+"""Maximum number of characters of a diff, which is stored with the call's output."""
 _COMPARED_LINES = 4000
-"""Longer texts are not compared, because comparing takes quadratic time."""
+"""Maximum number of lines of texts that are compared, because comparing takes quadratic time."""
 
 
 def unified(path: str, before: str, after: str) -> str:
-    """Return the diff, empty if the texts are equal. For very long texts, return only their lengths."""
+    """Return the unified diff; empty if the texts are equal. For very long texts, return only their lengths."""
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > _COMPARED_LINES:
         return f"--- {path}\n+++ {path}\n({len(old):,} lines become {len(new):,})"

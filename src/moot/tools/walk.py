@@ -15,11 +15,11 @@ from moot.guard.paths import Entry, Paths
 _ALTERNATIVES = 64
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ANY = re.compile("(?!)")
-"""Represents `**`: any number of folders."""
+"""Stands for `**`, which matches any number of folders."""
 
 
 class Glob:
-    """A pattern for files below a folder. Without a slash it matches names at any depth, otherwise whole paths."""
+    """A glob pattern for files below a folder. Without a slash, it matches names at any depth; otherwise it matches whole paths."""
 
     def __init__(self, pattern: str) -> None:
         self._alternatives = [segments(one if "/" in one.rstrip("/") else f"**/{one}") for one in expanded(pattern)]
@@ -29,7 +29,7 @@ class Glob:
 
 
 def segments(pattern: str) -> tuple[re.Pattern[str], ...]:
-    """Return the pattern's parts, one per folder, for `matches`."""
+    """Return the pattern's parts between slashes as regular expressions, for `matches`."""
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if parts and parts[-1] == "**":  # everything below, but not the folder itself
         parts.append("*")
@@ -38,7 +38,7 @@ def segments(pattern: str) -> tuple[re.Pattern[str], ...]:
 
 
 def matches(wanted: Sequence[re.Pattern[str]], path: str) -> bool:
-    """Return whether the whole path matches, by tracking the set of reachable positions in the pattern."""
+    """Return True if the whole path matches. This tracks the set of reachable positions in the pattern."""
     places = _with_skips({0}, wanted)
     for name in path.split("/"):
         reached: set[int] = set()
@@ -56,7 +56,7 @@ def _with_skips(places: set[int], wanted: Sequence[re.Pattern[str]]) -> set[int]
 
 
 def expanded(pattern: str) -> list[str]:
-    """Return one pattern for each choice in its braces. If there are too many choices, braces are literal."""
+    """Return one pattern for each choice in the pattern's braces. If there are too many, braces are literal."""
     done: list[str] = []
     open_ = [pattern]
     while open_:
@@ -113,7 +113,7 @@ def _class(body: str) -> str:
 
 FILE_BYTES = 500_000
 
-# parts of the regular expressions that pathspec makes of patterns
+# parts of the regular expressions that pathspec creates from patterns
 _NEGATED_CLASS = re.compile(r"\[\^(?!/\])")
 _STAR = r"\[\^/\]\*"
 _BEFORE_STAR = re.compile(rf"{_STAR}((?:(?!{_STAR})[^/()])+)(?={_STAR})")
@@ -132,7 +132,7 @@ class IgnoreRules:
         self._rules[folder] = [rule for line in text.split("\n") if (rule := _rule(line.removesuffix("\r")))]
 
     def __call__(self, path: str, *, folder: bool) -> bool:
-        """Return whether a path below the base is ignored, assuming that its parent folder is not."""
+        """Return True if a path below the base is ignored. Its parent folder must not be ignored."""
         names = path.split("/")
         if names[-1] == ".git":
             return True
@@ -164,7 +164,7 @@ class Ignores(IgnoreRules):
 
 
 def walk(paths: Paths, base: str) -> Iterator[tuple[str, Entry]]:
-    """Yield everything below a folder that is not ignored, sorted. See `Paths.walk`."""
+    """Yield all entries below a folder that are not ignored, sorted. See `Paths.walk`."""
     ignored = Ignores(paths, base)
 
     def enter(folder: str) -> bool:
@@ -179,7 +179,9 @@ def walk(paths: Paths, base: str) -> Iterator[tuple[str, Entry]]:
 
 
 def _rule(line: str) -> tuple[bool, re.Pattern[str]] | None:
-    """Return whether the line ignores or re-includes paths, and which; None for blank lines, comments and invalid patterns."""
+    """Return True if the line ignores paths, False if it includes them again, and the pattern of the paths. Return None for blank lines,
+    comments and invalid patterns."""
+
     if line.rstrip(" ").endswith("/**/"):  # in Git, only folders below; pathspec drops the stars
         line = f"{line.rstrip(' ')}*/"
     try:

@@ -8,7 +8,7 @@ from moot.types.canonical import Json, JsonObject
 
 
 class Administration(Protocol):
-    """The configuration, for a run of the person whose home this is. Changes never give more rights than the run has.
+    """The configuration, for runs of the local user. Changes never give more rights than the run has.
 
     All methods raise Refused for runs of other users.
     """

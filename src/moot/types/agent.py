@@ -13,7 +13,7 @@ from moot.types.model import Effort
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One entry of `mcp`: a program on stdio, or a URL."""
+    """One MCP server of the configuration (`mcp`): a program that is used over stdio, or a URL."""
 
     name: str
     command: str = ""
@@ -27,14 +27,15 @@ class McpServer:
     """Resolved values; never shown, logged or stored."""
     enabled: bool = True
     trust_hints: bool = False
-    """True if the server's claims about its tools are believed: that one only reads, or can be repeated. A false claim then does harm."""
+    """True if moot believes the server's claims that a tool is read-only or can be repeated. A false claim can then do harm."""
 
     def __repr__(self) -> str:
         return f"McpServer(name={self.name!r}, command={self.command!r}, url={self.url!r})"
 
 
 Mode: TypeAlias = Literal["ask", "edits", "plan", "auto"]
-"""ask: everything except reading asks · edits: file edits in the allowed paths don't ask · plan: read-only · auto: nothing asks."""
+"""ask: everything except reading needs approval · edits: file edits in the allowed paths need none · plan: read-only · auto: nothing
+needs approval."""
 MODES: tuple[Mode, ...] = ("plan", "ask", "edits", "auto")
 """All modes, from the one that allows least to the one that allows most."""
 
@@ -58,7 +59,7 @@ class PromptSettings:
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Values for `{{name}}` in the agent's own texts."""
     max_tokens: int | None = None
-    """Tokens above which parts other than the agent's own texts are cut; None = no limit."""
+    """Maximum size of the system prompt in tokens. Parts other than the agent's own texts are cut to fit; None = no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,10 @@ class Agent:
     model: str = "main"
     """A model type (main, small …) or `model@provider`."""
     instructions: str = ""
-    """If not empty, replaces the first paragraph of the built-in system prompt."""
+    """Text that replaces the first paragraph of the built-in system prompt; empty = it is not replaced."""
     rules: str = ""
     tools: tuple[str, ...] | None = None
-    """None = all tools that are not hidden; () = none."""
+    """Names of the tools that the agent may use; None = all tools that are not hidden, () = none."""
     allowed_uris: tuple[str, ...] = ()
     """Folders that its new conversations may use in addition to their directory."""
     skills: tuple[str, ...] | None = None
@@ -82,7 +83,7 @@ class Agent:
     mcp: tuple[str, ...] | None = None
     """Names of the MCP servers that the agent may use; None = all, () = none."""
     role: Literal["read", "write"] = "write"
-    """read: tools that do more than read are not offered."""
+    """`read` = the agent gets only tools that change nothing; `write` = it gets all its tools."""
     temperature: float | None = None
     max_steps: int | None = None
     effort: Effort | None = None
@@ -91,26 +92,27 @@ class Agent:
     options: JsonObject = field(default_factory=empty)
     """Options of the agent service, which defines their schema."""
     fallback: tuple[str, ...] = ()
-    """Models to try, in order, if the main one fails before any output was shown; and names of agents that continue a run when its provider
-    refuses further calls."""
+    """Models to try, in order, if the main one fails before any output was shown. It can also name agents, which continue a run when its
+    provider refuses further calls."""
     hooks: RunHooks = field(default_factory=RunHooks)
     """Calls of tools before and after each of its runs."""
     prompt: PromptSettings = field(default_factory=PromptSettings)
     agents: tuple[str, ...] = ()
-    """Names of the agents that it may call."""
+    """Names of the agents that this agent may call."""
     isolation: Literal["none", "worktree"] = "none"
     output_format: str = ""
     """`markdown`, `plain`, or a description of the format of its answers."""
     hidden: bool = False
-    """True if lists leave it out; it can still be named."""
+    """True if the agent is left out of lists. It can still be selected by name."""
     beta: bool = False
     default: bool = False
-    """True if new conversations that name no agent use it."""
+    """True if new conversations use this agent unless they name another one."""
     version: str = ""
     origin: str = ""
-    """The file, place in the configuration, or package that defines it; `built-in` or `known` for moot's own; empty = a program."""
+    """Source of the definition: a file, a place in the configuration, or a package; `built-in` or `known` for moot's own agents.
+    Empty = a program defined it."""
     forked_from: str = ""
-    """The agent from which it was copied."""
+    """Name of the agent that this one was copied from; empty = none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,20 +59,20 @@ class OutsideCall:
     """The text that rules match: a command, a path, a URL."""
     options: tuple[Option, ...] = ()
     more: tuple[str, ...] = ()
-    """Further subjects of the same call; it may run only if all of them are allowed."""
+    """Further subjects of the same call, which may run only if all of them are allowed."""
     like: str = ""
-    """The equivalent tool of moot, whose rules apply too; empty = none."""
+    """Name of the equivalent tool of moot, whose rules apply too; empty = none."""
     editable: bool = False
     """True if the agent accepts changed arguments with an approval."""
     questions: list[Json] | None = None
-    """Questions for the person, in the shape of `Approval.questions`; None = it asks for permission instead."""
+    """Questions for the person, in the shape of `Approval.questions`; None = the agent asks for permission instead."""
 
     def option(self, *kinds: OptionKind) -> Option | None:
         """Return the first option of the first kind available."""
         return next((option for kind in kinds for option in self.options if option.kind == kind), None)
 
     def to_json(self) -> JsonObject:
-        """Serialize everything except tool_call, name and arguments, which are stored in columns of their own."""
+        """Serialize everything except tool_call, name and arguments, which have their own columns."""
         return {
             "title": self.title,
             "effects": list[Json](sorted(self.effects)),
@@ -110,7 +110,7 @@ class OutsideAnswer:
     """The option to return; None if the agent offered no option of that kind."""
     reason: str = ""
     by: str = "policy"
-    """policy | user | moot (no one available, or timeout) | another responder."""
+    """Source of the decision: `policy`, `user`, `moot` (no one was available, or a timeout), or another responder."""
     arguments: bytes | None = None
     """Arguments with which the person replaced the call's, if it is `editable`."""
     value: Json = None
@@ -123,12 +123,12 @@ class Session:
 
     id: str
     last: Message
-    """The newest message of this branch in the session: an answer produced in it."""
+    """The newest message of this branch that the session contains: an answer produced in it."""
     unseen: tuple[Message, ...] = ()
     """Later messages of the branch, oldest first, without the prompt to answer."""
     moved: bool = False
-    """The session has continued elsewhere since, or belongs to the conversation that this one was forked from. Use only a fork of it, made
-    at `last` if the agent supports that."""
+    """True if the session has continued elsewhere, or belongs to the conversation that this one was forked from. Use only a fork of the
+    session, made at `last` if the agent supports that."""
 
 
 BY_CLIENT: Json = {"by": "client"}
@@ -145,9 +145,9 @@ class Answer:
 
     approved: bool
     option: str = "once"
-    """once | conversation | edits | always | an outside agent's own option id.
+    """`once`, `conversation`, `edits`, `always`, or the id of an outside agent's option.
 
-    `conversation` and `always` also allow similar calls later. `edits` allows all file edits in the conversation, by its setting `mode`.
+    `conversation` and `always` also allow similar calls later. `edits` sets the conversation's mode, which then allows all file edits.
     """
     reason: str = ""
     answered_by: str = "user"
@@ -166,16 +166,16 @@ class ApprovalPart:
     """One separately decided part of an approval: a command of a shell line, a path, a URL."""
 
     text: str
-    """Untrusted text. Control characters are escaped wherever it is shown."""
+    """Text of the part. It is untrusted: escape control characters before you show it."""
     action: Action
     why: str
-    """The rule or mode that decided, or why no rule can cover it."""
+    """The rule or mode that decided, or the reason why no rule can cover the part."""
     patterns: tuple[str, ...] = ()
     """Patterns that would cover the part in the future, narrowest first; empty = it can be allowed only once."""
     always: bool = False
     """True if the patterns may also be offered as a permanent rule."""
     within: bool = False
-    """True if the previous part runs this part."""
+    """True if the previous part is a command that runs this one."""
     edits: bool = False
     """True if the mode `edits` would allow the part."""
 
@@ -212,7 +212,7 @@ class Grant:
     tool: str
     match: str
     at: int = 0
-    """ms"""
+    """Time of the grant, in milliseconds since the epoch."""
     by: str = "user"
 
     def to_json(self) -> JsonObject:
@@ -224,7 +224,7 @@ class Approval:
     """A row of the `approval` table."""
 
     id: str
-    """Derived: `<run>/<tool key>`, with `#<n>` if it was asked again."""
+    """`<run>/<tool key>`, followed by `#<n>` if the same call was asked about again."""
     run: str
     tool_call: str
     tool: str
@@ -233,13 +233,14 @@ class Approval:
     digest: bytes
     """`bind(…)` of everything the decision depends on."""
     asked_at: int
-    """ms"""
+    """Time of the request, in milliseconds since the epoch."""
     expires_at: int | None = None
+    """Time at which the request expires, in milliseconds since the epoch; None = never."""
     answer: Answer | None = None
     used_at: int | None = None
     """Set in the transaction that stores the call's `start`."""
     questions: Json = None
-    """Questions of a tool for a person, as JSON; null for a plain yes or no."""
+    """Questions of a tool for a person, as JSON; null if only yes or no is asked."""
     parts: tuple[ApprovalPart, ...] = ()
     """The parts to decide; empty for questions and for approvals stored by old versions."""
     outside: OutsideCall | None = None
@@ -274,7 +275,7 @@ class Approval:
 
 
 class Grants(Protocol):
-    """Permissions that last as long as a conversation. Answers create them; `Conversation.grants` has them."""
+    """Permissions that last as long as a conversation. Answers create them; `Conversation.grants` lists them."""
 
     async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
         """Remove a grant durably and return True, or False if there is no such grant. Raise NotFound if the conversation is unknown."""

@@ -11,6 +11,7 @@ from typing import Protocol
 class Blob:
     sha256: str
     size: int
+    """Size in bytes."""
     media_type: str = "application/octet-stream"
 
 
@@ -18,13 +19,13 @@ class Blobs(Protocol):
     """A content-addressed store. An owner can read only blobs that this owner has stored; knowing the hash is not enough."""
 
     async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
-        """Store bytes and return their blob; equal bytes give the same blob. Durable with the next commit that names it."""
+        """Store bytes and return their blob; equal bytes give the same blob. It becomes durable with the next commit that refers to it."""
         ...
 
     async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
         """Store a person's upload durably. Raise LimitReached if the owner's uploads would exceed `quota` bytes; 0 = no quota.
 
-        Bytes uploaded before count once and keep their original media type.
+        Bytes that were uploaded before count only once and keep their first media type.
         """
         ...
 

@@ -12,7 +12,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 JsonObject: TypeAlias = "dict[str, Json]"
 
 MAX_DEPTH = 200
-"""Maximum nesting depth that we store. Deeper values are refused, because other JSON readers fail on them."""
+"""Maximum nesting depth of stored values. Deeper values are refused, because other JSON readers fail on them."""
 
 
 def empty() -> JsonObject:
@@ -47,7 +47,7 @@ def loads_object(data: bytes | str) -> JsonObject:
 def loads_exact(data: bytes | str) -> Json:
     """Parse a JSON value exactly: keep every digit of an integer; refuse NaN, infinities and duplicate keys with ValueError.
 
-    Used for tool arguments: the tool must get what a person approved, with only one possible reading.
+    Use it for tool arguments, which must have only one possible reading, because the tool must get exactly what a person approved.
     """
     try:
         value = json.loads(data, object_pairs_hook=_object_without_duplicates, parse_constant=_refuse, parse_float=_float)

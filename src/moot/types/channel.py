@@ -1,4 +1,4 @@
-"""The interface of a channel: how people talk to moot from another program, and what a channel may do."""
+"""The interface of a channel: how people talk to moot from another program, and the rights of a channel."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ class ChannelAnswer:
     after: int = 0
     """Position in the log before the run's events."""
     shown: JsonObject = field(default_factory=empty)
-    """The channel's record about it."""
+    """The channel's own record of what it has shown, such as the ids of its messages."""
     finished: bool = False
-    """True if it is shown completely."""
+    """True if the channel has shown the whole answer."""
 
 
 class ChannelAnswers(Protocol):
     """Records of which answers channels have shown."""
 
     async def current(self, prefix: str) -> list[ChannelAnswer]:
-        """Return the answers that are not shown completely and the newest of each conversation, oldest first.
+        """Return the answers that are not shown completely, and the newest answer of each conversation, oldest first.
 
-        Only those in conversations whose keys start with the prefix.
+        Only conversations whose keys start with `prefix` are included.
         """
         ...
 
     async def record(self, run: str, conversation: str, shown: JsonObject, *, finished: bool) -> None:
-        """Store what is shown of an answer."""
+        """Store the channel's record of what it has shown of an answer."""
         ...
 
     async def release(self, conversation: str) -> None:
-        """Change the key of a conversation, so that the next message starts another one."""
+        """Change the key of a conversation, so that the next message starts a new conversation."""
         ...
 
 
 class ChannelRuntime(Protocol):
-    """The interface of one channel to moot. It accesses only conversations that the channel started,
-    each under a name of the channel's choice.
+    """The interface of one channel to moot, which gives access only to conversations that the channel has started.
 
+    Each of them belongs to a person or room, under a name (`who`) that the channel chooses.
     Every method raises NotFound for anything that does not belong to the channel.
     """
 
@@ -66,7 +66,7 @@ class ChannelRuntime(Protocol):
     async def submit(self, who: str, parts: Sequence[Part], *, on_busy: OnBusy = "queue", id: str = "") -> Submitted:
         """Submit a message, creating the conversation if needed. Agent, model and mode come from `channels.<name>`.
 
-        A message with the `id` of an earlier one is that message, received again: return its run.
+        If a message with this `id` was submitted before, return the run of that message.
         """
         ...
 
@@ -75,15 +75,15 @@ class ChannelRuntime(Protocol):
         ...
 
     async def answers(self) -> list[ChannelAnswer]:
-        """Return the answers that the channel has not recorded as finished, and the newest of each conversation, oldest first."""
+        """Return the answers that the channel has not recorded as finished, and the newest answer of each conversation, oldest first."""
         ...
 
     async def record(self, answer: ChannelAnswer, *, finished: bool = False) -> None:
-        """Store what is shown of an answer."""
+        """Store `answer.shown`, the channel's record of what it has shown."""
         ...
 
     async def content(self, part: Part) -> bytes | None:
-        """Return the bytes of a file part, or None if it has a URL of another server."""
+        """Return the bytes of a file part, or None if its URL belongs to another server."""
         ...
 
     def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
@@ -129,7 +129,7 @@ class HasCheck(Protocol):
     """Optional capability of a channel: its settings can be tested without serving it."""
 
     async def check(self, settings: JsonObject) -> str:
-        """Connect and return as whom, in a few words. Raise ConfigError for unusable settings, MootError if that fails."""
+        """Connect and describe the account in a few words. Raise ConfigError for unusable settings, MootError if connecting fails."""
         ...
 
 
@@ -138,7 +138,7 @@ class HasPost(Protocol):
     """Optional capability of a channel: it can send a message without being served, such as the answer of a cron job."""
 
     async def post(self, settings: JsonObject, place: str, text: str, *, id: str) -> None:
-        """Send a text to a person or room, whose name is as in `who`. A text with the `id` of an earlier one is the same, sent again.
+        """Send a text to a person or room, whose name is as in `who`. A text with the `id` of an earlier one is a repeated attempt.
 
         Raise ConfigError for unusable settings, UsageError for a place in which the channel may not write, MootError if sending fails.
         """

@@ -1,4 +1,4 @@
-"""Sub-agents: runs that a run starts, in conversations of their own below its conversation."""
+"""Sub-agents: runs that a run starts, each in its own conversation below that of the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FINISH = "finish_task"
 """The tool that ends a sub-agent's run with a summary."""
 
 BACKGROUND = "background"
-"""In `Run.settings` of a sub-agent for which its parent doesn't wait."""
+"""The key in `Run.settings` that marks a sub-agent whose parent doesn't wait for it."""
 
 ChildStatus: TypeAlias = Literal["standby", "running", "pending", "finished"]
 """standby: queued or interrupted · running · pending: waits for a person, its client or a time · finished: ended in any way."""
@@ -28,7 +28,7 @@ class ChildTask:
     context: str = ""
     """Text that precedes the prompt, the same for all agents that are started together."""
     left: int = 1
-    """Number of tasks of the same call to start, from this one on. They share the budget with the parent."""
+    """Number of tasks that the same call starts, from this one on. They share the budget with the parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Child:
     task: str = ""
     """The first line of its prompt."""
     summary: str = ""
-    """Its result: the summary that it gave, else its last text. Empty until it has ended."""
+    """Its result: its summary if it gave one, else its last text. Empty until the run has ended."""
 
     @property
     def status(self) -> ChildStatus:
@@ -51,7 +51,7 @@ class Child:
 
 
 def child_status(run: Run) -> ChildStatus:
-    """Return a run's status in the words that trees of agents use."""
+    """Return a run's status as the tree of agents shows it."""
     if run.status in TERMINAL:
         return "finished"
     if run.status == "waiting" and run.awaits != "run":
@@ -63,7 +63,7 @@ class Children(Protocol):
     """The sub-agents of one run. Rights, folders, budget and depth of a child never exceed those of its parent."""
 
     async def start(self, task: ChildTask, number: int = 0, *, background: bool = False) -> Child:
-        """Start a sub-agent, or return the one that this call has started with this number before.
+        """Start a sub-agent, or return the one that the same call has already started with this number.
 
         With `background`, the parent doesn't wait for it. Raise UsageError if the agent is unknown or may not be called, or LimitReached.
         """

@@ -76,7 +76,7 @@ OURS = "moot"
 It is in the log and in stored parts; clients and models never see it. In `toolMetadata`, which clients see, it holds `PARENT`."""
 
 PARENT = "parentToolCallId"
-"""The field that names the call whose sub-agent made a call (`toolMetadata.moot`) or wrote words (the data of a `data-subagent`)."""
+"""The field that names the call whose sub-agent made a call (`toolMetadata.moot`) or wrote text (the data of a `data-subagent`)."""
 
 
 def nested(metadata: JsonObject, parent: str) -> JsonObject:
@@ -144,8 +144,8 @@ def tool_error(tool_call_id: str, text: str) -> Chunk:
 
 
 def tool_denied(tool_call_id: str, *, approval: str = "", reason: str = "") -> Chunk:
-    """Return the output of a denied call. `approval` is the id of the approval if no earlier chunk of the call has one, `reason` its
-    agent's words; moot keeps both in the part and sends clients neither."""
+    """Return the output of a denied call. `approval` is the id of the approval if no earlier chunk of the call has it; `reason` is the
+    agent's explanation. moot stores both in the part but doesn't send them to clients."""
     chunk: Chunk = {"type": "tool-output-denied", "toolCallId": tool_call_id}
     return chunk | {name: value for name, value in (("approvalId", approval), ("reason", reason)) if value}
 

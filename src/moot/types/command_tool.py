@@ -35,14 +35,14 @@ class CommandTool:
     parameters: JsonObject = field(default_factory=empty)
     """Complete JSON Schema of the arguments; see `schema_of`."""
     cwd: str = ""
-    """A folder below that of the conversation; empty = that folder."""
+    """Working directory, relative to the conversation's folder and inside it; empty = that folder."""
     timeout: float = 120.0
     network: bool = False
     """True if the command may use the network."""
     read_only: bool = False
     """True if the sandbox lets the command change nothing, so that it needs no approval."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Further environment variables. May contain secrets."""
+    """Additional environment variables, which may contain secrets."""
     max_output: int = TOOL_OUTPUT_CHARACTERS
     """Maximum number of characters of the output that a model gets. The rest is stored."""
     hidden: bool = False
@@ -62,7 +62,7 @@ class CommandTool:
         return line
 
     def identity(self) -> JsonObject:
-        """Return everything that decides what a call does. An approval is bound to it."""
+        """Return everything that determines the effect of a call. An approval is valid only for this exact value."""
         command: Json = self.command if isinstance(self.command, str) else list[Json](self.command)
         limits: JsonObject = {"cwd": self.cwd, "network": self.network, "read_only": self.read_only}
         return {"command": command, "parameters": self.parameters, "env": dict(self.env), **limits}
@@ -107,7 +107,7 @@ def problem_of_check(command: str) -> str:
 
 
 def schema_of(parameters: JsonObject, command: Command) -> JsonObject:
-    """Return the complete JSON Schema of a tool's arguments. Without `parameters`, each placeholder is a required text."""
+    """Return the complete JSON Schema of a tool's arguments. Without `parameters`, each placeholder is a required string."""
     names = placeholders(command)
     if not parameters:
         properties: JsonObject = {name: {"type": "string"} for name in names}
@@ -176,7 +176,7 @@ def _is_whole(word: str) -> bool:
 
 
 def _commands(command: Command) -> Iterator[list[str]]:
-    """Yield the words of each command, with `_MARK` for placeholders. Raise ValueError if the line is not understood."""
+    """Yield the words of each command, with `_MARK` for placeholders. Raise ValueError if the line can't be parsed."""
     if not isinstance(command, str):
         yield [_PLACEHOLDER.sub(_MARK, word) for word in command]
         return
@@ -186,7 +186,7 @@ def _commands(command: Command) -> Iterator[list[str]]:
     try:
         tokens = [*lexer]
     except ValueError as error:
-        raise ValueError(f"The shell line is not understood: {str(error).lower()}.") from error
+        raise ValueError(f"The shell line can't be parsed: {str(error).lower()}.") from error
     words: list[str] = []
     for token in tokens:
         if set(token) <= {*_OPERATORS}:
@@ -218,7 +218,7 @@ def _place_problem(words: Sequence[str]) -> str:
 
 
 def _program(words: Sequence[str]) -> int:
-    """Return the index of the word that names the program, behind assignments and programs that only run another."""
+    """Return the index of the word that names the program, after assignments and programs that only run another program."""
     at = 0
     while at < len(words):
         if words[at].rpartition("/")[2] in _RUNNERS:

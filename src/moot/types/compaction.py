@@ -29,20 +29,20 @@ def summary_lines(part: Part) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A summary of a branch up to a message. It applies to every branch with this message. If there are several, the last one applies."""
+    """A summary of a branch up to a message. It applies to every branch that contains this message. The last applicable one is used."""
 
     through: str
-    """ID of the last summarized message."""
+    """Id of the last summarized message."""
     summary: str
-    """Empty in an event = the summary is withdrawn."""
+    """Text of the summary. Empty in an event = the summary is withdrawn."""
     plan: str = ""
-    """The latest plan and to-do list of the summarized messages, unchanged."""
+    """The latest plan and to-do list in the summarized messages, unchanged; empty = none."""
     exchange: str | None = None
-    """The call that wrote the summary; None = a person wrote it."""
+    """Id of the model call that wrote the summary; None = a person wrote it."""
     seq: int = 0
-    """Position of its event; 0 = not stored yet."""
+    """`seq` of the event that recorded the summary; 0 = not stored yet."""
     at: int = 0
-    """ms"""
+    """Time of the summary, in milliseconds since the epoch."""
 
     def to_body(self) -> JsonObject:
         """Return the body of its event."""
@@ -60,12 +60,12 @@ class Compaction:
         }
 
     def to_part(self) -> Part:
-        """Return the part that shows it at the end of its message. It is never stored in one."""
+        """Return the part that shows the summary at the end of its message. The part is never stored."""
         return {"type": PART, "id": f"compaction-{self.seq}", "data": self.to_json()}
 
     @staticmethod
     def of_body(body: JsonObject, seq: int = 0, at: int = 0) -> Compaction | None:
-        """Return the compaction of a `tree` event's body; None for other operations."""
+        """Return the compaction in the body of a `tree` event; None for other operations."""
         if body.get("op") != OPERATION or not isinstance(body.get("through"), str):
             return None
         exchange = body.get("exchange")

@@ -38,7 +38,7 @@ class Parked(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of journaled work. The value is JSON so that a resumed run gets the same one."""
+    """The result of work recorded in the journal. The value is JSON, so that a resumed run gets the same value."""
 
     value: Json
     chunks: tuple[Chunk, ...] = ()
@@ -49,9 +49,9 @@ class Unknown:
     """The outcome of work that the journal shows as started but not ended, and that must not be repeated."""
 
     key: str
-    """Key of the started attempt; its `end` is still to be written."""
+    """Journal key of the attempt that was started. Its `end` is not written yet."""
     started_at: int
-    """µs"""
+    """Time of the start, in microseconds since the epoch."""
     note: JsonObject
     """The last fact that the work recorded with `ToolContext.note`; empty if none."""
 
@@ -75,12 +75,12 @@ class StepSetup:
     system: str
     settings: ModelSettings
     history_tokens: int
-    """The budget for history."""
+    """Maximum size of the history in tokens."""
     max_steps: int
     """Steps after which the run stops; 0 = no limit."""
     limits: Limits
     served: Served | None = None
-    """The external client that the run serves, with its own tools."""
+    """The program that the run serves, with its own tools; None = none."""
     compact_at: int = 0
     """Tokens of a request at which the history is compacted; 0 = never."""
 
@@ -92,7 +92,7 @@ class Verdict:
     allowed: bool
     reason: str = ""
     approval: str | None = None
-    """The answered approval to mark as used together with the call's start."""
+    """Id of the answered approval to mark as used together with the call's start."""
     digest: bytes = b""
     asked: bool = False
     """True if a person refused, as opposed to policy."""
@@ -113,11 +113,11 @@ class ToolHooks(Protocol):
         ...
 
     async def after(self, tool: str, key: str, tool_call: str, input: JsonObject, output: ToolOutput) -> ToolOutput:
-        """Run the hooks after a call and return its output with what they say about it."""
+        """Run the hooks after a call and return its output with what the hooks add to it."""
         ...
 
     async def steered(self, id: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Run the hooks for a message sent into a running answer. Return its parts with what they add; nothing if they block it."""
+        """Run the hooks for a message sent into a running answer. Return its parts with what the hooks add, or () if they block it."""
         ...
 
     @property
@@ -127,7 +127,7 @@ class ToolHooks(Protocol):
 
 
 class Ports(Protocol):
-    """Side effects other than the log and decisions: content, hooks, time, randomness. Tests pass in their own."""
+    """Access to content, hooks, time and randomness. Tests pass in their own."""
 
     @property
     def blobs(self) -> Blobs: ...
@@ -140,7 +140,7 @@ class Ports(Protocol):
         ...
 
     def now(self) -> int:
-        """Wall time, µs."""
+        """Return the wall time in microseconds since the epoch."""
         ...
 
     def jitter(self) -> float:
@@ -148,7 +148,7 @@ class Ports(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep; cancellable."""
+        """Sleep. Can be cancelled."""
         ...
 
     def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
@@ -165,14 +165,14 @@ class OutsideContext(Protocol):
 
     @property
     def mode(self) -> Mode:
-        """The mode of the run, or of the configuration. `decide` applies it, and the agent should be started in its closest equivalent."""
+        """The mode of the run, or else of the configuration. `decide` applies it. The agent should be started in its own closest mode."""
         ...
 
     async def decide(self, call: OutsideCall) -> OutsideAnswer:
-        """Decide a call that an outside agent asks about: apply policy, else ask a person and wait for the answer.
+        """Decide about a call of an outside agent: apply the policy and, if it requires that, ask a person and wait for the answer.
 
         Meanwhile the run is `waiting` and takes no slot, but keeps its owner because the agent's process waits too. The call is refused if
-        no one can be asked or no one answers in time. Cancel this if the agent has moved on and the question is obsolete.
+        no one can be asked or no one answers in time. Cancel this method if the agent no longer needs the answer.
         Raise FenceLost.
         """
         ...
@@ -236,19 +236,19 @@ class RunContext(OutsideContext, Protocol):
         ...
 
     def standing(self, key: str) -> Literal["new", "begun", "ended"]:
-        """Return the journal's state of a piece of work, across all its attempts."""
+        """Return the state of a piece of work in the journal, over all its attempts."""
         ...
 
     async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str, hook: HookAnswer | None = None) -> Verdict:
-        """Apply policy to a call and ask a person if it requires that. Raise Parked while the answer is missing.
+        """Apply the policy to a call, and ask a person if the policy requires that. Raise Parked while the answer is missing.
 
-        `subject` is what rules match: a command, a path, a URL. A hook can require that a person is asked, or allow what only the mode
-        would ask about.
+        `subject` is what rules match: a command, a path, a URL. A hook can require that a person is asked, or allow a call for which only
+        the mode would require a person.
         """
         ...
 
     async def ask(self, key: str, approval: Approval) -> Answer:
-        """Return the stored answer; without one, store and show the question and raise Parked."""
+        """Return the stored answer. If there is none, store and show the question, and raise Parked."""
         ...
 
     async def inbox(self) -> list[InboxItem]:

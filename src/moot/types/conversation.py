@@ -37,11 +37,11 @@ class Project:
     name: str
     description: str = ""
     root_path: str | None = None
-    """Absolute; unique when set."""
+    """Absolute path of the project's folder, which no other project has; None = no folder."""
     context: str = ""
     rules: str = ""
     created_at: int = 0
-    """ms since the epoch, like all times in listings."""
+    """Time of creation, in milliseconds since the epoch."""
     owner: str = LOCAL_USER
     updated_at: int = 0
     """Time of the last change of its settings."""
@@ -49,7 +49,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationSettings:
-    """The settings of a conversation, for every prompt that doesn't set its own. None = not set."""
+    """The settings of a conversation. They apply to every prompt that doesn't set its own. None = not set."""
 
     mode: Mode | None = None
     model: str | None = None
@@ -141,7 +141,7 @@ class Conversation:
 
     id: str
     no: int = 0
-    """The integer key of its log; 0 = not stored yet."""
+    """Integer key of the conversation in the store; 0 = not stored yet."""
     project: str = DEFAULT_PROJECT
     """Empty when storing a new conversation = the project whose root contains the directory."""
     key: str | None = None
@@ -152,7 +152,7 @@ class Conversation:
     agent: str = "default"
     agent_type: str = "moot"
     model: str = ""
-    """The model of the next prompt: the one in `settings`, else `model@provider` of the last run; empty = the agent's default."""
+    """Model for the next prompt: the one in `settings`, else `model@provider` of the last run; empty = the agent's default."""
     parent: str | None = None
     parent_tool_call: str | None = None
     forked_from: str | None = None
@@ -165,25 +165,29 @@ class Conversation:
     settings: JsonObject = field(default_factory=empty)
     """The stored settings, to be read with `own_settings`. Keys that this version doesn't know are kept."""
     head: str | None = None
-    """The last message of the shown branch."""
+    """Id of the last message of the branch that is shown; None = there are no messages."""
     origin: JsonObject | None = None
     """`{format, source_id, path}` of an imported conversation."""
     message_count: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
-    """Nano-dollars of the priced runs; None = no run was priced."""
+    """Cost in nano-dollars of the runs with a known price; None = no run has one."""
     unpriced_runs: int = 0
+    """Number of runs with an unknown cost."""
     context_usage: float | None = None
-    """0 to 1; None = unknown."""
+    """Share of the model's context window that the last answer used, from 0 to 1; None = unknown."""
     created_at: int = 0
+    """Time of creation, in milliseconds since the epoch."""
     updated_at: int = 0
-    """Time of the last activity, ms."""
+    """Time of the last activity, in milliseconds since the epoch."""
     archived_at: int | None = None
+    """Time of archiving, in milliseconds since the epoch; None = not archived."""
     deleted_at: int | None = None
+    """Time of deletion, in milliseconds since the epoch; None = not deleted."""
     owner: str = LOCAL_USER
-    """The owner of the conversation and of everything in it: messages, runs, approvals. Never changes."""
+    """Id of the user who owns the conversation and everything in it: messages, runs, approvals. Never changes."""
     last_model: str = ""
-    """`model@provider` that the last run used, or the source of an import; empty = none yet."""
+    """`model@provider` that the last run used, or the model of an imported conversation; empty = none yet."""
     grants: tuple[Grant, ...] = ()
     """Permissions for the rest of the conversation. Answers create grants; `Grants.revoke` removes them."""
 
@@ -204,7 +208,7 @@ class Conversation:
 
     @property
     def follows(self) -> bool:
-        """True if it mirrors a source that other programs write, so that prompts continue it in a copy. A complete recording is ours."""
+        """True if it mirrors a source that other programs write, so that prompts continue it in a copy. False for a complete recording."""
         return self.origin is not None and "events" not in self.origin
 
     @property
@@ -221,15 +225,18 @@ class Conversations(Protocol):
         ...
 
     async def get(self, reference: str) -> Conversation:
-        """Find by id, client id, unique prefix (4 characters or more) or exact title. Raise NotFound, naming candidates if ambiguous."""
+        """Return a conversation by id, client id, unique prefix (4 characters or more) or exact title.
+
+        Raise NotFound; its message names the candidates if several match.
+        """
         ...
 
     async def by_key(self, key: str) -> Conversation | None:
-        """Find by key. Keys are unique per owner; in the view of all owners, only the local user's keys are found."""
+        """Return the conversation with this key, or None. Keys are unique per owner; a view of all owners has only the local user's."""
         ...
 
     async def by_client_id(self, client_id: str) -> Conversation | None:
-        """Find by exact id or client id."""
+        """Return the conversation with this exact id or client id, or None."""
         ...
 
     async def list(
@@ -269,20 +276,23 @@ class Conversations(Protocol):
         """Set the given fields; `agent` is (agent, agent_type). `touch` sets the last activity to now.
 
         `settings` are merged into `Conversation.settings`; None removes a key. `model` is stored there too.
-        Agent and model set here persist: a run in progress does not replace them by its own.
+        Agent and model set here are kept: a run in progress does not replace them by those that it uses.
         """
         ...
 
     async def delete(self, id: str, *, restore: bool = False) -> Conversation:
-        """Mark as deleted, or restore, with a `tree` event; data is lost only in a purge. Raise Busy while a run is running."""
+        """Mark a conversation as deleted, or restore it. Only a purge removes data. Raise Busy while a run is running."""
         ...
 
     async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
-        """Return the last `limit` messages of the shown branch (or the one ending with `head`), oldest first, live ones folded to date."""
+        """Return the last `limit` messages of the shown branch, or of the one ending with `head`, oldest first.
+
+        A message that is still being written includes its latest events.
+        """
         ...
 
     async def message(self, reference: str, *, conversation: str | None = None) -> Message:
-        """Return a message, a live one folded to date. With `conversation`, client ids are accepted too. Raise NotFound."""
+        """Return a message, with its latest events if it is being written. With `conversation`, client ids are accepted. Raise NotFound."""
         ...
 
     async def add_message(
@@ -293,10 +303,10 @@ class Conversations(Protocol):
 
 
 class Projects(Protocol):
-    """Projects. `default` always exists; each owner has their own."""
+    """Projects. Each owner has their own, and always the project `default`."""
 
     async def get(self, reference: str) -> Project:
-        """Find by id or exact name. Raise NotFound."""
+        """Return a project by id or exact name. Raise NotFound."""
         ...
 
     async def around(self, directory: str) -> Project:
@@ -304,7 +314,7 @@ class Projects(Protocol):
         ...
 
     async def list(self, *, limit: int = 50, cursor: str | None = None, query: str = "") -> Page[Project]:
-        """List the projects whose name, description or root contains each word of the query: the default project, then by name.
+        """List the projects whose name, description or root contains each word of the query: the default project first, then by name.
 
         Raise UsageError for an invalid cursor.
         """
@@ -333,7 +343,7 @@ class Projects(Protocol):
     async def remove(self, id: str, *, dry_run: bool = False) -> int:
         """Remove a project with its tasks, and move its conversations to the default project, deleted ones too.
 
-        Return the number of conversations, without the deleted ones.
+        Return the number of conversations that move, without the deleted ones.
 
         Raise NotFound, or Busy for the default project.
         """

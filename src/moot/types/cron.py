@@ -19,11 +19,11 @@ RecordStatus: TypeAlias = Literal["started", "skipped", "stored", "failed"]
 """started: a run exists · skipped: nothing ran · stored: only the prompt was stored · failed: no run could be started."""
 
 WEBHOOK, CHANNEL = "webhook", "channel"
-"""The kinds of `Job.deliver` that need the configuration: their targets are the name of an outgoing webhook, and the name of a
-channel with a place in it. All other kinds are a `Delivery`."""
+"""The kinds of `Job.deliver` whose targets are in the configuration: the name of an outgoing webhook, or the name of a channel with
+a place in it. Each other kind is implemented by a `Delivery`."""
 
 DELIVER = "deliver"
-"""The tool for answers of jobs whose delivery is `tool`, and its key in `Run.settings`."""
+"""Name of the tool with which an agent delivers an answer if the job's delivery is `tool`; also the tool's key in `Run.settings`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +44,34 @@ class Job:
     model: str | None = None
     mode: Mode | None = None
     conversation: str | None = None
-    """Id of the conversation that gets the prompts. None = one of the job's own."""
+    """Id of the conversation that gets the prompts; None = the job has its own conversation."""
     fresh: bool = False
     """Start a new conversation for each run."""
     directory: str = ""
     project: str = ""
     allowed_uris: tuple[str, ...] = ()
     deliver: str = "log"
-    """`KIND` or `KIND:TARGET`."""
+    """Destination of the answers: `KIND` or `KIND:TARGET`."""
     delivery: DeliveryMode = "always"
     wake: bool = True
-    """False = only store the prompt in the conversation."""
+    """False = the prompt is only stored in the conversation, and no run starts."""
     catch_up: bool = True
-    """Run once after a time in which the job could not run."""
+    """True if the job runs once, later, for times at which it could not run."""
     retries: int = 0
-    """Further attempts after a failed run."""
+    """Maximum number of further attempts after a failed run."""
     unattended: Literal["deny", "ask"] = "deny"
-    """Calls that need approval are denied, or wait for a person."""
+    """deny: calls that need approval are denied · ask: they wait for a person."""
     hooks: JsonObject = field(default_factory=empty)
-    """Calls of tools before and after each run, after those of the agent: `{"before_run": […], "after_run": […]}`."""
+    """Tool calls before and after each run, which follow those of the agent: `{"before_run": […], "after_run": […]}`."""
     options: JsonObject = field(default_factory=empty)
-    """Further limits of its runs, see `Prompt.settings`. Set by the tool `cron` only, so that a job can't do more than its creator."""
+    """Further limits of its runs, see `Prompt.settings`. Set only by the tool `cron`, so that a job can't do more than its creator."""
     owner: str = LOCAL_USER
     configured: bool = False
     """True if it is defined in the configuration, so that it can't be removed."""
 
     @property
     def schedule(self) -> str:
-        """The schedule as a text that differs for different schedules."""
+        """A text that identifies the schedule."""
         return f"{self.cron} {self.every:g} {self.at} {self.tz}"
 
 
@@ -81,30 +81,30 @@ class JobState:
 
     job: Job
     created_at: int = 0
-    """ms; intervals count from here."""
+    """Time of creation, in milliseconds since the epoch; intervals count from here."""
     seen_at: int = 0
-    """ms; the last instant that was handled."""
+    """The last scheduled time that was handled, in milliseconds since the epoch."""
     paused_at: int | None = None
-    """ms"""
+    """Time at which the job was paused, in milliseconds since the epoch; None = it is not paused."""
     error: str = ""
-    """Why a job of the configuration is ignored; empty if it is not."""
+    """Reason why a job of the configuration is ignored; empty if it is not."""
     schedule: str = ""
     """`Job.schedule` of a job of the configuration when a server last read it; empty = it was not in the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One instant of a job. It is recorded in the transaction that stores its prompt, so it never runs twice."""
+    """One scheduled time (instant) of a job. It is recorded in the transaction that stores its prompt, so it never runs twice."""
 
     owner: str
     job: str
     at: int
-    """ms"""
+    """The scheduled time, in milliseconds since the epoch."""
     missed: int = 0
     """Number of earlier instants that did not run and that this one replaces."""
     attempt: int = 1
     by_clock: bool = False
-    """True if it must not run when the job is paused or removed at the last moment."""
+    """True if the scheduler started it. Then it doesn't run if the job has just been paused or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +117,19 @@ class JobRun:
     reason: str = ""
     run: str | None = None
     run_status: str | None = None
-    """Current status of the run; None = no run, or a deleted one."""
+    """Current status of the run; None = there is no run, or it was deleted."""
     conversation: str | None = None
     cost: int | None = None
-    """Nano-dollars; None = unknown."""
+    """Cost in nano-dollars; None = unknown."""
     error: str = ""
     settled: bool = True
-    """False while a run is open, or its answer is not delivered yet."""
+    """False until the run has ended and its answer has been delivered."""
     finish_reason: str = ""
-    """Why the answer ended."""
+    """Reason why the answer ended."""
 
     @property
     def outcome(self) -> str:
-        """The status in one word: that of the run if there is one. `skipped` and `blocked` if a hook ended it."""
+        """The result in one word: the run's status if there is a run, but `skipped` or `blocked` if a hook ended it."""
         if self.finish_reason in NEVER_SENT:
             return self.finish_reason
         return (self.run_status or "deleted") if self.status == "started" else self.status
@@ -171,11 +171,11 @@ class JobStore(Protocol):
         ...
 
     async def ensure(self, schedules: Mapping[str, str]) -> None:
-        """Store the schedules of the jobs of the configuration by name. Instants before a change are not missed."""
+        """Store the schedules of the jobs of the configuration by name. Instants before a change of the schedule don't count as missed."""
         ...
 
     async def pause(self, owner: str, name: str, *, paused: bool) -> None:
-        """Pause or resume; a job of the configuration gets a state if it has none. Instants during a pause are not missed."""
+        """Pause or resume; a job of the configuration gets a state if it has none. Instants during a pause don't count as missed."""
         ...
 
     async def remove(self, owner: str, name: str) -> None:
@@ -187,7 +187,7 @@ class JobStore(Protocol):
         ...
 
     async def history(self, name: str | None = None, *, at: int | None = None, limit: int = 50) -> list[JobRun]:
-        """Return records, newest first: all, or those of a job or of one instant."""
+        """Return records, newest first: all of them, or only those of a job or of one instant."""
         ...
 
     async def latest(self) -> list[JobRun]:
@@ -199,9 +199,9 @@ class JobStore(Protocol):
         ...
 
     async def settle(self, no: int, reason: str = "", answer: JobAnswer | None = None) -> bool:
-        """Mark a record as settled. Return False if it was settled before, so that one process delivers the answer.
+        """Mark a record as settled. Return False if it was settled before, so that only one process delivers the answer.
 
-        A reason is stored too; it is replaced when the delivery has ended. So is an answer for an outgoing webhook.
+        Also store `answer`, for an outgoing webhook, and `reason`, which is replaced when the delivery has ended.
         """
         ...
 

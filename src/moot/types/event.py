@@ -12,7 +12,8 @@ Raw: TypeAlias = bytes
 
 EventKind: TypeAlias = Literal["raw", "chunks", "journal", "message", "tree", "exchange", "tombstone", "meta"]
 """raw: vendor bytes and their chunks · chunks: made by moot · journal: a start or end without chunks · message: a complete user, system or
-imported message · tree: head, edit, delete, fork, compaction · exchange: start, end · tombstone: purged or redacted · meta."""
+imported message · tree: head, edit, delete, fork, compaction · exchange: start, end · tombstone: purged or redacted · meta: other
+facts, such as a new title."""
 
 Phase: TypeAlias = Literal["start", "end"]
 
@@ -20,11 +21,11 @@ REFUSED: JsonObject = {"refused": True}
 """The body of a `raw` event with the response to a refused request: stored, but not passed to the translator."""
 
 SENT: JsonObject = {"dir": "out"}
-"""The body of a `raw` event with a line that we sent; a null body = from the vendor. Never changed."""
+"""The body of a `raw` event with a line that moot sent; a null body means that the vendor sent it. Must not be modified."""
 
 
 class Event(NamedTuple):
-    """One entry of the log. A tuple, not a dataclass: one is created for every frame on the hot path, and a tuple costs a third."""
+    """One entry of the log. A tuple, because one is created for every frame, and a dataclass takes three times as long."""
 
     kind: EventKind | str
     """One of `EventKind`. An unknown string comes from a newer moot: it is kept, passed on and skipped in folds."""

@@ -13,7 +13,7 @@ from moot.types.usage import Usage
 
 Purpose: TypeAlias = Literal["answer", "compact", "title", "explain", "search", "replay", "picture", "transcript"]
 Ended: TypeAlias = Literal["eof", "cut", "cancelled"]
-"""eof: the body ended normally · cut: the connection broke or went silent · cancelled: we closed it."""
+"""eof: the body ended normally · cut: the connection broke or went silent · cancelled: moot closed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an exchange or run failed: a message for people and facts for the retry."""
+    """The reason why an exchange or run failed: a message for people, and facts that decide on a retry."""
 
     message: str
     kind: str = "failed"
-    """See `ProviderError.kind`."""
+    """Kind of error, see `ProviderError.kind`."""
     retryable: bool = False
     retry_after: float | None = None
-    """Seconds."""
+    """Seconds to wait before a retry; None = not specified."""
     fix: str = ""
     """Suggested next step for the user, see `MootError.fix`."""
 
@@ -96,12 +96,12 @@ class Ending:
     """The end of an exchange according to its translator."""
 
     finish_reason: str
-    """One of `chunk.FINISH_REASONS`."""
+    """Reason for the end, one of `chunk.FINISH_REASONS`."""
     raw_reason: str | None = None
     """The vendor's own term."""
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
-    """Nano-dollars if the vendor reports what it charged, else None."""
+    """Cost in nano-dollars that the vendor reported; None = not reported."""
     error: Failure | None = None
     metadata: JsonObject = field(default_factory=empty)
     """Facts for `message.metadata` that have no chunk: the vendor's response id, the model that really answered."""
@@ -135,7 +135,7 @@ FAILED_BY_MOOT: JsonObject = {"failed_by": "moot"}
 
 
 def row_digest(exchange: Exchange) -> str:
-    """Return a digest of the initial row of `exchange`. The log keeps it, so that changes of the row are detected."""
+    """Return a digest of the exchange's initial row. The log stores it, so that later changes of the row are detected."""
     options = exchange.options
     initial = dumps(
         [
@@ -149,7 +149,7 @@ def row_digest(exchange: Exchange) -> str:
 def start_body(exchange: Exchange, model: str, tools: Sequence[str] | None = None) -> JsonObject:
     """Return the body of an exchange's start event; `model` is `model@provider`, or empty if an agent chooses its own.
 
-    `tools` are the names of the tools that moot offers; None = an agent has its own.
+    `tools` are the names of the tools that moot offers; None = an agent uses its own tools.
     """
     body: JsonObject = {"model": model, "row": row_digest(exchange)}
     return body if tools is None else {**body, "tools": list[Json](tools)}

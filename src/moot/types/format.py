@@ -39,13 +39,14 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """The number of items in a conversation that survived a conversion, or did not; each item is counted once."""
+    """The numbers of items of a conversation that a conversion kept, changed or lost; each item is counted once."""
 
     kept: Counts = field(default_factory=dict[str, int])
+    """Numbers of items that are unchanged, by kind."""
     approximated: Counts = field(default_factory=dict[str, int])
-    """Present but changed: a time without its zone, a tool call as text."""
+    """Numbers of items that are present but changed, by kind, such as a time without its zone or a tool call as text."""
     lost: Counts = field(default_factory=dict[str, int])
-    """Not present; after an import, still in the raw bytes."""
+    """Numbers of items that are missing, by kind. After an import, they are still in the raw bytes."""
 
     def __add__(self, other: Fidelity) -> Fidelity:
         return Fidelity(_sum(self.kept, other.kept), _sum(self.approximated, other.approximated), _sum(self.lost, other.lost))
@@ -60,13 +61,13 @@ class ImportedMessage:
     source_id: str
     """Unique in the conversation; derived from the position if the source has no ids, so that a second import finds it again."""
     raw: Raw
-    """The source's records for it, joined, byte for byte. If a message has grown, its former raw is a prefix."""
+    """The source's records of the message, joined byte for byte. If the message has grown, its earlier `raw` is a prefix."""
     parent: str | None = None
     """The `source_id` of an earlier message; None = a root message."""
     created_at: int = 0
     """ms since the epoch; 0 = unknown."""
     metadata: JsonObject = field(default_factory=empty)
-    """Like `Message.metadata` of our runs: model, provider, finish_reason, and steps with usage, cost and time, as far as known."""
+    """Like `Message.metadata` of moot's own runs: model, provider, finish_reason, and steps with usage, cost and time, as far as known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class ImportedProject:
     """A project of the source, which its conversations belong to."""
 
     source_id: str
-    """Unique in the format and stable."""
+    """Id that is unique in the format and stable."""
     name: str
     description: str = ""
     directory: str = ""
@@ -98,13 +99,13 @@ class ImportedProject:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFacts:
-    """Facts about the whole conversation known so far. There may be several; set fields fill in or replace earlier ones."""
+    """Facts about the whole conversation that are known so far. Later facts can follow; their non-empty fields replace earlier ones."""
 
     fidelity: Fidelity = field(default_factory=Fidelity)
-    """Covers the entries since the previous facts; the values add up."""
+    """Counts of the entries since the previous facts. All counts are added up."""
     title: str = ""
     head: str | None = None
-    """The `source_id` of the last message of the shown branch; never set = the last message."""
+    """The `source_id` of the last message of the shown branch; None = the last message in the source."""
     directory: str = ""
     agent: str = ""
     model: str = ""
@@ -131,14 +132,14 @@ class ImportedConversation:
     """A conversation read from a source."""
 
     source_id: str
-    """Unique in the format and stable, so that a second import adds only what is new."""
+    """Id that is unique in the format and stable, so that a second import adds only new messages."""
     entries: Iterable[Entry]
     """In the source's order; a parent precedes its children. Consume it once, before requesting the next conversation. If conversations
     can be large, entries are produced while reading, and memory holds one at a time."""
     parent: str | None = None
     """The `source_id` of the parent conversation, if this is a sub-agent's."""
     parent_call: str | None = None
-    """The parent's tool call that it answers."""
+    """Id of the parent's tool call that started the sub-agent."""
 
     def whole(self) -> WholeConversation:
         """Read the whole conversation at once; use it for small conversations."""
@@ -183,7 +184,7 @@ class ExportedConversation:
     others: tuple[Message, ...] = ()
     """Messages of other branches, each parent before its children; empty if only the shown branch is exported."""
     children: tuple[ExportedConversation, ...] = ()
-    """The conversations of its sub-agents; `parent_tool_call` names the call that each one answers."""
+    """The conversations of its sub-agents; `parent_tool_call` names the call that started each one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,7 @@ class DeclaresFidelity(Protocol):
     """Optional capability: declare how well files of this format preserve each kind of item in `Counts`."""
 
     words: str
-    """One line on what such a file is useful for."""
+    """One line about the use of such files."""
     holds: Mapping[str, FidelityLevel]
     """`kept`: reading the written file restores the item. Kinds not listed are lost."""
 
@@ -278,7 +279,7 @@ class ForeignConfiguration:
 
 @runtime_checkable
 class HasConfiguration(Protocol):
-    """Optional capability of a program whose sources lie next to a configuration."""
+    """Optional capability: read the configuration that the format's program stores next to its conversations."""
 
     def configuration(self, path: Path) -> ForeignConfiguration:
         """Return the configuration in or next to a source or folder of sources. Never raises: unreadable files become notes."""
@@ -290,7 +291,7 @@ class NamesRecords(Protocol):
     """Optional capability of a format with records that contain text but are not messages."""
 
     def knows_record(self, body: JsonObject) -> bool:
-        """Return whether the format leaves the record out on purpose, such as a repetition or an instruction of the program."""
+        """Return whether the format leaves the record out on purpose, for example because it repeats a message."""
         ...
 
 
@@ -314,7 +315,7 @@ class AgentSessions(Protocol):
 class Resumable(Protocol):
     """Optional capability: each `source_id` is the id by which a program resumes a session, unique across programs.
 
-    This identifies sessions created by our own runs, whichever agent service drove them.
+    This identifies sessions created by moot's own runs, whichever agent service drove them.
     """
 
     resumable: Literal[True]

@@ -28,7 +28,7 @@ SUBJECTS: dict[HookEvent, tuple[str, ...]] = {
     "PreCompact": ("manual", "auto"),
     "Notification": ("permission_prompt", "elicitation_dialog"),
 }
-"""Texts that matchers of an event can match; other events are about tools and agents. Empty = there is nothing to match."""
+"""Subjects that an event's matchers can match; empty = the event has no subject. The subjects of other events are tools and agents."""
 
 HookSide: TypeAlias = Literal["before_run", "after_run"]
 
@@ -39,16 +39,16 @@ VARIABLES = "hook_variables"
 """The key in `Run.settings` for values of template variables, which replace moot's own: `{"next_task": "…"}`."""
 
 SKIPPED, BLOCKED, STOPPED = "skipped", "blocked", "stopped"
-"""Finish reasons of runs that hooks ended: without work to do, because of the prompt, and after a call."""
+"""Finish reasons of runs that a hook ended: because there was no work, because it blocked the prompt, or after a tool call."""
 
 NEVER_SENT = frozenset({SKIPPED, BLOCKED})
-"""Finish reasons of runs whose prompt no model gets, in later runs either."""
+"""Finish reasons of runs whose prompt is never sent to a model, not even in later runs."""
 
 UNCHECKED = "unchecked"
 """Key in the metadata of an answer: true until the hooks for its prompt have passed it, then false. No model gets an unchecked prompt."""
 
 PROMPT = "prompt"
-"""Key in the journal of the decision about the prompt."""
+"""Journal key of the hooks' decision about the prompt."""
 
 WITHHELD = "withheld"
 """Key in the metadata of a copied prompt that no model may get: true. Its blocked answer was not copied."""
@@ -71,7 +71,7 @@ class CommandHook:
     required: bool = False
     """True if a failure or a timeout counts as a block."""
     folder: str = ""
-    """The folder of the project that configures it: it runs only for conversations there. Empty = for all conversations."""
+    """Folder of the project that configures the hook, which runs only for conversations there. Empty = it runs for all conversations."""
 
 
 SkipTest: TypeAlias = Literal["empty", "equals", "contains", "matches"]
@@ -91,9 +91,9 @@ class RunHook:
 
     tool: str
     arguments: JsonObject = field(default_factory=empty)
-    """Texts in it are templates: `{{last_response}}`."""
+    """Arguments of the tool. Texts in them are templates, with variables such as `{{last_response}}`."""
     skip_if: SkipIf | None = None
-    """If its output passes this test, the run ends without a model call."""
+    """If the tool's output passes this test, the run ends without a model call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,14 @@ class HookAnswer:
     """The decision of one hook, or of all hooks of an event. Empty values decide nothing."""
 
     permission: Literal["", "allow", "ask", "deny"] = ""
-    """For a tool call. For other events, `deny` blocks what the event is about."""
+    """Decision about a tool call. For other events, `deny` blocks the subject of the event, such as a prompt."""
     reason: str = ""
     input: JsonObject | None = None
-    """Arguments that replace those of the call."""
+    """Arguments that replace those of the call; None = they are not replaced."""
     context: str = ""
     """Text for the model."""
     stop: str = ""
-    """Why the run must end."""
+    """Reason why the run must end; empty = it may continue."""
 
     @property
     def blocks(self) -> bool:

@@ -1,4 +1,5 @@
-"""Ids that we make: UUIDv7 strings, sorted by time within a process (RFC 9562 section 5.7), and ids derived from the things they name."""
+"""Ids created by moot: UUIDv7 strings, sorted by time within a process (RFC 9562 section 5.7), and ids derived from the things they
+name."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 SHORTEST_PREFIX = 4
-"""Characters of an id that are needed to find what it names."""
+"""Minimum length of an abbreviated id."""
 
 
 class Clock(Protocol):
@@ -82,5 +83,5 @@ def llm_key(step: int, attempt: int) -> str:
 
 
 def tool_key(step: int, index: int) -> str:
-    """Return the journal key of the index-th tool call of a step; `once` adds `.<attempt>`."""
+    """Return the journal key of the index-th tool call of a step; `RunContext.once` appends `.<attempt>`."""
     return f"tool:{step}.{index}"

@@ -1,4 +1,4 @@
-"""The interface of imports: complete recordings, and conversations that arrive in bounded batches."""
+"""The interface of imports: of complete recordings, and of conversations that arrive in batches of limited size."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Recording:
 
 @runtime_checkable
 class Recorder(Protocol):
-    """Optional capability of a format: store complete runs, not only messages."""
+    """Optional capability of a format: its files hold complete runs, not only messages."""
 
     def recordings(self, path: Path, agent_type: str = "") -> Iterator[Recording]:
         """Read recordings, like `Format.read`. `agent_type` names the agent that wrote the file; empty = detect it. Raise UsageError, whose
@@ -73,15 +73,15 @@ class SourceMark:
     path: str
     size: int
     modified_at: int
-    """ns; together with size and inode it shows if the source has changed."""
+    """Time of modification in ns. A change of it, of the size or of the inode shows that the source has changed."""
     inode: int
     conversations: int = 0
     problems: int = 0
     read_at: int = 0
-    """ms; set by the store."""
+    """Time at which the source was read, in milliseconds since the epoch. Set by the store."""
 
     def same(self, other: SourceMark) -> bool:
-        """Return True if the same reader would find the same bytes."""
+        """Return True if neither the file nor the version of the format differs."""
         return (self.version, self.size, self.modified_at, self.inode) == (other.version, other.size, other.modified_at, other.inode)
 
 
@@ -98,7 +98,7 @@ class IncomingConversation:
     """The `source_id` of the parent conversation."""
     parent_call: str | None = None
     resumable: bool = False
-    """True if `source_id` is an agent's session id, so that one of our own runs may have created it; its content is then already stored."""
+    """True if `source_id` is an agent's session id. If one of moot's own runs created that session, its content is already stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class ImportTarget:
     id: str
     is_new: bool = False
     closed: bool = False
-    """True if nothing can be added: a person deleted it, it is a complete recording, or one of our runs created it."""
+    """True if nothing can be added: a person deleted it, it is a complete recording, or one of moot's own runs created it."""
     version: int = 0
     """Version of the format that last read it completely; 0 = none."""
     rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
@@ -120,10 +120,10 @@ class IncomingEntry(NamedTuple):
 
     key: bytes
     digest: bytes
-    """Digest of its raw."""
+    """Digest of `raw`."""
     raw: Raw
     body: bytes
-    """Event body of a record. Empty for a message, whose body is built once its ids are known."""
+    """Event body of a record; empty for a message, whose body is built when its ids are known."""
     problem: str = ""
     """Description of what is wrong with the record; empty = nothing."""
     role: Role | None = None
@@ -146,13 +146,13 @@ class ImportCounts:
 
     added: int = 0
     grown: int = 0
-    """Messages to which the source has appended."""
+    """Number of messages to which the source has appended something."""
     rewritten: int = 0
-    """Messages that changed in the source, and those below them: each is stored again, as a branch."""
+    """Number of messages that changed in the source, and of those below them. Each is stored again, in a new branch."""
     records: int = 0
     known: int = 0
     loose: int = 0
-    """Messages whose parent is missing; they become roots."""
+    """Number of messages whose parent is missing. They become roots."""
 
     def __add__(self, other: ImportCounts) -> ImportCounts:
         return ImportCounts(*map(add, astuple(self), astuple(other)))
@@ -165,7 +165,7 @@ class ImportCounts:
 
 @dataclass(frozen=True, slots=True)
 class FinalFacts:
-    """Facts about a conversation once its source was read completely; empty fields change nothing."""
+    """Facts about a conversation that are known when its source was read completely. Empty fields change nothing."""
 
     version: int
     head: bytes | None = None
@@ -177,10 +177,10 @@ class FinalFacts:
     updated_at: int = 0
     archived: bool = False
     directory: str = ""
-    """Folder of a conversation that has none, because it was not known at its beginning."""
+    """Folder for a conversation that has none yet, because the source names it only later."""
     allowed_uris: tuple[str, ...] = ()
     is_finished: bool = False
-    """False is a fact too."""
+    """True if the task is finished. False changes the stored value too."""
     project: Project | None = None
     """The source's project. Its id is the same in every import; the id of the stored project is derived from it."""
     origin: JsonObject = field(default_factory=empty)
@@ -211,13 +211,13 @@ class Imports(Protocol):
         """Add the entries that are not known yet, in one short transaction. A parent must be in this batch before its children, or stored.
 
         A message that has changed becomes a sibling of its former version, and the messages below it are stored again below the sibling.
-        The shown branch follows as long as only imports have moved it. With `compare`, known messages are compared too, because another
-        version of the format has read them.
+        The shown branch moves to the new messages as long as only imports have moved it before. With `compare`, known messages are compared
+        too, because another version of the format has read them.
         """
         ...
 
     async def settle(self, received: ImportTarget, settled: FinalFacts) -> Conversation:
-        """Apply the final facts and return the conversation. Not fsynced, like all of an import: after a power loss it is read again."""
+        """Apply the final facts and return the conversation. Like everything in an import, it is not fsynced; a lost import is repeated."""
         ...
 
     async def mark(self, format: str, path: str) -> SourceMark | None:

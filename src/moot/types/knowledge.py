@@ -15,7 +15,7 @@ class Section:
     """A piece of a document's text."""
 
     place: str
-    """`page 3`, `slide 2`, `sheet Sales, row 1`, `chapter 4`, or empty."""
+    """Place in the document: `page 3`, `slide 2`, `sheet Sales, row 1`, `chapter 4`, or empty."""
     text: str
 
 
@@ -23,13 +23,13 @@ class Documents(Protocol):
     """The reader of documents in formats such as PDF."""
 
     async def text(self, name: str, data: bytes, kind: str) -> str:
-        """Return the text of a document with its places. Raise Refused, LimitReached or UsageError."""
+        """Return the text of a document, with places such as page numbers. Raise Refused, LimitReached or UsageError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of a document that is found as a whole."""
+    """A passage of a document, indexed and found as a whole."""
 
     place: str
     """The place of its section, or `line 12`."""
@@ -38,7 +38,7 @@ class Chunk:
 
 
 SourceKind: TypeAlias = Literal["added", "upload", "folder"]
-"""`added` by a person, an `upload`, or the `folder` named `knowledge` of a project, which is searched only there."""
+"""added: by a person · upload: an uploaded file · folder: a project's own folder `knowledge`, searched only in that project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class Source:
 
     id: str
     path: str
-    """Absolute path."""
+    """Absolute path; for an upload, its name."""
     project: str = ""
-    """Id of the project that it belongs to; empty = all conversations."""
+    """Id of the project whose conversations can search it; empty = all conversations."""
     kind: SourceKind = "added"
     added_at: int = 0
-    """Milliseconds."""
+    """Time at which the source was added, in milliseconds since the epoch."""
     documents: int = 0
     """Number of documents, including failed ones."""
     failed: int = 0
@@ -70,12 +70,12 @@ class IndexedDocument:
     digest: bytes = b""
     """SHA-256 of its content."""
     problem: str = ""
-    """Why it could not be read; empty = it is indexed."""
+    """Reason why the document could not be read; empty = it is indexed."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeHit:
-    """A chunk that was found."""
+    """A chunk that matches a search."""
 
     path: str
     place: str
@@ -104,7 +104,7 @@ class KnowledgeSearch(Protocol):
     """The documents that a running conversation may search."""
 
     async def search(self, query: str, *, limit: int) -> Sequence[KnowledgeHit]:
-        """Return the best chunks, after indexing changes for a moment."""
+        """Return the best chunks. Before that, index changed documents for a short time."""
         ...
 
 
@@ -128,7 +128,7 @@ class Knowledge(Protocol):
         ...
 
     async def put(self, source: str, document: IndexedDocument, chunks: Sequence[Chunk] | None) -> None:
-        """Replace a document and its chunks. With None, only its facts change. Raise NotFound."""
+        """Replace a document and its chunks. If `chunks` is None, keep the chunks. Raise NotFound."""
         ...
 
     async def drop(self, source: str, paths: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Limits of a run and retention rules, for use in every configuration."""
+"""Limits of runs, and rules for deleting old conversations."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ TOOL_OUTPUT_CHARACTERS = 30_000
 """Maximum length of a tool output sent to a model; the rest is in a blob that read_file can page through."""
 
 INLINE_BYTES = 16 * 1024
-"""Maximum size of an output inside an event; a larger one goes to a blob."""
+"""Maximum size in bytes of an output inside an event. A larger one is stored as a blob."""
 
 TAIL_BYTES = 4 * 1024
-"""Size of the part shown to people: the end of a long output."""
+"""Maximum size of the end of a long output, which is the part shown to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,23 @@ class Limits:
     repeats: int = 3
     """Number of identical tool calls in a row after which the run stops."""
     per_provider: int = 0
-    """Concurrent calls to one provider, per process."""
+    """Maximum number of concurrent calls to one provider, per process; 0 = no limit."""
     cached_conversations: int = 20
     cost: int = 0
-    """Maximum cost of a run in nano-dollars."""
+    """Maximum cost of a run in nano-dollars; 0 = no limit."""
     tokens: int = 0
-    """Maximum input and output tokens of a run."""
+    """Maximum number of input and output tokens of a run; 0 = no limit."""
     uploads: int = 1 << 30
     """Maximum total size of one user's uploads, in bytes."""
     seconds: float = 0
-    """Maximum working time of a run over all its legs, without waiting for people."""
+    """Maximum working time of a run in seconds, without the time it waits for people; 0 = no limit."""
     wait_for_reset: float = 0
     """Maximum number of seconds that a step waits until a provider's usage limit resets; 0 = don't wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """A rule for conversations that no one deletes. 0 = keep forever."""
+    """Times after which conversations are deleted automatically. 0 = never."""
 
     keep_days: int = 0
     """Days without activity before a conversation is deleted."""

@@ -21,13 +21,13 @@ class Backup:
 
     path: str
     made_at: int
-    """ms"""
+    """Time of the backup, in milliseconds since the epoch."""
     program: str
     """The moot version that wrote it."""
     schema: int
     files: int
     size: int
-    """Total size of the files in it, in bytes."""
+    """Total size of the files in the backup, in bytes."""
     packed: int
     """Size of the backup file, in bytes."""
     has_secrets: bool
@@ -50,7 +50,7 @@ class Backups(Protocol):
     """The creation of backups while the store is in use. Reading a backup needs no store, see `moot.store.maintenance.backup`."""
 
     async def back_up(self, to: Path, *, secrets: bool = False, tell: ReportProgress | None = None) -> Backup:
-        """Back up the whole home from one snapshot to a new file, or to a new file in a folder.
+        """Back up the whole home, read from one snapshot, to a new file; if `to` is a folder, the file is created in it.
 
         The file is read again and compared before it gets its final name. The store remembers the path so that purges reach the backup.
         Raise UsageError or StoreFull, or Busy while another process purges.
@@ -99,10 +99,10 @@ class StoredCopy:
     path: str
     kind: CopyKind
     made_at: int
-    """ms"""
+    """Time of the copy, in milliseconds since the epoch."""
     size: int
     conversation: str | None = None
-    """The only conversation in it; None = all conversations."""
+    """Id of the only conversation in it; None = all conversations."""
 
 
 @dataclass(slots=True)
@@ -112,9 +112,9 @@ class ErasureReceipt:
     kind: Literal["purge", "redact"]
     no: int = 0
     begun_at: int = 0
-    """ms"""
+    """Time of the start, in milliseconds since the epoch."""
     done_at: int | None = None
-    """None = unfinished; it is resumed automatically."""
+    """Time of the end, in milliseconds since the epoch; None = unfinished, and resumed automatically."""
     conversations: list[str] = field(default_factory=list[str])
     """Ids of the purged conversations, or of those with redacted content."""
     rows: dict[str, int] = field(default_factory=dict[str, int])
@@ -127,7 +127,7 @@ class ErasureReceipt:
     unseen: list[str] = field(default_factory=list[str])
     """Descriptions of places that a redaction did not search."""
     bytes_before: int = 0
-    """Size of the database."""
+    """Size of the database before the operation, in bytes."""
     bytes_after: int = 0
 
     def to_json(self) -> JsonObject:
@@ -172,7 +172,7 @@ class Erasure(Protocol):
     async def redact(
         self, secret: Secret, *, conversation: str | None = None, dry_run: bool = False, tell: ReportProgress | None = None
     ) -> ErasureReceipt:
-        """Redact in the whole store, or in one conversation and its sub-conversations. Raise UsageError or NotFound."""
+        """Redact the strings in the whole store, or in one conversation and its sub-conversations. Raise UsageError or NotFound."""
         ...
 
     async def expire(
@@ -182,7 +182,8 @@ class Erasure(Protocol):
         ...
 
     async def finish(self) -> list[ErasureReceipt]:
-        """Resume interrupted purges and redactions, unless another process is doing it. Wait for a task of this process that is."""
+        """Resume interrupted purges and redactions, unless another process is doing it. If a task of this process is doing it, wait for
+        that task."""
         ...
 
     async def register_files(self, files: Sequence[StoredCopy]) -> None:
@@ -196,7 +197,7 @@ class Erasure(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """Progress of sealing."""
+    """Progress of sealing, which moves old events from rows to compressed segments."""
 
     conversations: int = 0
     """Number of conversations that had something to seal."""
@@ -216,9 +217,9 @@ class Extent:
 
     events: int = 0
     bytes: int = 0
-    """Size of the content."""
+    """Size of the events' content."""
     stored: int = 0
-    """Space used to store it."""
+    """Size of the events as stored."""
 
     def to_json(self) -> JsonObject:
         return {"events": self.events, "bytes": self.bytes, "stored_bytes": self.stored}
@@ -244,20 +245,20 @@ class Sizes:
     database: int
     """Size of the database file."""
     free: int
-    """Unused pages in it, which new data fills first."""
+    """Size of the unused pages in the database file, which new data fills first."""
     gives_back: bool
-    """True if the file can shrink without a complete rewrite."""
+    """True if the database file can shrink without a complete rewrite."""
     rows: Extent
     sealed: Extent
     segments: int
     frames: int
     raw: int
-    """Bytes from vendors in rows."""
+    """Size of the vendors' bytes in rows."""
     messages: int
     index: int
     """Size of the search index."""
     requests: int
-    """Request manifests; their pieces are blobs."""
+    """Size of the request manifests; their pieces are blobs."""
     blobs: int
     blobs_inside: int
     """Bytes of blobs in the database; the others are files."""

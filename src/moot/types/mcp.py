@@ -11,7 +11,7 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.command import CommandParameter
 
 RULE_PREFIX = "mcp__"
-"""The start of the name by which permission rules and hooks know the tool of an MCP server: `mcp__SERVER__TOOL`."""
+"""Prefix of the names of MCP tools in permission rules and hooks: `mcp__SERVER__TOOL`."""
 
 McpState: TypeAlias = Literal["disabled", "not started", "starting", "connected", "failed"]
 
@@ -21,7 +21,7 @@ class McpTool:
     """A tool as its server defines it. Every text comes from the server, so none of it can be trusted."""
 
     name: str
-    """The server's own name of the tool."""
+    """The server's own name for the tool."""
     description: str
     schema: JsonObject
     """JSON Schema of the arguments."""
@@ -90,13 +90,13 @@ class McpStatus:
     server: McpServer
     state: McpState
     error: str = ""
-    """Why it could not be reached; empty otherwise."""
+    """Reason why the server could not be reached; empty otherwise."""
     tools: tuple[McpTool, ...] = ()
     """The tools that agents get, as they were when the person accepted them."""
     prompts: tuple[McpPrompt, ...] = ()
     """The prompts that it offers as slash commands."""
     changes: tuple[McpTool, ...] = ()
-    """Tools that are new or differ from the accepted ones. Agents don't get them before the person accepts them."""
+    """Tools that are new or differ from the accepted ones. Agents can't use them until a person accepts them."""
 
     def to_json(self) -> JsonObject:
         """Return the status as scripts receive it. Values of `env` and `headers` are left out."""

@@ -39,13 +39,13 @@ class MediaResult:
     """The result of a media model."""
 
     model: str
-    """`model@provider`"""
+    """The model, as `model@provider`."""
     pictures: tuple[Media, ...] = ()
     text: str = ""
     """The transcript of a recording, or text that came with an image."""
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
-    """Nano-dollars; None = unknown."""
+    """Cost in nano-dollars; None = unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ class MemoryFolder:
     name: str
     """First part of its files' names: `home`, `agents/NAME` or `project`."""
     base: Path
-    """An existing folder that nothing may leave, such as the project."""
+    """An existing folder outside of which nothing is read or written, such as the project."""
     below: str = ""
-    """The folder of memory inside the base. Its components must not be links."""
+    """The memory folder, relative to `base`. No component of the path may be a symbolic link."""
 
     @property
     def path(self) -> Path:
@@ -27,17 +27,18 @@ class MemoryFile:
     """A memory file."""
 
     name: str
-    """The folder's name and the path in it, such as `project/MEMORY.md`."""
+    """Name of the memory folder and path in it, such as `project/MEMORY.md`."""
     path: Path
     size: int
+    """Size in bytes."""
     changed_at: int
-    """Milliseconds."""
+    """Time of the last change, in milliseconds since the epoch."""
     hidden: int = 0
-    """Number of invisible and control characters in it."""
+    """Number of invisible and control characters in the file."""
     comments: int = 0
-    """Number of HTML comments in it."""
+    """Number of HTML comments in the file."""
     problem: str = ""
-    """Why it is not used, or not as a whole; empty = it is."""
+    """Reason why the file is not used, or only in part; empty = it is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class MemoryMatch:
     name: str
     line: int
     text: str
-    """The line; of a long one, the stretch around the first word."""
+    """The line. If it is long, only the part around the first matching word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +57,4 @@ class MemorySearch:
 
     matches: tuple[MemoryMatch, ...]
     problems: tuple[MemoryFile, ...] = ()
-    """Files that were not searched, or not as a whole."""
+    """Files that were not searched, or only in part."""

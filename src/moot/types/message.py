@@ -96,7 +96,7 @@ def text_of(parts: list[Part] | tuple[Part, ...]) -> str:
 
 
 def model_ms(metadata: JsonObject) -> int | None:
-    """Return the milliseconds that models worked on an answer with this metadata, without waits for people; None = unknown."""
+    """Return the time in ms that models worked on an answer with this metadata, without waits for people; None = unknown."""
     steps = metadata.get("steps")
     facts = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     times = [ms for step in facts if type(ms := step.get("ms")) is int]
@@ -108,18 +108,18 @@ MessageStatus: TypeAlias = Literal["streaming", "finished", "failed", "cancelled
 
 
 BY_CLIENT: JsonObject = {"written_by": "client"}
-"""Metadata of an assistant message that a client sent as its history: no provider gets the signatures in it."""
+"""Metadata of an assistant message that a client sent as part of its history. The signatures in it are sent to no provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A row of the `message` table. `parts` is the fold of the message's events up to `folded_through`."""
+    """A row of the `message` table. `parts` is built from the message's events up to `folded_through`."""
 
     id: str
     role: Role
     parts: tuple[Part, ...] = ()
     metadata: JsonObject = field(default_factory=empty)
-    """agent, model, provider, usage and cost per step, finish_reason, timings."""
+    """agent, model, provider, finish_reason, and the usage, cost and times of each step."""
     conversation: str = ""
     parent: str | None = None
     run: str | None = None
@@ -127,11 +127,11 @@ class Message:
     client_id: str | None = None
     """Id assigned by a client; opaque, at most 128 bytes, unique in the conversation."""
     first_seq: int = 0
-    """0 = no events yet."""
+    """`seq` of its first event; 0 = no events yet."""
     last_seq: int = 0
     folded_through: int = 0
     created_at: int = 0
-    """ms since the epoch."""
+    """Time of creation, in milliseconds since the epoch."""
 
 
 def unanswered(messages: Sequence[Message]) -> list[str]:

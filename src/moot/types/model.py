@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 Effort: TypeAlias = Literal["none", "low", "medium", "high", "max"]
 ModelRole: TypeAlias = Literal["main", "small", "compaction", "image", "transcription"]
-"""The model types of the configuration: `models: {main: …, small: …}`."""
+"""A model type, which is a key of `models` in the configuration: `models: {main: …, small: …}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class ModelId:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Nano-dollars per token; None = unknown, which is never 0."""
+    """Prices in nano-dollars per token. None = unknown; 0 = free."""
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
     tiers: tuple[tuple[int, Price], ...] = ()
-    """Prices of a whole call whose input exceeds the given number of tokens; ascending, the last match applies."""
+    """Prices for long inputs: pairs of a number of tokens and the price of a call with more input, ascending. The last match applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ImageLimits:
 
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")
     max_bytes: int = 5_000_000
-    """Size of the image as sent, in base64."""
+    """Maximum size of the image in bytes, encoded as base64."""
     max_pixels: int = 8_000 * 8_000
     max_side: int = 8_000
 
@@ -55,24 +55,25 @@ class Model:
 
     id: ModelId
     wire_name: str
-    """The provider's own name for it."""
+    """The provider's own name for the model."""
     context: int | None = None
-    """Tokens; None = unknown."""
+    """Size of the context window in tokens; None = unknown."""
     max_output: int | None = None
+    """Maximum number of output tokens; None = unknown."""
     modalities: tuple[str, ...] = ("text",)
     """Accepted inputs: text, image, pdf, audio, video."""
     tools: Literal["native", "schema", "none"] = "native"
-    """`schema`: tools are described in the prompt and called by structured output (small local models)."""
+    """Way of calling tools: `native` = by the API; `schema` = by structured output, for small local models; `none` = not at all."""
     reasoning: bool = False
     images: ImageLimits = field(default_factory=ImageLimits)
     price: Price | None = None
-    """None = unknown."""
+    """Price of its tokens; None = unknown."""
     small: bool = False
     """True if the rules for small models apply: a short prompt, few tools and little history."""
     max_steps: int | None = None
-    """Steps after which a run with this model stops; None = no limit of its own."""
+    """Maximum number of steps of a run with this model; None = the model sets no limit."""
     note: str = ""
-    """A label that faces show with every answer, for example that the model is very small."""
+    """Notice that is shown with every answer, for example that the model is very small; empty = none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,6 @@ class ModelSettings:
     schema: dict[str, object] | None = None
     """A JSON Schema that the answer must satisfy."""
     tool_choice: str = ""
-    """Empty: the model chooses · none · required · `=NAME`: the tool of that name."""
+    """Empty = the model decides; `none` = no tool; `required` = any tool; `=NAME` = the tool with that name."""
     parallel_calls: bool = True
     """True if one step may make several calls."""

@@ -1,4 +1,4 @@
-"""The parts of a message as a tree: what a sub-agent did is below the call that started it."""
+"""The parts of a message as a tree: the parts of a sub-agent are below the call that started it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.types.message import Part, is_tool
 
 
 def parent_call(part: Part | Chunk) -> str:
-    """Return the id of the call whose sub-agent made this call or wrote these words; empty for the agent itself.
+    """Return the id of the call whose sub-agent made this call or wrote this text; empty for the agent itself.
 
     It is in `toolMetadata.moot` of a call, and in the data of a `data-subagent`. Parts stored by older versions have it as `parent` in the
     data, or in the metadata of the agent that sent it. Other programs that use the AI SDK keep it in their own `callProviderMetadata`.
@@ -27,8 +27,10 @@ def parent_call(part: Part | Chunk) -> str:
 
 
 def linked(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts with every parent in the current place, also those stored by older versions. A parent that isn't an earlier call of
-    these parts is not a link."""
+    """Return the parts with the id of the parent call where the current version stores it, even if an older version stored it elsewhere.
+
+    A part whose parent is not an earlier call in `parts` is returned unchanged.
+    """
     calls = set[str]()
     found: list[Part] = []
     for part in parts:
@@ -44,7 +46,7 @@ def _linked(part: Part, parent: str) -> Part:
     if kind == "data-subagent":
         data = {name: value for name, value in _object(part.get("data")).items() if name != "parent"}
         return {**part, "data": {PARENT: parent, **data}}
-    if kind in ("text", "reasoning"):  # a sub-agent's words are not the answer's
+    if kind in ("text", "reasoning"):  # the text of a sub-agent is not part of the answer
         return {"type": "data-subagent", "data": {PARENT: parent, "agent": "", "kind": kind, "text": part.get("text")}}
     metadata = _object(part.get("toolMetadata"))
     return {**part, "toolMetadata": {**metadata, OURS: {**_object(metadata.get(OURS)), PARENT: parent}}}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # most conversations have no skills
     from moot.types.skill import SkillSelection
 
 PART_ORDER = ("instructions", "project", "agents_md", "memory", "skills", "sub_agents", "output_format", "environment")
-"""The parts of an agent that selects none. Text that changes comes last, so that the providers' prompt caches work."""
+"""The parts of an agent that doesn't select any. Text that changes comes last, so that the providers' prompt caches work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class PromptContext:
     directory: str = ""
     """The conversation's folder; empty = none."""
     boundary: str = ""
-    """A folder outside of which no file may be read, for users that are confined to one; empty = not confined."""
+    """For users who are confined to a folder: that folder, outside of which no file may be read. Empty = not confined."""
     is_local: bool = False
     """True if the conversation belongs to the owner of the home. Only then may the prompt contain texts of the home."""
     mode: Mode = "ask"

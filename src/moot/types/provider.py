@@ -35,7 +35,7 @@ class Quirks:
     effort: str = "reasoning_effort"
     """Method of requesting reasoning effort: reasoning_effort | reasoning | thinking | enable_thinking | none; or a dialect's own value."""
     max_tokens: str = "max_tokens"
-    """Name of the field; newer OpenAI models require `max_completion_tokens`."""
+    """Name of the field that limits the output; newer OpenAI models require `max_completion_tokens`."""
     stream_usage: bool = True
     """True if `stream_options: {include_usage: true}` is supported."""
     reasoning_back: str = ""
@@ -45,7 +45,7 @@ class Quirks:
     developer_role: bool = False
     """True if the system prompt has role `developer`."""
     vendor_tools: tuple[Json, ...] = ()
-    """Tools run by the vendor, in its own format, such as `{"type": "web_search"}`; dialects without such tools omit them."""
+    """Tools that the vendor runs, in the vendor's format, such as `{"type": "web_search"}`; dialects without such tools omit them."""
     extra: JsonObject = field(default_factory=empty)
     """Fields merged into the request body unchanged."""
 
@@ -91,20 +91,20 @@ class Translator(Protocol[State]):
 
 @runtime_checkable
 class DetectsFailure(Protocol):
-    """Optional capability of a translator: detect that further reading is useless because lost data can't be recovered."""
+    """Optional capability of a translator: detect that data was lost for good, so that reading on is useless."""
 
     def spoiled(self, state: Any) -> bool: ...
 
 
 @runtime_checkable
 class ReadsSentLines(Protocol):
-    """Optional capability of a translator: read our own lines too, in protocols where both sides send messages (JSON-RPC).
+    """Optional capability of a translator: also read the lines that moot sends, in protocols where both sides send messages (JSON-RPC).
 
-    `feed` gets only what the vendor sent. Without this capability, lines that we sent are skipped.
+    `feed` gets only what the vendor sent. Without this capability, lines that moot sent are skipped.
     """
 
     def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
-        """Translate a line that we sent; like `feed`, it never raises."""
+        """Translate a line that moot sent. Like `feed`, it never raises."""
         ...
 
 
@@ -142,8 +142,8 @@ class Provider(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """Yield the response's raw frames, one tuple per socket read. The caller closes the generator with `aclosing`.
 
-        Ends normally when the body ends. Raise ProviderError: before the first frame if the request is refused, later if the connection
-        breaks. Never yields inside a task group or cancel scope.
+        The generator ends normally when the body ends. Raise ProviderError: before the first frame if the request is refused, later if the
+        connection breaks. Never yields inside a task group or cancel scope.
         """
         ...
 
@@ -182,7 +182,7 @@ class Facts:
     sold: str = ""
     """A pattern for the models in the snapshot that this endpoint offers; empty = all."""
     vendors: Mapping[str, str] = field(default_factory=dict[str, str])
-    """A gateway's vendor names that differ from the snapshot's: `x-ai/…` there, `xai/…` here."""
+    """Vendor names that differ between the snapshot (keys) and the gateway (values), such as `x-ai` and `xai`."""
     lower_case: bool = False
     """True if the endpoint's model names are all lower case."""
     free: bool = False

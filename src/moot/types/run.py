@@ -25,7 +25,7 @@ STARTED: frozenset[RunStatus] = frozenset({"running", "waiting", "interrupted"})
 OPEN: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
 Awaits: TypeAlias = Literal["person", "client", "run", "time"]
-"""The wait of a run: for a person's answer, the client's output of its own tool, runs that it started, or a time."""
+"""Cause of a run's wait: a person's answer, the client's output of its own tool, runs that it started, or a time."""
 AWAITS: tuple[Awaits, ...] = ("person", "client", "run", "time")
 """In order of precedence: a run that waits for several things awaits the first of them."""
 
@@ -41,7 +41,7 @@ class Run:
     id: str
     conversation: str
     message: str
-    """The assistant message that the run writes."""
+    """Id of the assistant message that the run writes."""
     no: int = 0
     agent: str = "default"
     agent_type: str = "moot"
@@ -49,6 +49,7 @@ class Run:
     model: str = ""
     trigger: Trigger = "user"
     parent_run: str | None = None
+    """Id of the run that started this one as a sub-agent; None = none."""
     status: RunStatus = "queued"
     on_crash: OnCrash = "ask"
     owner: str | None = None
@@ -56,24 +57,27 @@ class Run:
     fence: int = 0
     """Increased by every claim; an append with an older fence fails."""
     settings: JsonObject = field(default_factory=empty)
-    """Mode, limits, model settings and other options of the prompt. `inherited` has its conversation's `STEP_SETTINGS` of that time."""
+    """Mode, limits, model settings and other options of the prompt. `inherited` has the conversation's `STEP_SETTINGS` at that time."""
     error: Failure | None = None
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
-    """Nano-dollars; None = unknown."""
+    """Cost in nano-dollars; None = unknown."""
     created_at: int = 0
-    """ms"""
+    """Time of creation, in milliseconds since the epoch."""
     started_at: int | None = None
+    """Time of the start, in milliseconds since the epoch; None = not started."""
     ended_at: int | None = None
+    """Time of the end, in milliseconds since the epoch; None = not ended."""
     result_seq: int | None = None
+    """`seq` of the event that ended the run; None = not ended."""
     first_seq: int = 0
     last_seq: int = 0
     user: str = LOCAL_USER
-    """The submitter, whose `runs_per_user` it counts toward."""
+    """Id of the user who submitted the run. It counts toward this user's limit `runs_per_user`."""
     awaits: Awaits | None = None
-    """Set while the status is `waiting`."""
+    """Cause of the wait while the status is `waiting`: `person`, `client`, `run` (a sub-agent) or `time`; None otherwise."""
     wake_at: int | None = None
-    """ms; when a run that awaits a time continues."""
+    """Time at which a run that awaits a time continues, in milliseconds since the epoch; None otherwise."""
 
     @property
     def held(self) -> bool:
@@ -92,7 +96,7 @@ class Prompt:
     key: str | None = None
     """Key to find or create the conversation by."""
     conversation_client_id: str | None = None
-    """The client's id for a new conversation; if one has this id already, it is used."""
+    """The client's id for a new conversation. If a conversation with this id exists, it is used instead."""
     client_id: str | None = None
     """The client's id for the user message."""
     edits: str | None = None
@@ -121,11 +125,11 @@ class Prompt:
     parent_run: str | None = None
     """The run that started this one as a sub-agent. A new conversation becomes a child of its conversation."""
     parent_tool_call: str | None = None
-    """The call that started it."""
+    """Id of the tool call that started this run as a sub-agent."""
     user: str | None = None
-    """The submitting owner, limited to their own conversations; owns new ones. None = the person at this machine, not limited."""
+    """Id of the submitter, who can use only their own conversations and owns new ones. None = the person at this machine, unlimited."""
     due: Due | TaskDue | None = None
-    """The instant of a cron job that the prompt is for. A prompt whose instant is recorded already is refused as Busy."""
+    """The instant of a cron job, or the changes of a task, that the prompt is for. Submitting it raises Busy if they are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +138,9 @@ class Submitted:
 
     conversation: Conversation
     run: Run
-    """The new run; with `steer`, the live run that receives the prompt."""
+    """The new run; with `steer`, the active run that receives the prompt."""
     seq: int
-    """Last seq before the run's own events; watch after it."""
+    """The last `seq` before the run's own events. Watch the conversation after it to get them."""
     steered: bool = False
 
 
@@ -163,9 +167,9 @@ class RunOutcome:
     usage: Usage = field(default_factory=Usage)
     """Usage of the whole run."""
     cost: int | None = None
-    """Nano-dollars of the whole run; None = unknown."""
+    """Cost of the whole run in nano-dollars; None = unknown."""
     metadata: JsonObject = field(default_factory=empty)
-    """For `message.metadata`."""
+    """Facts for `message.metadata`."""
 
 
 class Runs(Protocol):

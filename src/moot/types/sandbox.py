@@ -1,4 +1,4 @@
-"""The sandbox of a command: what it may touch, and how it is confined."""
+"""The sandbox of a command: the files that it may access, and the mechanism that confines it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Mechanism: TypeAlias = Literal["bubblewrap", "namespaces", "landlock"]
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 
 Access: TypeAlias = Literal["sandbox", "network", "outside"]
-"""The choices of a command: the sandbox as configured, the sandbox with network, or no sandbox."""
+"""The access of a command: the sandbox as configured, the sandbox with network, or no sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Confinement:
     directory: Path
     """Working directory; inside one of the writable folders."""
     writable: tuple[Path, ...]
-    """The folders of the conversation and of the configuration."""
+    """Folders that the command may change: those of the conversation and those of the configuration."""
     scratch: Path
     """A private folder that holds the command's /tmp and home. It lasts as long as the conversation is cached."""
     hidden: tuple[Path, ...] = ()
@@ -35,11 +35,11 @@ class Confinement:
     """Roots of repositories around writable folders: readable, and writable only where Git itself writes."""
 
     readable: tuple[Path, ...] = ()
-    """Further folders that the command may read, such as those of moot's own program."""
+    """Other folders that the command may read, such as those of moot's own program."""
 
     @property
     def is_complete(self) -> bool:
-        """False for a mechanism that leaves gaps, so that mode `auto` asks."""
+        """False for a mechanism that leaves gaps. Then commands need approval even in mode `auto`."""
         return self.mechanism != "landlock"
 
     def read_only(self) -> Confinement:

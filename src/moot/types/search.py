@@ -14,13 +14,13 @@ class Hit:
     title: str
     role: str
     at: int
-    """ms"""
+    """Time of the message, in milliseconds since the epoch."""
     snippet: str
     """Plain text; matches are enclosed in U+0002 and U+0003."""
     column: Literal["text", "tools", "reasoning"] = "text"
     """Source of the snippet: message text, tool calls with their outputs, or reasoning."""
     seq: int = 0
-    """First seq of the message in its conversation's log; 0 = none."""
+    """`seq` of the message's first event in the conversation's log; 0 = none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class SearchPage:
     total: int
     next_cursor: str | None = None
     ranked: int | None = None
-    """Number of matches that were ranked, newest first; None = all were, or ranking was not requested."""
+    """Number of matches that were ranked, if there were too many to rank all; these are the newest. None otherwise."""
     cut: bool = False
-    """A partial word matches so many words that only the most common ones were searched."""
+    """True if a partial word matches so many words that only the most common ones were searched."""
     loose: bool = False
-    """No message contains all words: these contain some of them, best first, on a single page."""
+    """True if no message contains all words: the hits contain some of them, best first, on a single page."""
 
 
 class HistorySearch(Protocol):
-    """Earlier conversations of the running conversation's owner."""
+    """Search in earlier conversations of the running conversation's owner."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
         """Search like `Search.search`; the running conversation is excluded unless `here`."""
@@ -58,18 +58,19 @@ class Search(Protocol):
         best: bool = False,
         wait: float = 2.0,
     ) -> SearchPage:
-        """Search newest first (to the second, then in storage order) or best first, after indexing new messages for up to `wait` seconds.
+        """Return hits, newest first (within a second, in storage order) or best first. First index new messages for up to `wait` seconds.
 
-        If no message contains all words, return those that contain some of them and every quoted phrase. `conversation` is the only one to
-        search, `exclude` one to exclude. Raise UsageError for an invalid query.
+        If no message contains all words, return those that contain some of them and every quoted phrase. `conversation` is the only
+        conversation to search, `exclude` one to leave out. Raise UsageError for an invalid query.
         """
         ...
 
     async def index(
         self, *, seconds: float = 30.0, bulk: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> tuple[int, int]:
-        """Index for at most `seconds` and return (done, total), also reported to `progress` now and then. Return at once if another process
-        holds the indexer lock. With `bulk`, transactions may be long: use it if nothing else in this process waits for the store."""
+        """Index for at most `seconds` and return (done, total), which is also reported to `progress` meanwhile. Return at once if another
+        process holds the indexer lock. With `bulk`, transactions may be long: use it if nothing else in this process waits for the
+        store."""
         ...
 
 
@@ -84,12 +85,12 @@ class Embedder(Protocol):
         ...
 
     def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
-        """Return the similarity to each of the others; 1 = identical."""
+        """Return the similarity of a vector to each of the others; 1 = identical."""
         ...
 
 
 class Embedders(Protocol):
-    """The embedding model of a process, loaded when it is first used."""
+    """The embedding model of this process, loaded on first use."""
 
     def here(self) -> bool:
         """Return whether the model is installed."""
@@ -113,8 +114,8 @@ class SemanticQuery:
 
 class SemanticSearch(Protocol):
     async def search(self, meant: SemanticQuery, *, embedder: Embedder, wait: float = 2.0) -> SearchPage:
-        """Search, nearest first. Before that, embed new answers, newest first, for at most `wait` seconds; `done` and `total` of the page
-        count embedded answers. Raise UsageError if the query has no words to match."""
+        """Return hits, closest in meaning first. Before that, embed new answers, newest first, for at most `wait` seconds; `done` and
+        `total` count embedded answers. Raise UsageError if the query has no words to match."""
         ...
 
     async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:

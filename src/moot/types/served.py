@@ -1,4 +1,4 @@
-"""Serving another program that uses moot as a model, with its own system prompt, history and tools."""
+"""Runs for another program that uses moot as a model, with the program's own system prompt, history and tools."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ SETTING = "served"
 @dataclass(frozen=True, slots=True)
 class Served:
     plain: bool = False
-    """Call the model directly: without our prompt, tools, trimming and fallbacks."""
+    """True if the model is called directly: without moot's prompt, tools, trimming and fallbacks."""
     system: str = ""
     tools: tuple[ToolDefinition, ...] = ()
     """Tools that the program runs itself: the answer ends with such a call."""
     tool_choice: str = ""
-    """See `ModelSettings.tool_choice`."""
+    """The program's choice of tools, as in `ModelSettings.tool_choice`."""
     parallel_calls: bool = True
     max_tokens: int | None = None
     top_p: float | None = None
     stop: tuple[str, ...] = ()
     show_reasoning: bool = True
     history: tuple[str, ...] = ()
-    """Blobs with JSON lists of messages; joined, they are what the program sent. () = use the conversation's own branch."""
+    """Hashes of blobs, each a JSON list of messages; joined, they are the history that the program sent. () = the conversation's branch."""
     digest: str = ""
-    """Digest of everything sent; with the answer it identifies a program that sends both back. Empty = it names the previous response."""
+    """Digest of the whole request. With the answer, it identifies the conversation when the program sends both again. Empty = the program
+    names the previous response instead."""
 
     def takes(self, tool: str) -> bool:
         """Return True if calls of that tool go to the program; for a plain model, all do."""

@@ -17,15 +17,17 @@ class Share:
     id: str
     conversation: str
     title: str
-    """The title, without the omitted parts."""
+    """Title of the page, redacted like its content."""
     expires_at: int
-    """ms, like all its times."""
+    """Time at which the link expires, in milliseconds since the epoch."""
     left_out: tuple[Json, ...] = ()
-    """Items `{kind, where, count}`."""
+    """Items removed from the page, each `{kind, where, count}`."""
     size: int = 0
     """Size of the page in bytes."""
     created_at: int = 0
+    """Time of creation, in milliseconds since the epoch."""
     revoked_at: int | None = None
+    """Time of revocation, in milliseconds since the epoch; None = not revoked."""
     owner: str = LOCAL_USER
 
     def open(self, now: int) -> bool:
@@ -35,11 +37,11 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class SharedPage:
-    """The page that a reader gets."""
+    """The page as sent to a reader."""
 
     content: bytes
     policy: str
-    """Its Content-Security-Policy."""
+    """Content-Security-Policy of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Shares(Protocol):
         ...
 
     async def page(self, digest: bytes) -> SharedPage | None:
-        """Return the page behind a link; None if it is unknown, expired, revoked, or its conversation is deleted."""
+        """Return the page of a link; None if the link is unknown, expired or revoked, or the conversation is deleted."""
         ...
 
     async def list(self, *, conversation: str | None = None, closed: bool = False) -> Sequence[Share]:
@@ -68,5 +70,5 @@ class Shares(Protocol):
         ...
 
     async def revoke(self, reference: str) -> Share:
-        """Revoke by id or unique prefix and delete the page, durably. Raise NotFound."""
+        """Revoke the share with this id or unique prefix, and delete its page, durably. Raise NotFound."""
         ...

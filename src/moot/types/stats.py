@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Sums over finished answers, both of runs and of imported messages."""
+    """Totals of finished answers, both of runs and of imported messages."""
 
     runs: int = 0
     failed: int = 0
@@ -18,33 +18,34 @@ class Counts:
     cache_write: int = 0
     reasoning: int = 0
     cost: int = 0
-    """Nano-dollars of the answers with a known price."""
+    """Cost in nano-dollars of the answers with a known price."""
     unpriced_runs: int = 0
+    """Number of answers with an unknown cost."""
     steps: int = 0
     ms: int = 0
-    """Time that models worked, as far as known."""
+    """Time in milliseconds that models worked on the answers, as far as known."""
     timed_output: int = 0
-    """Output tokens produced in that time."""
+    """Number of output tokens produced in the time `ms`."""
     first_ms: int = 0
-    """Sum of the times to first output, as far as known."""
+    """Sum of the times to the first output in milliseconds, as far as known."""
     firsts: int = 0
-    """Number of answers in `first_ms`."""
+    """Number of answers included in `first_ms`."""
     contexts: int = 0
-    """Sum over answers of the input tokens of the largest model call."""
+    """Sum of the input tokens of each answer's largest model call."""
 
     @property
     def first(self) -> int | None:
-        """Mean time to first output, ms."""
+        """Mean time to the first output in milliseconds; None = unknown."""
         return round(self.first_ms / self.firsts) if self.firsts else None
 
     @property
     def rate(self) -> float | None:
-        """Output tokens per second of model time."""
+        """Output tokens per second of the models' working time; None = unknown."""
         return self.timed_output * 1000 / self.ms if self.ms and self.timed_output else None
 
     @property
     def context(self) -> int:
-        """Mean input tokens of an answer's largest model call."""
+        """Mean number of input tokens of an answer's largest model call."""
         return round(self.contexts / self.runs) if self.runs else 0
 
 
@@ -56,7 +57,7 @@ class ToolCounts:
     failed: int = 0
     denied: int = 0
     ms: int = 0
-    """Total duration of the calls in `timed`."""
+    """Total duration in milliseconds of the calls counted in `timed`."""
     timed: int = 0
     """Number of calls with a known duration."""
 
@@ -69,8 +70,9 @@ class AuxiliaryCounts:
     input: int = 0
     output: int = 0
     cost: int = 0
-    """Nano-dollars of the calls with a known price."""
+    """Cost in nano-dollars of the calls with a known price."""
     unpriced: int = 0
+    """Number of calls with an unknown price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class ContextSize:
     """The context size of one answer."""
 
     at: int
-    """ms"""
+    """Time of the answer, in milliseconds since the epoch."""
     tokens: int
 
 
@@ -90,22 +92,22 @@ class UsageReport:
     messages: int
     total: Counts
     days: dict[str, Counts]
-    """By `YYYY-MM-DD` in UTC, newest first."""
+    """Totals by day in UTC, such as `2026-12-24`, newest first."""
     models: dict[str, Counts]
-    """By model, most runs first; an empty name means an unknown model."""
+    """Totals by model, most runs first; an empty name means an unknown model."""
     agents: dict[str, Counts]
     projects: dict[str, Counts]
-    """By project name; projects with the same name are combined."""
+    """Totals by project name; projects with the same name are combined."""
     tools: dict[str, ToolCounts] = field(default_factory=dict[str, ToolCounts])
-    """Most calls first."""
+    """Totals by tool, most calls first."""
     errors: dict[str, int] = field(default_factory=dict[str, int])
     """Number of failed runs by kind of error, most first."""
     asides: dict[str, AuxiliaryCounts] = field(default_factory=dict[str, AuxiliaryCounts])
-    """By purpose: title, compact, explain, picture, transcript."""
+    """Totals by purpose: title, compact, explain, picture, transcript."""
     contexts: tuple[ContextSize, ...] = ()
-    """For a single conversation: context sizes over time, oldest first."""
+    """Context sizes of the answers of a single conversation, oldest first; empty for several conversations."""
     uncounted: int = 0
-    """Finished answers that could not be counted within the time limit; the sums don't include them."""
+    """Number of finished answers that could not be counted within the time limit; the totals don't include them."""
 
 
 class Stats(Protocol):
@@ -116,5 +118,5 @@ class Stats(Protocol):
         ...
 
     async def count(self, *, seconds: float = 30.0) -> int:
-        """Count new and changed answers for at most `seconds`; return how many are left."""
+        """Count new and changed answers for at most `seconds`; return the number that remains."""
         ...

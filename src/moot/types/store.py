@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The right to append a live run's events. One owner at a time has it; checked in the appending transaction."""
+    """The right to append an active run's events. Only one owner at a time has it; every append checks it in its transaction."""
 
     conversation: str
     run: str
@@ -59,12 +59,12 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """The run becomes `waiting`, and its owner releases it. It awaits a person or its client if it has open approvals."""
+    """The run becomes `waiting` and has no owner any more. If it has open approvals, it awaits a person or its client."""
 
     awaits: Awaits = "person"
-    """The wait if there is no open approval."""
+    """Cause of the wait if the run has no open approval."""
     wake_at: int | None = None
-    """ms; for a run that awaits a time."""
+    """Time at which a run that awaits a time continues, in ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class End:
     """The end of the run, which also updates the conversation's sums.
 
     The append fails with Busy if the status is `finished` but the inbox has an unhandled steer: the run must continue for it.
-    With another status, its unread messages are stored as messages of the user at the end of its branch.
+    With another status, unread steering messages are stored as user messages at the end of the run's branch.
     """
 
     status: Literal["finished", "failed", "cancelled"]
@@ -104,7 +104,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class HandleInbox:
-    """A record that inbox items up to this number have been handled."""
+    """The inbox items up to this number have been handled."""
 
     through: int
 
@@ -122,7 +122,7 @@ class CloseExchange:
 
 @dataclass(frozen=True, slots=True)
 class RecordUsage:
-    """Usage of an exchange outside any run, for the sums."""
+    """Usage of an exchange outside any run, to be added to the totals."""
 
     exchange: str
     purpose: Purpose
@@ -133,17 +133,17 @@ class RecordUsage:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """A denial because of a timeout. The append fails with Busy if the approval has an answer."""
+    """The denial of an approval that has timed out. The append fails with Busy if the approval already has an answer."""
 
     approval: str
     reason: str
     early: bool = False
-    """The end of an approval that has not expired, but whose answer the asking side no longer needs."""
+    """True if the approval has not expired, but the agent that asked no longer needs the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """Another agent continues the run, with its own model and without a session."""
+    """Another agent continues the run, with that agent's model and without a session."""
 
     agent: str
     agent_type: str
@@ -158,11 +158,11 @@ class SetSession:
 
 @dataclass(frozen=True, slots=True)
 class WarnBudget:
-    """A notice for outgoing webhooks that the run has used most of a limit."""
+    """A notice, sent to outgoing webhooks, that the run has used most of a limit."""
 
     limit: Literal["cost", "tokens"]
     used: int
-    """Nano-dollars or tokens."""
+    """Amount used so far, in nano-dollars or tokens."""
     most: int
 
     def to_json(self) -> JsonObject:
@@ -210,18 +210,18 @@ class Submission:
     """A prompt that is ready to be stored; only conflicts with other runs are not resolved yet."""
 
     run: Run
-    """With the ids of run and assistant message, status `queued`."""
+    """The new run, with its id, the id of its assistant message, and the status `queued`."""
     conversation: Conversation
-    """Stored as it is if new; an existing one (found by id, else by key) keeps its own fields, and takes the directory if it has none."""
+    """Stored if it is new. An existing one, found by id or else by key, keeps its fields; it takes the directory if it has none."""
     user: Message | None
-    """None = answer the branch as it is."""
+    """The new user message; None = answer the branch as it is."""
     on_busy: OnBusy = "reject"
     owner: str | None = None
-    """The owner that claims the run at once if it need not queue."""
+    """The owner that claims the run at once if the run doesn't have to queue."""
     at_most: int = 0
     """Maximum number of the user's top-level runs that run at once; further ones queue. 0 = no limit."""
     remember: bool = False
-    """Store agent and model in an existing conversation, because the prompt has set them."""
+    """True if agent and model are also stored in an existing conversation, because the prompt has set them."""
     edits: str | None = None
     """The user message whose sibling `user` becomes."""
     answers: str | None = None
@@ -229,9 +229,10 @@ class Submission:
     may_exist: bool = False
     """True if the same submission, with the same ids of run and user message, may have been stored before."""
     children: tuple[int, int] = (0, 0)
-    """For a sub-agent: how many its run may start, and how many of the user's may be at work at once. 0 = no limit.
+    """For a sub-agent: the maximum number that its parent run may start, and the maximum number of the user's sub-agents that may work at
+    once. 0 = no limit.
 
-    Sub-agents of earlier runs of the conversation count toward the first number while they are at work."""
+    Working sub-agents of earlier runs of the conversation count toward the first number."""
     due: Due | TaskDue | None = None
     """The instant of a cron job, or the changes of a task that a watcher handles, recorded in the same transaction."""
     continuing: frozenset[str] = frozenset()
@@ -250,21 +251,21 @@ class Accepted:
     fence: Fence | None = None
     steered: bool = False
     interrupts: str | None = None
-    """The live run to cancel before this one may start (`on_busy` = interrupt)."""
+    """Id of the active run to cancel before this one may start (`on_busy` = interrupt)."""
     superseded: tuple[str, ...] = ()
-    """Inactive runs that were ended in favor of this one."""
+    """Ids of the inactive runs that were ended so that this one can start."""
 
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """A request to a live run from outside."""
+    """A request from outside to an active run."""
 
     kind: Literal["answer", "steer", "queue", "cancel"]
     body: Json = None
     no: int = 0
     """Position in the inbox; set by the store."""
     at: int = 0
-    """ms"""
+    """Time of the request, in ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +289,7 @@ class RunReader(Protocol):
     """Read access to runs, their inboxes and approvals. Changes go through the engine (`Runs`)."""
 
     async def run(self, id: str) -> Run:
-        """Find by id or unique prefix. Raise NotFound."""
+        """Return the run with this id or unique prefix of an id. Raise NotFound."""
         ...
 
     async def runs(
@@ -329,7 +330,7 @@ class Records(RunReader, Protocol):
     async def submit(self, submission: Submission) -> Accepted:
         """Store conversation, user message, assistant message, run and head in one durable transaction.
 
-        A prompt with the client id and parts of an earlier one is that prompt, sent again: return its run.
+        If a prompt with the same client id and parts was stored before, return its run.
         With `steer` on a running run, post to its inbox instead. A run that is waiting and not `continuing`, interrupted, or queued
         without an owner is cancelled, and its approvals are denied ("superseded"). Raise Busy if on_busy = reject and a run is running,
         `continuing` or queued, or LimitReached for one sub-agent too many. Raise Busy too if `due` is recorded already, or the job's last
@@ -347,7 +348,7 @@ class Records(RunReader, Protocol):
         ...
 
     async def standing(self, run: str) -> RunSnapshot:
-        """Find by the run's exact id. Raise NotFound."""
+        """Return the state of the run with this exact id. Raise NotFound."""
         ...
 
     async def cancelled(self, runs: Collection[str]) -> frozenset[str]:
@@ -355,12 +356,12 @@ class Records(RunReader, Protocol):
         ...
 
     async def parked(self, runs: Collection[str]) -> dict[str, bool]:
-        """Return those of the runs that are parked. True = it has no open approvals, and either an answer that no leg has read, or all
-        sub-agents that it awaits have ended."""
+        """Return those of the runs that are parked, each with True if it can continue: it has no open approvals, and either an answer that
+        no leg has read, or all sub-agents that it awaits have ended."""
         ...
 
     async def child_owners(self, runs: Collection[str]) -> dict[str, str | None]:
-        """Map the sub-agents of these runs, and theirs, to their owners, and interrupted ones to None. Others are left out."""
+        """Map the open sub-agents of these runs, and theirs, to their owners, or to None if they are interrupted. Others are omitted."""
         ...
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
@@ -392,7 +393,7 @@ class Records(RunReader, Protocol):
 
 
 class Indexes(Protocol):
-    """The parts of a store about everything in it: search, statistics and imports."""
+    """The parts of a store that work on all of its contents: search, statistics and imports."""
 
     @property
     def search(self) -> Search: ...
@@ -469,7 +470,7 @@ class Store(OwnerStore, Outlets, Protocol):
         ...
 
     def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
-        """Yield whenever another process has committed; this process's only poller."""
+        """Yield whenever another process has committed. This is the only poller of the process."""
         ...
 
     async def health(self) -> JsonObject:

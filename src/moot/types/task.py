@@ -27,10 +27,11 @@ TITLE_CHARACTERS, DESCRIPTION_CHARACTERS, COMMENT_CHARACTERS = 200, 50_000, 20_0
 TAGS, TAG_CHARACTERS, NAME_CHARACTERS = 20, 50, 200
 
 WATCHER, DEPTH = "task_watcher", "task_depth"
-"""The keys in `Run.settings` of a watcher's run for its name, and for the number of watchers' runs that led to it, including itself."""
+"""The keys in `Run.settings` of a run that a watcher started: the watcher's name, and the number of such runs that led to this one,
+including itself."""
 
 DEEPEST = 3
-"""Changes that this many runs of watchers led to don't start another one."""
+"""Maximum number of runs that watchers start as a consequence of each other: a change by the last one starts no other run."""
 
 VARIABLES: frozenset[str] = frozenset(
     (
@@ -60,7 +61,7 @@ class TaskWatcher:
     debounce: float = 5.0
     """Seconds without further changes of the task before the prompt runs."""
     max_runs: int = 1
-    """Maximum number of runs at once, each of another task. Those that wait for a person don't count."""
+    """Maximum number of concurrent runs, each for a different task. Runs that wait for a person don't count."""
     fresh: bool = False
     """Start a new conversation for each run, instead of one for each task."""
     agent: str | None = None
@@ -69,7 +70,7 @@ class TaskWatcher:
     directory: str = ""
     """Empty = the root of the task's project, or else the home folder."""
     unattended: Literal["deny", "ask"] = "deny"
-    """Calls that need approval are denied, or wait for a person."""
+    """deny: calls that need approval are denied · ask: they wait for a person."""
     enabled: bool = True
 
 
@@ -82,9 +83,9 @@ class Author:
     run: str | None = None
     """None = a person."""
     watcher: str = ""
-    """The watcher that started the run, or the run that it is a sub-agent of; empty = none."""
+    """The watcher that started the run, or the run that started this run as a sub-agent; empty = none."""
     depth: int = 0
-    """Number of runs of watchers that led to this change, including `run`."""
+    """Number of runs started by watchers that led to this change, including `run`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +94,26 @@ class Task:
 
     id: str
     project: str
-    """Id of its project."""
+    """Id of the project that the task belongs to."""
     title: str
     description: str = ""
-    """Markdown."""
+    """Description in Markdown."""
     status: TaskStatus = "backlog"
     tags: tuple[str, ...] = ()
     assignee: str = ""
     """Name of an agent or person; empty = no one."""
     due: str = ""
-    """ISO date, such as 2026-12-24; empty = none."""
+    """Due date in ISO format, such as 2026-12-24; empty = none."""
     author: str = ""
     number: int = 0
-    """Number in its project, starting at 1. Set by the store."""
+    """Number of the task in its project, starting at 1. Set by the store."""
     comments: int = 0
     created_at: int = 0
-    """ms"""
+    """Time of creation, in milliseconds since the epoch."""
     updated_at: int = 0
+    """Time of the last change or comment, in milliseconds since the epoch."""
     version: int = 1
-    """Increased by each change and comment."""
+    """Number that each change and comment increases, starting at 1."""
     no: int = 0
 
     def is_overdue(self, today: str) -> bool:
@@ -124,11 +126,11 @@ class TaskComment:
     id: str
     author: str
     text: str
-    """Markdown."""
+    """Text in Markdown."""
     run: str | None = None
-    """The run that wrote it; None = a person."""
+    """Id of the run that wrote the comment; None = a person wrote it."""
     at: int = 0
-    """ms"""
+    """Time of the comment, in milliseconds since the epoch."""
     no: int = 0
 
 
@@ -139,16 +141,17 @@ class TaskChange:
     no: int
     event: TaskEvent
     fields: tuple[str, ...]
-    """The changed fields of an update."""
+    """Names of the changed fields; empty for a new task and a comment."""
     before: TaskStatus
+    """Status before the change."""
     status: TaskStatus
-    """The status after the change."""
+    """Status after the change."""
     author: str
     run: str | None
     watcher: str
     depth: int
     at: int
-    """ms"""
+    """Time of the change, in milliseconds since the epoch."""
 
     @property
     def description(self) -> str:
@@ -166,30 +169,31 @@ class TaskRun:
 
     watcher: str
     at: int
-    """ms"""
+    """Time of the attempt, in milliseconds since the epoch."""
     reason: str = ""
+    """Reason why no run was started; empty if one was."""
     run: str | None = None
     conversation: str | None = None
     status: str | None = None
-    """Current status of the run; None = no run, or a deleted one."""
+    """Current status of the run; None = there is no run, or it was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """Conditions of a list of tasks; all of them must hold."""
+    """Conditions that the tasks of a list must all meet."""
 
     statuses: Sequence[TaskStatus] = ()
     """Empty = all except archived."""
     tags: Sequence[str] = ()
-    """Tags that a task must all have."""
+    """Tags that a task must have, all of them."""
     author: str = ""
     assignee: str = ""
     query: str = ""
     """Words that the title or description must contain, ignoring case."""
     updated_after: int = 0
-    """ms"""
+    """Only tasks changed after this time, in milliseconds since the epoch; 0 = all."""
     overdue_on: str = ""
-    """ISO date: only tasks that are overdue on it."""
+    """Only tasks that are overdue on this ISO date; empty = all."""
 
 
 class Tasks(Protocol):
@@ -203,7 +207,7 @@ class Tasks(Protocol):
     async def list(
         self, project: str | None, conditions: TaskFilter | None = None, *, limit: int = 50, cursor: str | None = None
     ) -> Page[Task]:
-        """List the tasks of a project, given by its id, or of all. Sorted by status and then the newest first.
+        """List the tasks of the project with this id, or of all projects. Tasks are sorted by status, then newest first.
 
         Raise UsageError for an invalid cursor.
         """
@@ -216,16 +220,16 @@ class Tasks(Protocol):
     async def get(self, project: str, task: str) -> Task: ...
 
     async def create(self, task: Task, by: Author, fields: JsonObject | None = None) -> Task:
-        """Store a new task and return it with its number; one with a known id is returned as it is. `fields` replace those of the task.
+        """Store a new task and return it with its number. If a task with its id exists, return that one. `fields` replace fields of `task`.
 
         Raise UsageError for invalid fields, LimitReached for too many tasks.
         """
         ...
 
     async def update(self, project: str, task: str, changes: JsonObject, by: Author, *, version: int | None = None) -> Task:
-        """Set fields of `FIELDS`. Without a difference, nothing is stored.
+        """Set the given fields, which are named in `FIELDS`. If nothing changes, nothing is stored.
 
-        Raise UsageError for invalid fields, Busy if the task has another version than the given one.
+        Raise UsageError for invalid fields, Busy if the task's version is not `version`.
         """
         ...
 
@@ -242,7 +246,7 @@ class Tasks(Protocol):
         ...
 
     async def remove(self, project: str, task: str, *, version: int | None = None) -> Task:
-        """Delete a task with its comments and history. Raise Busy as `update` does."""
+        """Delete a task with its comments and history, and return it. Raise Busy as `update` does."""
         ...
 
 
@@ -282,12 +286,13 @@ class PendingTask:
     first: int
     """Number of the first of these changes."""
     first_at: int
-    """ms"""
+    """Time of the first change, in ms."""
     last_at: int
+    """Time of the last change, in ms."""
     depth: int
     """The smallest depth of these changes."""
     is_open: bool
-    """True if the last run of the watcher for this task is not over."""
+    """True if the watcher's last run for this task has not ended."""
     recent: Sequence[int]
     """Times of the watcher's last runs for this task, in ms, newest first."""
 
@@ -297,7 +302,7 @@ class Pending:
     """The changes that a watcher has to handle."""
 
     tasks: Sequence[PendingTask] = ()
-    """Sorted by their first change. Bounded; the rest follows when these are handled."""
+    """Tasks sorted by their first change, up to a maximum number. The others follow when these are handled."""
     last: int = 0
     """Number of the last change of any task."""
     busy: int = 0
@@ -316,15 +321,15 @@ class TaskDue:
 
 @dataclass(frozen=True, slots=True)
 class ChangedTask:
-    """A task with what has changed since a watcher handled it, from one snapshot."""
+    """A task and its changes since a watcher last handled it, read from one snapshot."""
 
     task: Task
     through: int
     """Number of the task's last change."""
     changes: Sequence[TaskChange]
-    """Oldest first, without those of the watcher's own runs. Only the last ones if there are many."""
+    """Changes since then, oldest first, without those of the watcher's own runs. If there are many, only the last ones."""
     comments: Sequence[TaskComment]
-    """Its newest comments, oldest first."""
+    """The newest comments of the task, oldest first."""
 
 
 class WatcherStore(Protocol):
@@ -335,7 +340,7 @@ class WatcherStore(Protocol):
         ...
 
     async def ensure(self, names: Sequence[str]) -> None:
-        """Make exactly these watchers the ones in force. Changes before now don't concern a new one."""
+        """Activate exactly these watchers. A new watcher handles only changes from now on."""
         ...
 
     async def pending(self, watcher: TaskWatcher) -> Pending:
@@ -343,7 +348,7 @@ class WatcherStore(Protocol):
         ...
 
     async def advance(self, watcher: str, through: int) -> None:
-        """Record that no change up to this one concerns the watcher any more, also if its conditions change."""
+        """Record that the watcher has handled all changes up to this one. They stay handled if its conditions change later."""
         ...
 
     async def changed(self, watcher: str, task: int) -> ChangedTask:

@@ -40,9 +40,9 @@ def fill(value: Json, variables: Mapping[str, str]) -> Json:
 
 
 def fill_line(line: str, variables: Mapping[str, str]) -> str:
-    """Return a shell line with all variables replaced and quoted for their place in it.
+    """Return a shell line with all variables replaced by their values, which are quoted as their place requires.
 
-    Raise KeyError for an unknown variable, ValueError as `check_line` does.
+    Raise KeyError for an unknown variable, and the same ValueError as `check_line`.
     """
     check_line(line)
     pieces, quote, at = list[str](), "", 0

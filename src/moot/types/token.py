@@ -9,17 +9,17 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A stored response."""
+    """The response to a request with an idempotency key."""
 
     status: int
-    """0 = answered, but the response was not stored because it contained a secret."""
+    """HTTP status; 0 = answered, but the response was not stored because it contained a secret."""
     headers: Sequence[tuple[str, str]] = ()
     body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The state of a key: unused; claimed, but not answered; answered; used for a different request."""
+    """The state of an idempotency key. new: unused · open: claimed, not answered yet · done: answered · other: used for another request."""
 
     standing: Literal["new", "open", "done", "other"]
     at: int = 0
@@ -35,7 +35,7 @@ class Idempotency(Protocol):
         ...
 
     async def keep(self, owner: str, key: str, kept: StoredResponse) -> None:
-        """Store the response."""
+        """Store the response to a request with a claimed key."""
         ...
 
     async def release(self, owner: str, key: str) -> None:
@@ -46,7 +46,8 @@ class Idempotency(Protocol):
 Scope: TypeAlias = Literal["read", "chat", "tools", "admin", "machine"]
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
-"""In ascending order; each scope includes those before it. `admin` covers the user's own data, `machine` what all share."""
+"""In ascending order; each scope includes those before it. `admin` covers the user's own data, `machine` the settings
+that all users share."""
 
 LOCAL_USER = "local"
 """The id of the user that always exists: the person at this machine."""
@@ -70,7 +71,7 @@ class User:
     id: str
     name: str
     created_at: int = 0
-    """ms"""
+    """Time of creation, in milliseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +84,15 @@ class Token:
     name: str
     scopes: tuple[Scope, ...]
     kind: Literal["token", "browser"] = "token"
-    """browser: created by a login and stored in a cookie."""
+    """`browser` = created by a sign-in in the browser and stored in a cookie."""
     created_at: int = 0
-    """ms, like all its times."""
+    """Time of creation, in milliseconds since the epoch."""
     used_at: int | None = None
-    """Accurate to the minute."""
+    """Time of the last use, in milliseconds since the epoch, accurate to the minute; None = not used yet."""
     expires_at: int | None = None
-    """None = never."""
+    """Time at which the token expires, in milliseconds since the epoch; None = never."""
     revoked_at: int | None = None
+    """Time of revocation, in milliseconds since the epoch; None = not revoked."""
 
     def valid(self, now: int) -> bool:
         """Return True if the token is valid at that time (ms)."""
@@ -121,7 +123,7 @@ class Tokens(Protocol):
         ...
 
     async def get(self, reference: str) -> Token:
-        """Find by id, unique prefix (4 characters or more), or the name of an unrevoked token. Raise NotFound."""
+        """Return a token by id, by unique prefix of an id (4 characters or more), or by the name of an unrevoked token. Raise NotFound."""
         ...
 
     async def list(self, *, revoked: bool = False) -> list[Token]:
@@ -145,5 +147,5 @@ class Tokens(Protocol):
         ...
 
     async def redeem(self, digest: bytes) -> str | None:
-        """Use up a code and return its owner; None if it is unknown, expired or used."""
+        """Mark a code as used and return its owner; None if the code is unknown, expired or used already."""
         ...

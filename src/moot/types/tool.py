@@ -34,26 +34,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The display of a tool call, drawn by each face in its own way. Untrusted text, which faces sanitize."""
+    """The content to show for a tool call. Each user interface draws it in its own way. It is untrusted text, which they sanitize."""
 
     title: str
     """One line, e.g. `Read src/app.py`."""
     detail: str = ""
-    """Text after the title, e.g. `lines 1-40 of 212`."""
+    """Text shown after the title, e.g. `lines 1-40 of 212`."""
     body: str = ""
-    """Further content; faces collapse it if it is long."""
+    """Further content, which user interfaces collapse if it is long."""
     language: str = "text"
     """Rendering of the body: text, markdown, diff, json, or a programming language's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FullOutput:
-    """The location of a full output of which the model gets only a part."""
+    """The location of a complete output, of which the model gets only a part."""
 
     blob: str
-    """SHA-256"""
+    """SHA-256 of the blob with the output."""
     size: int
-    """Bytes"""
+    """Size of the output in bytes."""
     rows: int
     tail: str
     """The last few kilobytes, for people."""
@@ -77,9 +77,9 @@ class ToolOutput:
     whole: FullOutput | None = None
     """Set by a tool that has shortened its text itself."""
     structured: bool = False
-    """`value` itself is the output, for models too, unless `text` has to be truncated."""
+    """True if models get `value` as the output, unless `text` has to be truncated."""
     empty: bool = False
-    """True if the tool found or printed nothing, so that the text only says this."""
+    """True if the tool found or printed nothing, and the text only says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ToolServices:
     media: MediaModels
     """The image and transcription models."""
     children: Children
-    """The sub-agents of this run. Those that the call starts are tied to it."""
+    """The sub-agents of this run. Those that a call starts belong to that call."""
     jobs: Jobs
     """The cron jobs of the conversation's owner."""
     tasks: ProjectTasks
@@ -128,7 +128,7 @@ class PlanMode(Protocol):
 
 
 class Confines(Protocol):
-    """The part of a tool's context for commands."""
+    """The part of a tool's context for running commands."""
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -141,7 +141,7 @@ class Confines(Protocol):
 
 
 class Sources(Protocol):
-    """The part of a tool's context for what is known from before."""
+    """The part of a tool's context for looking things up: earlier conversations, memory and documents."""
 
     @property
     def past(self) -> HistorySearch:
@@ -150,7 +150,7 @@ class Sources(Protocol):
 
     @property
     def memory(self) -> tuple[MemoryFolder, ...]:
-        """The folders of memory that the call may use, nearest last."""
+        """The memory folders that the call may use, the most specific last."""
         ...
 
     @property
@@ -160,11 +160,11 @@ class Sources(Protocol):
 
 
 class ToolContext(Confines, Sources, Protocol):
-    """The environment of a running tool. The runtime creates one per call."""
+    """The context of a running tool call. The runtime creates one for each call."""
 
     @property
     def directory(self) -> Path:
-        """Base of relative paths and working directory of commands."""
+        """Base of relative paths, and working directory of commands."""
         ...
 
     @property
@@ -187,7 +187,7 @@ class ToolContext(Confines, Sources, Protocol):
 
     @property
     def services(self) -> ToolServices:
-        """Models and sub-agents."""
+        """Further parts of moot, such as media models and sub-agents."""
         ...
 
     def kept(self, name: str, make: Callable[[], T]) -> T:
@@ -223,12 +223,12 @@ class Tool(Protocol):
     """True if running it twice has the same effect as once, so that it may be repeated when the outcome is unknown."""
     effects: frozenset[Effect]
     hidden: bool
-    """True if only agents that name it get it."""
+    """True if only agents that list the tool by name get it."""
     beta: bool
     badge: str
-    """A short label that faces show next to the name; empty = none."""
+    """A short label that is shown next to the name; empty = none."""
     examples: tuple[JsonObject, ...]
-    """See `ToolDefinition.examples`."""
+    """Examples for models, see `ToolDefinition.examples`."""
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
         """Run the call. A model's mistake is an output with `error`, not an exception. Cancellation passes through."""
@@ -265,7 +265,7 @@ class HasIdentity(Protocol):
     """Optional capability: bind approvals to more than the tool's definition, such as the server that provides it."""
 
     rule_name: str
-    """The name by which permission rules, approvals and hooks know the tool. Without it, they use `name`."""
+    """The name of the tool in permission rules, approvals and hooks. Without it, they use `name`."""
 
     def identity(self) -> JsonObject: ...
 

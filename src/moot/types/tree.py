@@ -22,12 +22,12 @@ class Node:
     role: Role
     status: MessageStatus
     line: str
-    """The beginning of its text as a single line; untrusted."""
+    """Beginning of the message's text as a single line; untrusted."""
     at: int
-    """ms"""
+    """Time of creation, in milliseconds since the epoch."""
     run: str | None
     shown: bool
-    """True if it is on the shown branch."""
+    """True if the message is on the branch that is shown."""
     deleted: bool
 
 
@@ -40,7 +40,7 @@ class Continuation(NamedTuple):
 
 
 def copy_key(conversation: str, message: str, last_seq: int) -> str:
-    """Return the `key` of the copy in which an imported conversation is continued from that message, in its current state."""
+    """Return the `key` of the copy that continues an imported conversation from this message, in the state up to `last_seq`."""
     return f"copy:{conversation}:{message}:{last_seq}"
 
 
@@ -68,17 +68,17 @@ class Tree(Protocol):
     async def delete(self, conversation: str, messages: Sequence[str], *, restore: bool = False) -> list[str]:
         """Hide messages from branch, history and search, or restore them. Return the ids that changed.
 
-        Their position is kept, so their descendants stay where they are. Deleting withdraws the summaries of branches with them.
-        Raise NotFound, or Busy if a live run writes or answers one.
+        Their position is kept, so their descendants stay where they are. Deleting also withdraws the summaries of branches that contain
+        them. Raise NotFound, or Busy if a live run writes or answers one.
         """
         ...
 
     async def fork(self, conversation: str, *, message: str | None = None, title: str = "", id: str = "") -> Conversation:
         """Create a conversation with copies, under new ids, of the branch that ends with `message` (None = the shown branch).
 
-        Each copy names its source in `metadata.source`: `{conversation, message, first_seq, last_seq}`. A message still being written is
-        copied in its current state. An empty title = the source's title, marked as a fork; an empty id = a new one. Raise NotFound, or
-        UsageError if there is nothing to copy.
+        Each copied message names its source in `metadata.source`: `{conversation, message, first_seq, last_seq}`. A message still being
+        written is copied in its current state. An empty title = the source's title, marked as a fork; an empty id = a new one. Raise
+        NotFound, or UsageError if there is nothing to copy.
         """
         ...
 
@@ -104,10 +104,10 @@ class Tree(Protocol):
     async def compact(
         self, conversation: str, compaction: Compaction, *, replaces: tuple[Sequence[str], bytes] | None = None
     ) -> Compaction:
-        """Record a summary in place of the messages up to `through`, or a changed one; an empty summary withdraws it.
+        """Record a summary that replaces the messages up to `through` in requests; an empty summary withdraws the current one.
 
-        Messages don't change. `replaces` has the ids of the summarized messages and their `digest`: raise Busy if it is different now.
-        Raise NotFound, or UsageError if the message is still being written.
+        The messages don't change. `replaces` holds the ids of the summarized messages and their `digest`; raise Busy if the digest has
+        changed. Raise NotFound, or UsageError if the message is still being written.
         """
         ...
 
@@ -120,7 +120,8 @@ class Tree(Protocol):
         ...
 
     async def withheld(self, conversation: str, messages: Sequence[str]) -> set[str]:
-        """Return those of the messages that no model may get: prompts that hooks blocked, skipped or left undecided, with answers.
+        """Return those of the messages that must not be sent to a model: prompts that hooks blocked, skipped or left undecided, with
+        answers.
 
         A prompt whose answer was deleted is included. A prompt that was blocked and then passed on, after a retry, is not.
         """

@@ -9,14 +9,16 @@ from moot.types.canonical import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more model calls; None = not reported by the vendor, as opposed to 0."""
+    """Numbers of tokens of one or more model calls. None = not reported by the vendor, which is different from 0."""
 
     input: int | None = None
     """All input tokens, including cached ones."""
     output: int | None = None
     """All output tokens, including reasoning."""
     cache_read: int | None = None
+    """Input tokens read from the provider's cache."""
     cache_write: int | None = None
+    """Input tokens written to the provider's cache."""
     reasoning: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
@@ -40,7 +42,7 @@ class Usage:
     @staticmethod
     def from_json(value: JsonObject) -> Usage:
         """Parse; anything that is not an integer becomes None."""
-        # an imported conversation has one per step, and iterating over the fields takes four times as long
+        # an import calls this for every step, and iterating over the fields takes four times as long
         get = value.get
         return Usage(
             count if type(count := get("input")) is int else None,

@@ -1,4 +1,4 @@
-"""The interfaces for verifying a store and of translating old exchanges with newer converters."""
+"""The interfaces for verifying a store and for translating old exchanges with newer converters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from moot.types.provider import Translator
 
 DamageKind: TypeAlias = Literal["missing", "changed", "unreadable", "chunks", "ending", "record", "message", "blob", "file"]
 """missing: a seq, row or blob that is referenced but absent · changed: bytes that don't match their checksum · unreadable: invalid JSON, or
-a translator that raised · chunks, ending: differ from what the raw gives · record: a row that differs from the log · message: differs
-from the fold of its events · file: the database file itself is damaged."""
+a translator that raised · chunks, ending: differ from a new translation of the raw bytes · record: a row that differs from the log ·
+message: differs from the parts built from its events · file: the database file itself is damaged."""
 
 SHOWN = 100
 """Maximum number of damages listed in a receipt; the others are only counted."""
@@ -55,12 +55,12 @@ class Receipt:
     conversations: int = 0
     runs: int = 0
     live: int = 0
-    """Runs that have not ended; checked as far as their message is folded."""
+    """Runs that have not ended; checked up to the last event that their stored message includes."""
     exchanges: int = 0
     rebuilt: int = 0
     """Exchanges whose chunks were rebuilt from raw and compared."""
     translated: int = 0
-    """Exchanges that readers see in a newer translation."""
+    """Exchanges of which readers see a newer translation."""
     not_rebuilt: dict[str, int] = field(default_factory=dict[str, int])
     """Other exchanges, counted by converter, which is available only in another version or not at all."""
     redacted: int = 0

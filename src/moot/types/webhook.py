@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from moot.types.canonical import JsonObject, empty
 
 WebhookEvent: TypeAlias = Literal["run.finished", "run.failed", "approval.asked", "budget.warning"]
-"""Events that can be subscribed to. `job.answer` and `webhook.test` are sent only to the webhook that they name."""
+"""Events that webhooks can subscribe to. Two further events, `job.answer` and `webhook.test`, are each sent to one particular webhook."""
 
 WEBHOOK_EVENTS: tuple[WebhookEvent, ...] = get_args(WebhookEvent)
 
@@ -17,15 +17,15 @@ DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """The part of an outgoing webhook's configuration that decides which events are stored for it. Without URL and secret."""
+    """The part of an outgoing webhook's configuration that selects its events. It has no URL and no secret."""
 
     name: str
     events: tuple[WebhookEvent, ...] = WEBHOOK_EVENTS
     project: str = ""
-    """Name or id; empty = any."""
+    """Name or id of the project whose events are sent; empty = all projects."""
     agent: str = ""
     conversation: str = ""
-    """Id or key; empty = any."""
+    """Id or key of the conversation whose events are sent; empty = all conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +34,24 @@ class Outgoing:
 
     no: int
     id: str
-    """Equal in every attempt, and the same for all webhooks that get this event."""
+    """Id of the event: the same in every attempt, and for all webhooks that get the event."""
     webhook: str
     event: str
-    """A `WebhookEvent`, `job.answer` or `webhook.test`."""
+    """Name of the event: `run.finished`, `run.failed`, `approval.asked`, `budget.warning`, `job.answer` or `webhook.test`."""
     at: int
-    """When it happened, in ms."""
+    """Time of the event, in milliseconds since the epoch."""
     run: str | None = None
     conversation: str | None = None
-    """Id."""
+    """Id of the conversation; None = the event belongs to none."""
     facts: JsonObject = field(default_factory=empty)
-    """Further members of the payload."""
+    """Additional fields of the payload."""
     status: DeliveryStatus = "pending"
     tries: int = 0
+    """Number of attempts so far."""
     due_at: int | None = None
-    """ms; the next attempt."""
+    """Time of the next attempt, in milliseconds since the epoch; None = there is none."""
     reason: str = ""
-    """Why the last attempt failed; empty if it did not."""
+    """Reason why the last attempt failed; empty if it did not fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class WebhookStore(Protocol):
     """
 
     async def subscribe(self, subscriptions: tuple[Subscription, ...]) -> None:
-        """Replace all subscriptions."""
+        """Replace all subscriptions by these."""
         ...
 
     async def add(self, webhook: str, event: str) -> Outgoing:
@@ -77,7 +78,7 @@ class WebhookStore(Protocol):
         ...
 
     async def due(self, now: int, limit: int) -> list[Outgoing]:
-        """Return pending deliveries whose time has come (ms), oldest first, and at most `limit` of each webhook."""
+        """Return pending deliveries that are due at `now` (ms), oldest first, at most `limit` for each webhook."""
         ...
 
     async def record(self, no: int, status: DeliveryStatus, *, due_at: int | None = None, reason: str = "") -> None:

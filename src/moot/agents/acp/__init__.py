@@ -3,9 +3,9 @@
 A run is one process: start, handshake, session, prompt, exit. Each line of the agent is recorded in the log before it is handled. The
 agent's requests (permissions, files, terminals) are served while it answers.
 
-The JSON-RPC code is our own (`agents/outside/rpc.py`). The protocol's Python library reads the pipe itself, validates each message and
+The JSON-RPC code is moot's own (`agents/outside/rpc.py`). The protocol's Python library reads the pipe itself, validates each message and
 drops what does not fit. Here every line must reach the log first, valid or not, and an agent with an invalid field should still work. The
-tests validate our messages against that library's schema.
+tests validate moot's messages against that library's schema.
 """
 
 __all__: list[str] = []

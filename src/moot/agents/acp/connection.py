@@ -20,7 +20,7 @@ from moot.guard.terminal import clean
 from moot.types.canonical import Json, JsonObject
 
 NOISE = 5_000
-"""Number of lines that are not messages after which an agent counts as broken: they would fill the log."""
+"""Number of lines that are not messages after which an agent counts as broken, because such lines would fill the log."""
 INTERRUPT = 0.6
 """Seconds that an agent has to end its answer when it is cancelled."""
 QUIET, REPLAY = 0.3, 5.0
@@ -44,7 +44,7 @@ class Link:
     """A connection to one process, used for one exchange."""
 
     def __init__(self, agent: AcpAgent, program: Program, turn: Turn, serve: Serve, patience: float) -> None:
-        """`patience` are the seconds for each response to `ask`: programs start slowly on a busy machine."""
+        """`patience` is the time limit in seconds for each response to `ask`, because programs start slowly on a busy machine."""
         self.agent = agent
         self._patience = patience
         self._program = program
@@ -99,7 +99,8 @@ class Link:
         return as_object(await self._rpc.request(method, params, seconds=self._patience if timed else None))
 
     async def ask(self, method: str, params: JsonObject, what: str, methods: Json = None) -> JsonObject:
-        """Return the result of a timed request. Raise ProviderError if it is refused; `what` names its purpose for the message."""
+        """Return the result of a timed request. Raise ProviderError if it is refused; `what` completes the message "The agent could not
+        …"."""
         try:
             return await self.request(method, params, timed=True)
         except RpcRefused as error:
@@ -174,7 +175,7 @@ def _name(agent: AcpAgent) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """The requested session."""
+    """The session that a turn requests, and its settings."""
 
     directory: str
     session: str = ""
@@ -193,7 +194,7 @@ class OpenSession:
 
     session: str
     takes: JsonObject
-    """`promptCapabilities`"""
+    """The agent's `promptCapabilities`: the kinds of content that it accepts."""
     fresh: bool
     """True if the session does not contain the conversation's history."""
 
@@ -206,7 +207,7 @@ async def prepare(link: Link, wanted: SessionOptions) -> OpenSession:
         "clientCapabilities": {"fs": {"readTextFile": agent.files, "writeTextFile": agent.files}, "terminal": True},
         "clientInfo": {"name": "moot", "title": "moot", "version": "1"},
     }
-    initialized = await link.ask("initialize", about, "begin")
+    initialized = await link.ask("initialize", about, "start")
     if (version := initialized.get("protocolVersion")) != VERSION:
         message = f"{_name(agent)} speaks version {version!r} of the Agent Client Protocol, and moot speaks version {VERSION}."
         fix = f"Update moot, or install a version of {_name(agent)} that speaks version {VERSION}."
@@ -251,9 +252,9 @@ async def _old(link: Link, wanted: SessionOptions, place: JsonObject, can: JsonO
 
 
 async def _set_mode(link: Link, wanted: SessionOptions, session: str, opened: JsonObject) -> None:
-    """Set the session's mode: the agent's own plan mode for plan, otherwise a mode in which it asks and moot's policy answers.
+    """Set the session's mode: in mode `plan` the agent's own plan mode, otherwise a mode in which it asks and moot's policy answers.
 
-    So deny rules hold in `auto` too; an agent that stopped asking would ignore them.
+    Therefore deny rules apply in mode `auto` too; an agent that doesn't ask would ignore them.
     """
     agent, modes = link.agent, as_object(opened.get("modes"))
     has = [str(mode.get("id")) for mode in as_list(modes.get("availableModes")) if isinstance(mode, dict)]
@@ -283,12 +284,12 @@ async def _set_model(link: Link, wanted: SessionOptions, session: str, opened: J
     if option is not None:
         await _set_option(link, session, option, wanted.model)
     else:
-        await link.ask("session/set_model", {"sessionId": session, "modelId": wanted.model}, f"take {wanted.model!r}")
+        await link.ask("session/set_model", {"sessionId": session, "modelId": wanted.model}, f"use the model {wanted.model!r}")
 
 
 async def _set_option(link: Link, session: str, option: JsonObject, value: str) -> None:
     chosen: JsonObject = {"sessionId": session, "configId": str(option.get("id")), "value": value}
-    await link.ask("session/set_config_option", chosen, f"take {value!r}")
+    await link.ask("session/set_config_option", chosen, f"use {value!r}")
 
 
 def _option(opened: JsonObject, name: str) -> JsonObject | None:

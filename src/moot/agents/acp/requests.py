@@ -40,7 +40,7 @@ LARGEST = 10_000_000
 
 
 def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
-    """Return the text, or `limit` lines of it starting at line `line`, from 1. Raise Refuse."""
+    """Return the text of a file from line number `line` on (the first is 1), at most `limit` lines. Raise Refuse."""
     try:
         with paths.open_read(path) as stream:
             data = stream.read(LARGEST + 1)
@@ -74,12 +74,12 @@ def write_text(paths: Paths, path: str, content: str) -> None:
 
 
 KEPT, MOST_KEPT = 1_000_000, 8_000_000
-"""Bytes of output kept by default, and at most. The last bytes are kept."""
+"""Default and maximum number of bytes of output to keep. The last bytes are kept."""
 _READ = 1 << 16
 
 
 class _Terminal:
-    """One command."""
+    """A terminal: one command and its output."""
 
     def __init__(self, child: Child, keep: int, watch: Watch | None = None) -> None:
         self.child = child
@@ -206,12 +206,12 @@ _ADDRESSES = ("url", "uri")
 
 @dataclass(slots=True)
 class Grants:
-    """Permissions granted with a call for its later requests: the file of an edit, the command of a terminal."""
+    """Permissions that an allowed call gives to its later requests: to write the file of an edit, or to run the command in a terminal."""
 
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Call and absolute path."""
+    """Pairs of a call's id and an absolute path."""
     commands: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Call and command line."""
+    """Pairs of a call's id and a command line."""
 
     def add(self, call: OutsideCall, kind: str, places: list[str]) -> None:
         """Remember an allowed call until it has its output."""
@@ -235,9 +235,9 @@ def _runs(state: State, call: str) -> bool:
 def permission(
     state: State, asked: JsonObject, given: Json, options: tuple[Option, ...], directory: Path
 ) -> tuple[OutsideCall, str, list[str]] | None:
-    """Return the call that an agent asks about, its kind and the files it names, or None if the message has no such call.
+    """Return the call that an agent asks about, its kind and the files that it names, or None if the message has no such call.
 
-    `given` is the call's input as the message shows it, which is what is authorized.
+    `given` is the call's input as shown in the message. The decision is about this input.
     """
     call = call_of(state, str(asked.get("toolCallId", "")))
     if call is None:
@@ -292,7 +292,7 @@ def _places(arguments: Json, asked: JsonObject) -> list[str]:
 
 
 def _subject(kind: str, arguments: JsonObject, title: str, places: list[str], directory: Path) -> str:
-    """Return the text that rules are matched with: a command line, a path or a URL."""
+    """Return the text that rules match: a command line, a path or a URL."""
     for name in _COMMANDS if kind == "execute" else ():
         value = arguments.get(name)
         if isinstance(value, str):
@@ -388,7 +388,7 @@ class RequestHandler:
         return {}
 
     async def _done(self, own: str, work: Callable[[], str | None], words: str = "") -> str | None:
-        """Do the work in a thread and wait for it. Add the output if moot made the call."""
+        """Do the work in a thread. If moot created a call to show the request (`own`), add its output."""
         try:
             result = await to_thread.run_sync(work)
         except Refuse as refusal:

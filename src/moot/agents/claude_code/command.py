@@ -17,7 +17,7 @@ from moot.types.run import RunRequest
 
 INSTALL = "pip install 'moot[claude]'"
 MODES: dict[Mode, str] = {"ask": "default", "edits": "default", "plan": "plan", "auto": "default"}
-"""Claude Code's looser modes don't ask, so moot's rules would not apply. In `default` it always asks, and moot's policy answers."""
+"""Claude Code's permission mode for each mode. Its looser modes don't ask, so moot's rules would not apply. In `default` it always asks."""
 SERVER = "moot"
 """The name of the MCP server that provides moot's tools."""
 
@@ -28,7 +28,7 @@ _SPOKEN = (
 _KEPT = ("ANTHROPIC_", "CLAUDE_", "DISABLE_", "AWS_", "CLOUD_ML_", "VERTEX_", "GOOGLE_", "AZURE_", "OTEL_", "BASH_")
 _PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 _OF_ANOTHER = frozenset({"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"})
-"""Set if Claude Code runs moot."""
+"""Variables that are set if Claude Code has started moot. They are not passed on."""
 _EFFORTS = frozenset({"low", "medium", "high", "max"})
 
 
@@ -106,7 +106,7 @@ def environment_of(launch: Launch) -> dict[str, str]:
 
 
 def kept_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the names of our environment variables that it needs: account, settings, network."""
+    """Return the names of the environment variables that are passed on to Claude Code: its account, settings and network."""
     return tuple(
         name for name in environ if (name.startswith(_KEPT) or name.upper() in _PROXIES or name == "IS_SANDBOX") and name not in _OF_ANOTHER
     )

@@ -1,4 +1,4 @@
-"""The control protocol of Claude Code for one turn: lines in and out, requests, interrupts, the end.
+"""The control protocol of Claude Code for one turn: lines in both directions, requests, interrupts and the end.
 
 Reading continues during a cancel: the program is interrupted by a request of its own protocol, and has a second to stop.
 """
@@ -31,14 +31,14 @@ _LOST = ("No conversation found with session ID", "No message found with message
 
 
 class Dialogue:
-    """One process and one prompt. `run` returns at the end, and raises errors on moot's side."""
+    """One process and one prompt. `run` returns when the turn has ended, and raises moot's own errors."""
 
     def __init__(self, context: RunContext, turn: Turn, program: Program, served: ToolServer) -> None:
         self.results = 0
         """Number of results received."""
         self.session = ""
         self.lost = False
-        """The session to continue is unknown to the program."""
+        """True if the program does not know the session to continue."""
         self._context = context
         self._turn = turn
         self._program = program
@@ -136,7 +136,7 @@ class Dialogue:
         try:
             message = loads(line)
         except ValueError:
-            return  # noise
+            return  # output that is not a message
         if not isinstance(message, dict):
             return
         match message.get("type"):

@@ -121,7 +121,7 @@ class _Leg:
             return dialogue, Failure.of(runs.died("exited before it answered", await runs.ended()))
 
     async def _session_start(self, said: TurnInput) -> tuple[SessionStart, str]:
-        """Return where the turn starts, and the prompt with the messages that its session lacks."""
+        """Return the session in which the turn starts, and the prompt with the messages that this session lacks."""
         if self._session:
             return SessionStart(self._session), said.text
         session = await self._context.session()

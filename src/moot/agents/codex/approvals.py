@@ -1,4 +1,4 @@
-"""Codex's approval requests as calls to authorize, and the decisions in its own form."""
+"""Codex's approval requests, converted to calls that moot decides about, and the decisions in Codex's form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class ApprovalRequest(NamedTuple):
 
 
 def approval_request(method: str, params: JsonObject, item: JsonObject, tool_call: str) -> ApprovalRequest | None:
-    """Return the call that a request asks about, or None for one that moot answers itself. `item` is the call's item as seen before."""
+    """Return the call that a request asks about, or None if moot answers the request itself. `item` is the item that Codex sent for the
+    call."""
     match method:
         case "item/commandExecution/requestApproval":
             return _command(params, item, tool_call)

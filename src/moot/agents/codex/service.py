@@ -1,4 +1,4 @@
-"""The agent service `codex`: one turn from the handshake and its session to its end."""
+"""The agent service `codex`. Each turn is a process: handshake, session, prompt and answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from moot.types.message import Message
 from moot.types.run import RunOutcome, RunRequest
 
 HANDSHAKE = 60.0
-"""Seconds for a response to our requests: Codex responds at once and works afterwards."""
+"""Time limit in seconds for responses to moot's requests. Codex responds at once and works afterwards."""
 _CONNECTING = 30.0
 """Seconds to wait for MCP servers."""
 INTERRUPT = 1.0
@@ -41,7 +41,7 @@ _ANSWERS: dict[str, Json] = {
     "execCommandApproval": {"decision": "denied"},
     "applyPatchApproval": {"decision": "denied"},
 }
-"""Requests that moot can't show to a user, and the refusal in each one's form."""
+"""Requests that moot can't show to a user, and the responses that refuse them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class CodexTurn:
         self._rpc = Rpc(self._send, envelope={})
         self._items: dict[str, JsonObject] = {}
         self._pending: dict[str, anyio.CancelScope] = {}
-        """Pending decisions by the id of the request: Codex may continue without an answer."""
+        """Pending decisions by the id of the request. They are cancelled if Codex continues without an answer."""
         self._servers: dict[str, str] = {}
         """MCP server → its startup status."""
         self._news = anyio.Event()
@@ -105,7 +105,7 @@ class CodexTurn:
         self._over = anyio.Event()
         self._cut: ProviderError | None = None
         self._ids = ("", "")
-        """Ids of its session and turn, once they have started."""
+        """Ids of Codex's session and turn; empty until they have started."""
         self._turn: Turn
 
     async def hold(self) -> RunOutcome:
@@ -288,12 +288,12 @@ NEEDS = (
     *("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
-"""Our environment variables that Codex needs: folders, account, network."""
+"""Environment variables that are passed on to Codex: its folder, account and network settings."""
 
 SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 APPROVALS = ("untrusted", "on-request", "never")
 _BY_MODE: dict[Mode, str] = {"plan": "read-only", "ask": "workspace-write", "edits": "workspace-write", "auto": "danger-full-access"}
-"""In every mode, Codex asks about actions that it does not consider harmless; moot's rules are applied first, then moot's mode."""
+"""Codex's sandbox for each mode. In every mode, Codex asks about actions that it does not consider harmless, and moot's policy decides."""
 _EFFORTS = {"none": "minimal", "low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 
 
@@ -315,7 +315,7 @@ class Codex:
 
 
 async def _plan(request: RunRequest, context: RunContext) -> Plan:
-    """Return how to start this run. Raise ConfigError."""
+    """Return the parameters of this run. Raise ConfigError."""
     agent, options = request.agent, request.settings
     effort = str(options.get("effort") or agent.effort or "")
     schema = options.get("schema")

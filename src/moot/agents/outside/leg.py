@@ -46,7 +46,7 @@ class TurnInput:
 
 
 RunTurn = Callable[[TurnInput], Awaitable[RunOutcome]]
-"""Callback that runs one turn to its end, with exchange and process. A MootError or a failed outcome ends the run."""
+"""Callback that runs one turn to its end, with its exchange and process. A MootError or a failed outcome ends the run."""
 
 
 def key_of(number: int) -> str:

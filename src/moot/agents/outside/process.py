@@ -1,4 +1,4 @@
-"""An outside agent's process: lines out, lines in, its stderr, and its end within a second."""
+"""An outside agent's process: reading and writing lines, its stderr, and its end within a second."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPLAINT = 500
 BEAT = 0.03
 """Seconds between two reads, which combine many small outputs into fewer events. After a pause, output is read at once."""
 GRACE = 1.0
-"""Seconds from the request to exit to a kill."""
+"""Seconds that a program has to exit before it is killed."""
 
 
 class Program:
@@ -36,9 +36,9 @@ class Program:
     def __init__(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], hint: str = "", keeps: Sequence[str] = (), longest: int = LONGEST
     ) -> None:
-        """`env` is added to the usual environment of children; `keeps` are additional names of our own environment that it needs.
+        """`env` is added to the usual environment of children; `keeps` names variables of moot's own environment to pass on.
 
-        `hint` is how to install a missing program, `longest` the maximum length of a line in bytes.
+        `hint` says how to install a missing program, `longest` the maximum length of a line in bytes.
         """
         self.argv = tuple(argv)
         self._cwd = cwd
@@ -80,7 +80,7 @@ class Program:
 
     @property
     def child(self) -> Child:
-        """Return its process group, for the journal."""
+        """Return the running process."""
         assert self._child is not None, "it was not started"
         return self._child
 

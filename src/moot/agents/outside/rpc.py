@@ -1,4 +1,4 @@
-"""JSON-RPC over lines, in both directions, without I/O: lines are passed in, and messages are passed to a callback."""
+"""JSON-RPC over lines, in both directions, without I/O: received lines are passed in, and lines to send go to a callback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.types.canonical import Json, JsonObject, dumps, loads
 METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
 
 _WORDS = 500
-"""Maximum length of the other side's message in an error."""
+"""Maximum length of the other side's message in an error, in characters."""
 
 
 class RpcRefused(ProviderError):
@@ -52,7 +52,7 @@ class Rpc:
     """One connection. `send` gets a complete line, which the caller records before it is written."""
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]], *, envelope: JsonObject | None = None) -> None:
-        """`envelope` are the first fields of each message we send; None means `{"jsonrpc": "2.0"}`, which Codex does not accept."""
+        """`envelope` has the first fields of each message to send; None means `{"jsonrpc": "2.0"}`, which Codex does not accept."""
         self._send = send
         self._envelope: JsonObject = {"jsonrpc": "2.0"} if envelope is None else envelope
         self._pending: dict[int, _Pending] = {}

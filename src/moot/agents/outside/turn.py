@@ -33,7 +33,7 @@ def unavailable_note(name: str, why: str) -> Event:
 
 
 def redactor(servers: Sequence[McpServer]) -> Callable[[bytes], bytes]:
-    """Return a function that removes the values of headers and of variables with secret names from our lines, for the log."""
+    """Return a function that removes secrets of MCP servers from a line: values of headers and of variables with secret names."""
     values = {value for server in servers for value in server.headers.values()}
     values |= {value for server in servers for name, value in server.env.items() if is_secret(("env", name))}
     secrets = [dumps(value)[1:-1] for value in sorted(values, key=len, reverse=True) if len(value) >= SHORTEST]
@@ -112,11 +112,11 @@ class Turn:
         return self._state
 
     async def record_received(self, *lines: Raw) -> None:
-        """Record the lines of one read, each with its end, in one append. Shielded from cancellation."""
+        """Record the lines of one read, including line ends, in one append. Shielded from cancellation."""
         await self._record(lines, sent=False)
 
     async def record_sent(self, line: Raw) -> None:
-        """Record our line, without the keys of MCP servers, before it is written. It must not contain other secrets."""
+        """Record a line that moot sends, without the keys of MCP servers, before it is written. It must not contain other secrets."""
         await self._record((self._hidden(line),), sent=True)
 
     async def _record(self, lines: tuple[Raw, ...], *, sent: bool) -> None:
@@ -139,7 +139,7 @@ class Turn:
         return Event("raw", chunks, line, exchange=self.exchange.id, body=SENT if sent else None)
 
     async def close(self, ended: Ended, failure: Failure | None = None) -> Ending:
-        """Close what is open and write the exchange's end, once. Shielded from cancellation. `failure` overrides the agent's."""
+        """Close open parts and write the exchange's end, once. Shielded from cancellation. `failure` replaces the agent's own error."""
         if self.ending is not None:
             return self.ending
         with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):

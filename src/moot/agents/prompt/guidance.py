@@ -1,6 +1,6 @@
 """AGENTS.md and CLAUDE.md of a conversation's folder and the folders above it, up to the repository's root.
 
-They are instructions for the model. They never change what is allowed.
+They are instructions for the model. They never change permissions.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def _is_readable(path: str, top: str) -> bool:
         status = os.lstat(path)
     except OSError:
         return False
-    if stat.S_ISLNK(status.st_mode):  # of a cloned repository, it could name a private key
+    if stat.S_ISLNK(status.st_mode):  # a link in a cloned repository could point to a private key
         return is_below(path, top) and Path(path).is_file()
     return stat.S_ISREG(status.st_mode)
 
 
 def read_guidance(paths: list[Path]) -> list[GuidanceFile]:
-    """Return the texts. Over the size limit, the outermost file is cut first. Files that can't be read are skipped. Blocks."""
+    """Return the texts. If they exceed the size limit, the outermost file is cut first. Files that can't be read are skipped. Blocks."""
     texts: list[tuple[Path, bytes]] = []
     for path in paths:
         try:

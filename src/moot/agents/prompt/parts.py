@@ -34,10 +34,10 @@ _FORMATS = {
 _VARIABLE = re.compile(r"\{\{\s*([\w.-]{1,64})\s*\}\}")
 
 _KEPT_WHOLE = ("instructions", "environment")
-"""Parts that a token limit does not cut: the agent's own texts, and two lines."""
+"""Parts that a token limit does not cut: the agent's own texts, and the few lines about the environment."""
 
 _LEAST = 24
-"""Tokens below which a cut part is left out."""
+"""If fewer tokens than this are left, a part is left out instead of cut."""
 
 _LIMITS = Registry(
     "moot.prompt_limits",
@@ -67,7 +67,7 @@ async def prompt_parts(context: PromptContext) -> tuple[PromptPart, ...]:
 
 
 def _filled(agent: Agent, values: dict[str, str]) -> Agent:
-    """Return the agent with `{{name}}` in its own texts replaced once. Other names stay as they are."""
+    """Return the agent with each `{{name}}` in its texts replaced by the value, once. Unknown names stay as they are."""
     if not values:
         return agent
 

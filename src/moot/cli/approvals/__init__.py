@@ -1,7 +1,7 @@
-"""Approvals at a terminal: ask whether a call may run, and put a tool's questions to the user.
+"""Approvals in the terminal: ask whether a tool call may run, and ask the user a tool's questions.
 
-`decide` is the entry point. It shows a small application below what the terminal shows, or typed lines on a terminal that cannot move its
-cursor. Nothing is selected by default, text typed before the question never answers it, and every control character of the call is shown.
+`decide` is the entry point. It shows a small application below the terminal's content, or asks for typed lines if the terminal cannot move
+its cursor. Nothing is selected by default, text typed before the question never answers it, and control characters in the call are visible.
 """
 
 __all__: list[str] = []

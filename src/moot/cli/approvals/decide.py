@@ -52,9 +52,9 @@ class Decision:
     answer: Answer | None
     """The answer for `Runs.answer`; None unless `outcome` is answered."""
     draft: str = ""
-    """Typed text that is not an answer; the caller puts it into the composer."""
+    """Text for the composer: what was typed while asking but is not an answer."""
     outcome: Outcome = "answered"
-    """elsewhere: answered by someone else; later: the approval stays open; stop: cancel the run."""
+    """answered: see `answer`. elsewhere: answered by another client. later: the approval stays open. stop: cancel the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +64,23 @@ class ApprovalContext:
     directory: str
     """Working directory of the call; untrusted."""
     requested_by: str
-    """Agent and step."""
+    """Agent and step that made the call, to show to the user."""
     resume: str
-    """Instruction for answering later."""
+    """Instruction for answering later, such as a command; shown to the user."""
     now: Callable[[], int]
-    """Return the wall clock time in milliseconds."""
+    """Return the current time in ms since the epoch."""
     answered: Callable[[], Awaitable[Answer | None]]
-    """Return the stored answer, if there is one."""
+    """Return the stored answer; None if the approval is open."""
     check: Callable[[Answer], Awaitable[str]]
-    """Return why an answer is not valid; empty if it is."""
+    """Return the reason why an answer is not valid; empty if it is valid."""
     explain: Callable[[bytes], Awaitable[str]]
-    """Return a model's explanation of the call with these arguments. Raise MootError if that fails."""
+    """Return a model's explanation of the call with these arguments. Raise MootError on failure."""
     look: Callable[[bytes], Awaitable[CallPreview]]
     """Return a preview of the call with these arguments."""
 
 
 def approval_context(engine: Engine, approval: Approval, conversation: Conversation) -> ApprovalContext:
-    """Return the context of an approval in this engine's store."""
+    """Return the operations for asking about an approval, using this engine."""
     step = _STEP.search(approval.id)
     role = "sub-agent " if conversation.parent is not None else ""
 
@@ -133,7 +133,7 @@ _POLL_SECONDS = 0.5
 
 
 async def ask(approval: Approval, context: ApprovalContext, output: Output) -> Decision:
-    """Ask the user, until an answer arrives here or from another client."""
+    """Ask with typed lines. End early if the approval expires or is answered by another client."""
     decision: Decision | None = None
 
     async def watch(scope: anyio.CancelScope) -> None:
@@ -229,13 +229,13 @@ async def _reply(question: JsonObject, output: Output) -> Sequence[str] | None:
 
 
 _APPLICATION = "moot.cli.approvals.screen:run"
-"""Loaded by path, so that a run in a pipe never imports prompt-toolkit."""
+"""Import path, loaded on first use, so that a run in a pipe never imports prompt-toolkit."""
 
 
 async def decide(approval: Approval, context: ApprovalContext, output: Output, *, draft: str = "") -> Decision:
     """Ask the user and return their decision without storing it. End early if the approval expires or is answered elsewhere.
 
-    `draft` is the text in the composer, which must not be running. Text typed here that is not an answer is appended to it.
+    `draft` is the text in the composer, which must be suspended. Text typed here that is not an answer is appended to it.
     """
     if moves_cursor():
         prompt = await _prompt(approval, context)
@@ -280,7 +280,7 @@ async def _perform(prompt: Prompt, context: ApprovalContext, output: Output) -> 
 
 
 async def _explain_or_edit(prompt: CallPrompt, pending: Pending | None, context: ApprovalContext, output: Output) -> None:
-    """Raise MootError if the action fails; the approval stays open."""
+    """Get an explanation of the call, or edit its arguments. Raise MootError on failure; the approval stays open."""
     if pending is Pending.EXPLAIN:
         prompt.explanation, prompt.message = await context.explain(prompt.arguments) or "(no explanation)", ""
         return

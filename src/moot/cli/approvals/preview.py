@@ -1,4 +1,4 @@
-"""Preview of a call: a command with its parts, a file change as a diff, anything else with its arguments. Nothing is hidden."""
+"""Preview of a tool call: a command with its parts, a file change as a diff, any other call with its arguments. Nothing is hidden."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERDICTS = {"allow": ("allowed", "good"), "ask": ("needs approval", "warn"), "d
 
 
 def call_rows(preview: CallPreview) -> list[Row]:
-    """Return the full content to approve."""
+    """Return the rows that show the whole call."""
     value = object_of(preview.arguments)
     if preview.command:
         return [*_command(preview.command, preview.parts), *_arguments(value)]

@@ -1,4 +1,4 @@
-"""The prompts for calls and for a tool's questions: rows, keys, an optional text input and finally an answer. Pure."""
+"""The prompts that approve a tool call or ask a tool's questions: their rows, keys, text input and answer. No I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EDITS = "yes, all file edits in this conversation"
 
 
 def options_by_key(options: Sequence[Option]) -> dict[str, Option]:
-    """Return the options by key: `y` and `n` for once, `s` for a lasting yes, numbers for the others in the agent's order."""
+    """Return the options by key: `y` and `n` apply once, `s` is a lasting yes, and the others are numbered in the agent's order."""
     found: dict[str, Option] = {}
     numbers = iter(_NUMBERS)
     for option in options:
@@ -33,7 +33,7 @@ def options_by_key(options: Sequence[Option]) -> dict[str, Option]:
 
 
 def label(option: Option) -> str:
-    """Return the agent's label on one line with control characters visible."""
+    """Return the agent's label of an option on one line, with control characters visible."""
     return visible_line(option.label) or option.kind.replace("_", " ")
 
 
@@ -45,14 +45,14 @@ class Pending(Enum):
     EXPLAIN = "explain"
     """Ask a model to explain the call."""
     EDITOR = "editor"
-    """Open the arguments in the user's editor."""
+    """Open the call's arguments in the user's editor."""
     SHOW = "show"
     """Show the call with `text` as its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextInput:
-    """A line that the user types: its label and initial text, what to do with it, and suggestions for Up and Down."""
+    """A line of text to type: its label, its initial text, what receives it, and suggestions to cycle through with Up and Down."""
 
     label: str
     text: str
@@ -76,7 +76,7 @@ class Prompt(ABC):
 
     @abstractmethod
     def body(self) -> list[Row]:
-        """Return everything that the user decides about. It may be longer than the screen."""
+        """Return the rows of everything that the user decides about. They may not all fit on the screen."""
 
     @abstractmethod
     def keys(self) -> dict[str, str]:
@@ -100,13 +100,13 @@ class Prompt(ABC):
 
 
 QUIET = 0.4
-"""Seconds in which no key counts as an answer, after the question appears or after a key that is not an answer."""
+"""Seconds after the question appears, or after a key that is not an answer, in which no key counts as an answer."""
 ALONE = 0.15
-"""Seconds without another key before a key counts as an answer. Typed words and pastes come faster."""
+"""Seconds without another key after which a key counts as an answer. The letters of typed words and pastes follow faster."""
 
 
 class KeyGuard:
-    """Protection of one question against accidental answers. Text that is not an answer is collected in `typed`."""
+    """Protects a question against accidental answers. Text that is not an answer is collected in `typed`."""
 
     def __init__(self, now: float) -> None:
         self.since = now
@@ -119,7 +119,7 @@ class KeyGuard:
         self.since, self._candidate = now, None
 
     def add(self, key: str, now: float, answers: Collection[str]) -> None:
-        """Handle one key, or a whole paste. It becomes an answer if no other key follows."""
+        """Handle one key or one paste. A key of `answers` becomes an answer if no other key follows."""
         waited = now - self.since >= QUIET
         if self._candidate is not None:
             self.typed += self._candidate[0]
@@ -135,7 +135,7 @@ class KeyGuard:
         self.restart(now)
 
     def confirmed(self, now: float) -> str | None:
-        """Return the key that has become an answer, once."""
+        """Return the key that has become an answer, but only once; None if there is none."""
         if self._candidate is None or now - self._candidate[1] < ALONE:
             return None
         key, self._candidate = self._candidate[0], None
@@ -143,7 +143,7 @@ class KeyGuard:
 
 
 class CallPrompt(Prompt):
-    """One approval. `edited` holds the arguments as the user changed them, until they approve them."""
+    """The approval prompt for one tool call. `edited` holds the arguments if the user changed them, otherwise None."""
 
     def __init__(self, approval: Approval, preview: CallPreview, directory: str, requested_by: str) -> None:
         super().__init__()
@@ -219,7 +219,7 @@ class CallPrompt(Prompt):
                 self._edit()
 
     def take_edited(self, text: str) -> bytes | None:
-        """Return edited arguments in canonical form, or None with a message if they are not a JSON object."""
+        """Return edited arguments in canonical form. If they are not a JSON object, set `message` and return None."""
         try:
             value = loads_exact(text.encode("utf-8", "replace"))
         except ValueError as error:
@@ -235,7 +235,7 @@ class CallPrompt(Prompt):
         return self.edited if self.edited is not None else self._approval.arguments
 
     def show(self, preview: CallPreview) -> None:
-        """Show edited arguments in place of the model's."""
+        """Show the call with edited arguments instead of the model's."""
         same = preview.arguments == self._approval.arguments
         self.edited, self.preview, self.explanation = (None if same else preview.arguments), preview, ""
         self.message = "Nothing was changed." if same else ""
@@ -280,7 +280,7 @@ def patterns_text(approval: Approval) -> str:
 
 
 class QuestionPrompt(Prompt):
-    """All questions of one call, one after another. Nothing is selected by default."""
+    """The questions of one tool call, asked one after another. Nothing is selected by default."""
 
     def __init__(self, questions: Sequence[JsonObject], requested_by: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Asking for the open approvals of a run, one after the other."""
+"""Asking the user about a run's open approvals, one after another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
 _CONTEXT, _DECIDE = "moot.cli.approvals.decide:approval_context", "moot.cli.approvals.decide:decide"
-"""Loaded by path for the first approval: the first prompt does not wait for tools and pydantic."""
+"""Import paths, loaded for the first approval, so that the first prompt does not wait for tools and pydantic."""
 
 
 async def decide(engine: Engine, approval: Approval, conversation: Conversation, output: Output, *, draft: str = "") -> Decision:
@@ -38,9 +38,10 @@ class ApprovalView(Protocol):
 
 
 async def ask_approvals(engine: Engine, view: ApprovalView, run: Run) -> Literal["asked", "edits", "nothing", "later"]:
-    """Ask for all open approvals. Return "later" if the user postpones the decision; the run keeps waiting.
+    """Ask about all open approvals of a run and of its sub-agents, and carry out the answers.
 
-    Return "edits" if the user allowed all file edits in the conversation.
+    Return "later" if the user postpones a decision, so that the run keeps waiting; "edits" if the user allowed all file edits in the
+    conversation; "nothing" if there was no open approval; otherwise "asked".
     """
     edits = False
     approvals = [one for one in await engine.store.records.approvals(run=run.id, tree=True) if not one.by_client]

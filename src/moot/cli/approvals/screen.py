@@ -38,11 +38,11 @@ class Viewport:
     left: int | None
     """Seconds until the approval expires; None if it never does."""
     typed: str
-    """Text that was typed and is not an answer."""
+    """Typed text that is not an answer."""
 
 
 def draw(prompt: Prompt, viewport: Viewport) -> tuple[list[Spans], int]:
-    """Return the lines, and the index of the first visible line of the body."""
+    """Return the lines of the screen, and the index of the first visible line of the body."""
     width = max(viewport.width, 8)
     head, body = render([prompt.title], width), render(prompt.body(), width)
     foot = _foot(prompt, viewport, width)
@@ -93,7 +93,7 @@ def _keys(keys: dict[str, str], width: int) -> list[Spans]:
 
 
 TIMER_SECONDS = 0.02
-"""Tolerance for timers of the event loop that fire early."""
+"""Added to waits, because timers of the event loop may fire slightly early."""
 POLL_SECONDS = 0.5
 """Time between two checks for expiry and for answers given elsewhere."""
 
@@ -104,13 +104,13 @@ Perform = Callable[[], Awaitable[Decision | None]]
 async def run(prompt: Prompt, output: Output, *, resolved: Resolved, perform: Perform, expires: Callable[[], int | None]) -> Decision:
     """Show the prompt until it is answered or `resolved` returns a decision. `perform` carries out the prompt's pending action.
 
-    `expires` returns the seconds left, or None if the approval never expires. Typed text that is not an answer is the result's draft.
+    `expires` returns the seconds left, or None if the approval never expires. Typed text that is not an answer is returned as the draft.
     """
     return await _Screen(prompt, output, resolved, perform, expires).run()
 
 
 class _Screen:
-    """One prompt on the terminal."""
+    """The application that shows one prompt."""
 
     def __init__(self, prompt: Prompt, output: Output, resolved: Resolved, perform: Perform, expires: Callable[[], int | None]) -> None:
         self.prompt = prompt
@@ -180,17 +180,17 @@ class _Screen:
         self._inline.finish(Decision(None, outcome="stop"))
 
     def insert(self, text: str) -> None:
-        """Handle a key or a paste while keys are answers."""
+        """Handle a key or a paste outside of the text input."""
         self.guard.add(text, time.monotonic(), self.prompt.keys())
         self._inline.start(self._choose)
 
     def leave(self) -> None:
-        """Leave the approval open, unless the key may have been meant for what was on the screen a moment ago."""
+        """Leave the approval open. Ignore the key right after the screen has changed, when it may have been meant for something else."""
         if time.monotonic() - self.guard.since >= QUIET:
             self._inline.finish(Decision(None, outcome="later"))
 
     def submit(self) -> None:
-        """Accept the typed line, unless Enter was part of a paste or followed faster than anyone types."""
+        """Accept the typed line, unless Enter came so fast after the key before it that it must be part of a paste."""
         now = time.monotonic()
         if now - self._pressed[0] >= ALONE and now - self._input_since >= QUIET:
             self.prompt.submit(self._buffer.text)
@@ -203,7 +203,7 @@ class _Screen:
         self._sync_input()
 
     def next_suggestion(self, by: int) -> None:
-        """Show the next suggestion for the line."""
+        """Replace the line with another of its suggestions."""
         suggestions = list(self.prompt.input.suggestions) if self.prompt.input else []
         if suggestions:
             at = suggestions.index(self._buffer.text) if self._buffer.text in suggestions else -by

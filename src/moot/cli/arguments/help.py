@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from moot.cli.arguments.parser import command_at
-from moot.cli.arguments.signatures import Argument, Plain, arguments_of
+from moot.cli.arguments.signatures import LATEST, Argument, Plain, arguments_of
 from moot.cli.console.lines import Lines
 from moot.cli.tree.nodes import Command, Group
 from moot.plugins.registry import attribute
@@ -18,6 +18,8 @@ WIDEST = 100
 """Maximum width of a help page in columns. Longer lines are hard to read."""
 _COLUMN = 28
 """Maximum width of a table's first column. The text for a longer entry starts on the next line."""
+_DEFAULTS = {LATEST: "the latest conversation of this directory"}
+"""Descriptions of the default values that are special references instead of plain values."""
 
 Row = tuple[str, str]
 HELP: Row = ("-h, --help", "Show this help.")
@@ -71,7 +73,7 @@ def _help(argument: Argument) -> str:
     default = argument.default
     has_default = not argument.required and isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
     choices = f" [choices: {', '.join(argument.choices)}]" if argument.choices else ""
-    note = f" [default: {default}]" if has_default else ""
+    note = f" [default: {_DEFAULTS.get(str(default), default)}]" if has_default else ""
     if argument.flags and argument.required and not argument.group:
         note = " [required]"
     return f"{argument.parameter.help}{choices}{note}"

@@ -63,7 +63,7 @@ def list_agents(
     for item in page.items:
         state = "ready" if item["ready"] else "missing"
         about = f"{'(beta) ' if item['beta'] else ''}{item['description']}"
-        words = [item["name"], item["model"] or "its own", item["agent_type"], item["source"], state, about]
+        words = [item["name"], item["model"] or "chosen by agent", item["agent_type"], item["source"], state, about]
         rows.append([str(word) for word in words])
     print_table(output, ["NAME", "MODEL", "TYPE", "SOURCE", "STATE", "DESCRIPTION"], rows)
     project = agents_of_project(settings, folder)

@@ -1,1 +1,1 @@
-"""Writing to stdout and stderr: data, messages, tables, progress and errors."""
+"""Output to stdout and stderr: data, messages, tables, progress and errors."""

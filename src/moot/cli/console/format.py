@@ -35,7 +35,7 @@ def print_fields(output: Lines, fields: JsonObject, *, json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Paged:
-    """One page."""
+    """One page of a list."""
 
     items: Sequence[JsonObject]
     next_cursor: str | None
@@ -50,7 +50,7 @@ class Paged:
 
 
 def paged(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str) -> Paged:
-    """Return the page after the item whose key is the cursor. Raise UsageError if no item has this key."""
+    """Return the page after the item whose field `key` equals the cursor, or the first page. Raise UsageError if no item has the cursor."""
     start = 0
     if cursor is not None:
         names = [str(item[key]) for item in items]
@@ -62,7 +62,7 @@ def paged(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str)
 
 
 _ORDER = ("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts", "titles", "branches", "sub-agents")
-"""Order in reports. Other names follow in the order of the mapping."""
+"""Order of counts in reports. Other names follow in their own order."""
 _SINGULAR = {"branches": "branch"}
 
 
@@ -93,7 +93,7 @@ _SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365
 
 
 def parse_time(text: str, option: str = "--since") -> int:
-    """Parse the TIME of an option as milliseconds. Raise UsageError if it is invalid."""
+    """Parse an option's date or age, such as `2w`, as ms since the epoch. Raise UsageError if it is invalid."""
     if match := _AGO.fullmatch(text):
         return max(0, int((time.time() - int(match[1]) * _SECONDS[match[2]]) * 1000))
     try:
@@ -105,12 +105,12 @@ def parse_time(text: str, option: str = "--since") -> int:
 
 
 def moment(ms: int) -> str:
-    """Format a timestamp as local date and time."""
+    """Format a timestamp, in ms since the epoch, as local date and time."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(ms / 1000))
 
 
 def age(ms: int, now: float) -> str:
-    """Format an age in one unit. `now` is in seconds since the epoch."""
+    """Format the age of a timestamp in one unit: `5 min`. `ms` is in ms and `now` in seconds since the epoch."""
     amount = max(0, int(now - ms / 1000))
     for size, unit in _STEPS:
         if amount < size:

@@ -34,7 +34,7 @@ class Lines:
         self.ui: JsonObject = {}
         """The `ui` section of the configuration, empty until it is loaded."""
         self.before: Callable[[], object] = lambda: None
-        """Callback before each write. Code that redraws lines at the bottom of the screen erases them in it."""
+        """Called before each write. Code that redraws lines at the bottom of the screen erases them here."""
         self._mid_line = False
         self.secrets: tuple[str, ...] = ()
         """Strings that are masked on stderr."""
@@ -51,7 +51,7 @@ class Lines:
             self._mid_line = not text.endswith("\n")
 
     def put(self, text: str, *, ends_line: bool) -> None:
-        """Write a frame that contains our own control sequences. `ends_line` says whether it leaves the cursor at the start of a line."""
+        """Write a frame that contains moot's own control sequences. `ends_line` is True if it leaves the cursor at the start of a line."""
         _write(sys.stdout.buffer, text)
         self._mid_line = not ends_line
 
@@ -75,8 +75,8 @@ class Lines:
     def say(self, text: str, style: str = "", *, exact: bool = False) -> None:
         """Write a line to stderr, without control sequences and secrets.
 
-        With `exact`, write the text unchanged: for content that the user decides about, in which the caller has made control characters
-        visible.
+        With `exact`, write the text unchanged. Use it for content that the user decides about; the caller must have made its control
+        characters visible.
         """
         self._begin_line()
         text = text if exact else redact(clean(text), self.secrets)
@@ -100,7 +100,7 @@ class Lines:
             self.data("\n")
 
     def redraw(self, line: str, *, ended: bool = False) -> None:
-        """Replace the last line of stderr, which must be a terminal. With `ended`, move to the next line instead."""
+        """Replace the current line of stderr, which must be a terminal. With `ended`, keep it and move to the next line."""
         _write(sys.stderr.buffer, "\n" if ended else f"\r{line}")
 
     def styled(self, text: str, style: str) -> str:
@@ -109,7 +109,7 @@ class Lines:
 
 
 def _wants_colour() -> bool:
-    """Return whether to use colour on a terminal. NO_COLOR takes precedence over FORCE_COLOR, which overrides TERM."""
+    """Return True to use colour on a terminal. NO_COLOR takes precedence over FORCE_COLOR, which overrides TERM."""
     if os.environ.get("NO_COLOR"):
         return False
     return os.environ.get("FORCE_COLOR", "") not in ("", "0", "false") or os.environ.get("TERM", "") not in ("dumb", "")
@@ -134,7 +134,7 @@ def _unicode_escape(character: str) -> str:
 
 
 PATIENCE = 1.0
-"""Seconds before the first line, and between lines that cannot be redrawn."""
+"""Seconds before progress is first shown, and between lines if they cannot be redrawn."""
 _REDRAWN = 0.1
 
 
@@ -160,7 +160,7 @@ def write_done(output: Lines, as_json: bool, document: JsonObject, words: str) -
 
 
 class Progress:
-    """One line on stderr that appears after a second and is erased at the end of the block."""
+    """A progress line on stderr. It appears after a second and is erased at the end of the block."""
 
     def __init__(self, output: Lines) -> None:
         self._output = output
@@ -203,7 +203,7 @@ _EXHAUSTED = {
     errno.ENOSPC: ("The disk is full.", "Free some space and try again."),
     errno.EDQUOT: ("The disk quota is exceeded.", "Free some space and try again."),
 }
-"""Errors caused by exhausted resources of the machine, not reported as bugs in moot."""
+"""Message and fix for each error that means an exhausted resource of the machine, not a bug in moot."""
 
 
 def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
@@ -225,17 +225,17 @@ def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
 
 
 def to_json(code: str, message: str, fix: str = "", *, retryable: bool = False) -> JsonObject:
-    """Return an error as scripts receive it."""
+    """Return an error as JSON for scripts."""
     return {"code": code, "message": message, "fix": fix, "retryable": retryable}
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Return the first cause inside the exception groups that task groups raise."""
+    """Return the first exception inside nested exception groups, which task groups raise. Return any other exception unchanged."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 def debugging() -> bool:
-    """Return whether MOOT_DEBUG=1 enables tracebacks."""
+    """Return True if MOOT_DEBUG=1 is set, which enables tracebacks."""
     return os.environ.get("MOOT_DEBUG") == "1"

@@ -23,7 +23,7 @@ from moot.types.store import Store
 
 
 async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with edited arguments added to approved calls, as `input` of their `approval`."""
+    """Return the messages. Add the arguments that the user edited to approved tool calls, as `input` of their `approval`."""
     runs = {message.run for message in messages if message.run is not None and any(map(_approved, message.parts))}
     answers = {item.id: item.answer for run in sorted(runs) for item in await store.records.approvals(run=run, open_only=False)}
     edits = {id: loads_exact(answer.arguments) for id, answer in answers.items() if answer is not None and answer.arguments is not None}
@@ -31,17 +31,17 @@ async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]
 
 
 def hook_label(part: Part) -> str:
-    """Return `before_run hook` or the like for a call that a hook made; empty for calls of models."""
+    """Return the hook that made a call, such as `before_run hook`; empty for calls made by models."""
     return f"{hook} hook" if (hook := hook_of(part)) else ""
 
 
 async def for_display(store: Store, messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with edited arguments, and with the summaries that end with one of them."""
+    """Return the messages with edited arguments added, and each summary added to the last message that it covers."""
     return await with_edits(store, await with_summaries(store.tree, messages))
 
 
 def edited_input(part: Part) -> Json:
-    """Return the arguments that the call ran with instead of the model's, or None if they were not changed."""
+    """Return the arguments that the user gave a call instead of the model's, or None if they were not changed."""
     approval = part.get("approval")
     return approval.get("input") if isinstance(approval, dict) else None
 
@@ -63,7 +63,7 @@ def _with(parts: Iterable[Part], edits: dict[str, Json]) -> Iterator[Part]:
 
 _DONE = {"completed": "x", "in_progress": ">"}
 _DRAWN = Registry("moot.drawn", {"call": "moot.cli.transcript.screen:draw_call", "messages": "moot.cli.transcript.screen:draw_messages"})
-"""Imported only on a terminal."""
+"""Import paths, loaded only on a terminal."""
 
 
 def say_head(conversation: Conversation, output: Output) -> None:
@@ -76,7 +76,7 @@ def say_head(conversation: Conversation, output: Output) -> None:
 
 
 def print_messages(messages: Sequence[Message], output: Output, *, before: Sequence[Message] = ()) -> None:
-    """Print messages: rendered on a terminal, plain text elsewhere. `before` are the earlier messages of the branch that are not shown."""
+    """Print messages: rendered on a terminal, plain text elsewhere. `before` are earlier messages of the branch, which are not printed."""
     if output.stdout_terminal:
         _DRAWN.load("messages")(messages, output, len(_calls(before)))
         return
@@ -118,7 +118,7 @@ def _print_bare(message: Message, output: Output) -> None:
 
 
 def _texts(node: Nested, margin: str = "") -> Iterator[str]:
-    """Yield the texts of a part and of what is below it, indented."""
+    """Yield the texts of a part and of the parts nested below it, which are indented."""
     if text := _part(node.part):
         yield "\n".join(f"{margin}{line}" for line in text.split("\n"))
     for inner in node.inner:

@@ -15,7 +15,7 @@ class Output(Lines):
     """Output of a command that runs on the event loop."""
 
     async def stream(self, text: str) -> None:
-        """Write like `data`, in a worker thread: a reader that stalls does not block the event loop."""
+        """Write like `data`, but in a worker thread, so that a slow reader does not block the event loop."""
         if text:
             await anyio.to_thread.run_sync(partial(self.data, text), abandon_on_cancel=True)
 
@@ -26,7 +26,7 @@ def handled_signals() -> list[signal.Signals]:
 
 
 async def cancel_on(scope: anyio.CancelScope, *signals: signal.Signals) -> None:
-    """Cancel the scope at the first of these signals."""
+    """Cancel the scope when one of these signals arrives."""
     with anyio.open_signal_receiver(*signals) as received:
         async for _ in received:
             scope.cancel()

@@ -57,7 +57,7 @@ class ShowText:
         self._note = ""
         self._tools: dict[str, str] = {}
         self._margins: dict[str, str] = {}
-        """The indentation of each call; those of sub-agents are below the call that started them."""
+        """The indentation of each tool call, by id. A sub-agent's calls are indented below the call that started it."""
 
     async def event(self, event: Event) -> None:
         for chunk in event.chunks:
@@ -220,7 +220,7 @@ def result(run: Run, message: Message | None) -> JsonObject:
 
 
 def summary(run: Run, message: Message | None) -> str:
-    """Return one line with model, tokens, cost, time of the model and the command to continue."""
+    """Return one line with the model, tokens, cost, duration of the model calls and the command to continue."""
     usage = run.usage
     figures = [_model(run, message)]
     if usage.input is not None or usage.output is not None:
@@ -241,7 +241,7 @@ def brief(value: Json) -> str:
 
 
 def first_line(value: Json) -> str:
-    """Return the first line of an error text, shortened."""
+    """Return the first line of an error text, shortened if it is long."""
     text = str(value or "").strip().partition("\n")[0]
     return text if len(text) <= INPUT_CHARACTERS else f"{text[: INPUT_CHARACTERS - 1]}…"
 

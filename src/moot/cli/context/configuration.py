@@ -26,7 +26,7 @@ def configured(output: Lines) -> Loaded:
 
 
 def configured_loader(output: Lines) -> Loader:
-    """Return the loader for a command that follows changes of the configuration. Apply and raise like `configured`."""
+    """Like `configured`, but return a loader, for a command that follows changes of the configuration."""
     loader = Loader(environ=os.environ, directory=here())
     apply(loader.current, output)
     return loader

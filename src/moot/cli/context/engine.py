@@ -22,12 +22,12 @@ from moot.types.run import RunStatus
 
 
 async def find_conversation(engine: Engine, reference: str, directory: str) -> Conversation:
-    """Return the conversation that the reference matches: an id first, then a list number, then a title. Raise NotFound otherwise."""
+    """Return the conversation with this id, list number or title, in this order. Raise NotFound if there is none."""
     return await find_in(engine.store, state_of(engine), reference, directory)
 
 
 def state_of(engine: Engine) -> Path:
-    """Return the state directory of the home."""
+    """Return the `state` directory of moot's home."""
     return engine.settings.home / "state"
 
 
@@ -64,7 +64,7 @@ async def opened_at(conversation: str, output: Output) -> AsyncGenerator[tuple[E
 
 
 def list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conversation], dict[str, RunStatus]]:
-    """Return a page of conversations and live runs, for a command without an event loop. Raise StoreError on failure."""
+    """Return a page of conversations, and the status of each live run. For commands without an event loop. Raise StoreError on failure."""
     return anyio.run(_list_with_engine, settings, wanted)
 
 

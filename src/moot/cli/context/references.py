@@ -24,7 +24,7 @@ QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
 
 async def live_runs(engine: Engine) -> list[Run]:
-    """Return the started and queued runs, newest first. Runs of dead processes are interrupted, also where this can't be stored."""
+    """Return the started and queued runs, newest first. Runs of dead processes have the status interrupted, even if it can't be stored."""
     runs = await engine.store.records.runs(statuses=STARTED | QUEUED)
     return [await engine.runs.current(run.id) if run.status == "running" else run for run in runs]
 
@@ -42,7 +42,7 @@ MAX_INDEX = 200
 
 
 async def find_in(store: Store, state: Path, reference: str, directory: str) -> Conversation:
-    """Find a conversation without an engine. `state` is the state directory of the home."""
+    """Find a conversation by a reference, without an engine. `state` is the `state` directory of moot's home."""
     if reference in (LATEST, PREVIOUS):
         found = await previous(store, directory if reference == LATEST else None)
         if found is None:
@@ -55,7 +55,7 @@ async def find_in(store: Store, state: Path, reference: str, directory: str) -> 
 
 
 async def previous(store: Store, directory: str | None) -> Conversation | None:
-    """Return the conversation that the user used last, anywhere or in a directory. Conversations of sub-agents don't count."""
+    """Return the conversation that was used last, in a directory or (None) anywhere. Conversations of sub-agents are skipped."""
     cursor: str | None = None
     while True:
         page = await store.conversations.list(limit=50, cursor=cursor, directory=directory)
@@ -90,12 +90,12 @@ def copied(source: Conversation, copy: Conversation) -> str:
 
 
 def in_folder(conversation: Conversation) -> str:
-    """Return the notice that a conversation without a folder has been given one."""
+    """Return the notice that a conversation without a folder now has one."""
     return f"the conversation had no folder; it now uses {conversation.directory}"
 
 
 async def live_run(store: Store, conversation: Conversation) -> Run | None:
-    """Return the conversation's started run, or else its oldest queued one, or None."""
+    """Return the conversation's started run, or its oldest queued run if none has started, or None."""
     live: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
     runs = await store.records.runs(conversation=conversation.id, statuses=live)
     started = [run for run in runs if run.status in STARTED]

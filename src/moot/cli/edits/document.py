@@ -54,10 +54,10 @@ Block: TypeAlias = Text | Fixed
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message."""
+    """One message of the editable text."""
 
     role: Role | str
-    """The role in the marker. A numbered message is identified by its number alone."""
+    """The role in the marker. It identifies only new messages; others are identified by their number."""
     blocks: tuple[Block, ...]
     number: int = 0
     """Number of the message; 0 for a new one."""
@@ -77,7 +77,7 @@ def render(entries: Sequence[Entry]) -> str:
 
 
 def render_blocks(blocks: Sequence[Block]) -> list[str]:
-    """Return the lines of one message."""
+    """Return the lines of one message, without its marker."""
     lines: list[str] = []
     before: Block | None = None
     for block in blocks:
@@ -92,7 +92,7 @@ def render_blocks(blocks: Sequence[Block]) -> list[str]:
 
 
 def parse(text: str) -> tuple[Entry, ...]:
-    """Return the messages of an edited text. Raise UsageError, with the line, for an invalid marker or text outside of messages."""
+    """Return the messages of an edited text. For an invalid marker or text outside of messages, raise UsageError with the line number."""
     entries: list[Entry] = []
     starts: list[tuple[int, Entry]] = []
     lines = text.removesuffix("\n").split("\n")
@@ -187,7 +187,7 @@ def new_parts(entry: Entry) -> tuple[Part, ...]:
 
 
 def _groups(parts: Sequence[Part]) -> list[tuple[int, list[Part]]]:
-    """Group the parts: each text alone, the parts between two texts together. Return each group with the index of its first part."""
+    """Group the parts: each text is a group, and so are the parts between texts. Return each group with the index of its first part."""
     groups: list[tuple[int, list[Part]]] = []
     at = 0
     for is_text, run in groupby(parts, _is_text):

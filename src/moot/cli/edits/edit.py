@@ -60,7 +60,7 @@ async def pick_message(
 async def edit_message(
     engine: Engine, conversation: Conversation, node: Node, options: EditOptions, output: Output, *, text: str = ""
 ) -> int:
-    """Edit the message, or `text`, an earlier attempt. Return the exit code."""
+    """Edit a message. If `text` is given, edit it instead of the message's text. Return the exit code."""
     message = await engine.store.conversations.message(node.id)
     entry = entry_of(message, node.no)
     single = sum(isinstance(block, Text) for block in entry.blocks) <= 1
@@ -116,17 +116,17 @@ def _parts(entry: Entry, message: Message, text: str, *, single: bool) -> tuple[
 
 _ROLES = get_args(Role)
 _KEPT = ("agent", "model", "provider")
-"""Metadata that a changed message keeps: its author. Its usage belongs to the original."""
+"""Metadata that a changed message keeps, because it names the author. Token usage, for example, belongs only to the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The changes in an edited text."""
+    """The changes that a user made to a conversation's text."""
 
     parent: str | None
     """The last unchanged message; None if all are changed."""
     messages: tuple[Message, ...]
-    """The messages that follow it; empty if there are none."""
+    """The messages after `parent` on the new branch; empty if there are none."""
 
 
 def render_conversation(messages: Sequence[Message], numbers: Mapping[str, int]) -> str:
@@ -135,7 +135,7 @@ def render_conversation(messages: Sequence[Message], numbers: Mapping[str, int])
 
 
 def revision(messages: Sequence[Message], numbers: Mapping[str, int], text: str) -> Revision | None:
-    """Return the changes in an edited text, or None if there are none. Raise UsageError, with the line, if they are invalid."""
+    """Return the changes in an edited text, or None if there are none. If they are invalid, raise UsageError with the line number."""
     before = [entry_of(message, numbers[message.id]) for message in messages]
     known = {entry.number: (entry, message) for entry, message in zip(before, messages, strict=True)}
     after = _identify(known, parse(text))
@@ -151,7 +151,7 @@ def revision(messages: Sequence[Message], numbers: Mapping[str, int], text: str)
 
 
 async def apply(store: Store, conversation: Conversation, revision: Revision) -> str:
-    """Apply the changes as the shown branch. Return the ID of its last message."""
+    """Store the changes as the branch that is shown. Return the ID of its last message."""
     if not revision.messages:
         assert revision.parent is not None  # otherwise the conversation would be empty
         await store.tree.switch(conversation.id, revision.parent, exactly=True)
@@ -160,7 +160,7 @@ async def apply(store: Store, conversation: Conversation, revision: Revision) ->
 
 
 def _identify(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries with roles and IDs taken from the numbered messages: a search and replace may have changed the markers."""
+    """Return the entries with the roles and IDs of the messages that they number, because a search and replace may change the markers."""
     seen: dict[int, int] = {}
     found: list[Entry] = []
     for entry in entries:
@@ -228,7 +228,7 @@ async def edit(
 
 
 async def edit_whole(engine: Engine, conversation: Conversation, options: EditOptions, output: Output, *, text: str = "") -> int:
-    """Edit the shown branch, or `text`, an earlier attempt. Return the exit code."""
+    """Edit the shown branch as one text. If `text` is given, edit it instead of the branch's text. Return the exit code."""
     messages = await engine.store.conversations.branch(conversation.id)
     if not messages:
         raise UsageError(f"{conversation.title or conversation.id!r} has no messages yet.")

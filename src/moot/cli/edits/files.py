@@ -15,8 +15,8 @@ from moot.errors import ConfigError
 async def edit_checked(path: Path, template: str, check: Callable[[str, str], object], output: Output, *, lock: Path) -> bool:
     """Let the user edit the file, or the template if it is empty, until `check` accepts the text or the user gives up.
 
-    `lock` is the file or folder to lock while the file is written. `check` gets the new and the old text and raises ConfigError.
-    Return False if nothing was changed. Raise ConfigError.
+    `lock` is the file or folder to lock while the file is written. `check` gets the new and the old text and raises ConfigError if the new
+    one is invalid. Return False if nothing was changed. Raise ConfigError if the user gives up or another program changed the file.
     """
     before = read_text(path, mark=True)
     text = before or template

@@ -1,4 +1,4 @@
-"""The messages on the screen, kept equal to the branch that the next request sends, and the prompts that wait."""
+"""The messages on the screen, which follow the conversation's current branch, and prompts that wait to be answered."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moot.types.message import Message, Part, text_of
 from moot.types.store import InboxItem
 
 _QUOTED = 60
-"""Characters of a prompt that are quoted."""
+"""Maximum number of characters of a prompt quoted in a notice."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedPrompt:
-    """A prompt that waits for the live run, or for its next step."""
+    """A prompt that waits until the active run ends, or until its next step."""
 
     run: str
     text: str
@@ -29,7 +29,7 @@ class QueuedPrompt:
 
 
 def taken_text(piece: Chunk) -> str | None:
-    """Return the text of a message that a run has read or a hook has blocked, from its chunk; None for other chunks."""
+    """Return the text of the message that a run has read or a hook has blocked; None if the chunk reports neither."""
     if piece["type"] == "steering-message":
         return text_of(parts_of(piece.get("parts")))
     data = piece.get("data") if piece["type"] == "data-note" else None
@@ -43,7 +43,7 @@ def parts_of(value: Json) -> list[Part]:
 
 
 def withdrawn(run: str, item: InboxItem) -> QueuedPrompt:
-    """Return a message that was taken out of the run's inbox."""
+    """Return a message from a run's inbox as a prompt that was not sent."""
     return QueuedPrompt(run, text_of(parts_of(item.body.get("parts") if isinstance(item.body, dict) else None)))
 
 
@@ -70,15 +70,15 @@ class ShownBranch:
         return self.ids[-1] if self.ids else None
 
     def cut(self) -> None:
-        """Note that the end of the screen is only a part of a message, because another conversation is shown next."""
+        """Mark the last message on the screen as incomplete, because another conversation is shown next."""
         if self.ids:
             self.ids[-1] = ""
 
     def show(self, branch: Sequence[Message], *, echoed: bool = False) -> None:
-        """Print what the screen lacks of the branch.
+        """Print the messages of the branch that are not on the screen yet.
 
-        If other messages are on the screen, say that the branch has changed, and print it again from the last common prompt. `echoed` is
-        True if the last prompt is already on the screen.
+        If the screen shows another branch, print a notice, then print this branch from the last prompt that both have in common.
+        `echoed` is True if the last prompt is already on the screen.
         """
         ids = [message.id for message in branch]
         shown = [*self.ids, ids[-1]] if echoed and ids else self.ids
@@ -88,13 +88,13 @@ class ShownBranch:
         for message in branch[len(shown) :]:
             self._view.message(message)
             self._summaries.update(str(part.get("id")) for part in summaries_of(message))
-        for message in branch[: len(shown)]:  # written after their message was printed
+        for message in branch[: len(shown)]:  # summaries written after their message was printed
             if fresh := tuple(part for part in summaries_of(message) if part.get("id") not in self._summaries):
                 self._view.message(Message("", "system", fresh))
                 self._summaries.update(str(part.get("id")) for part in fresh)
 
     def _back(self, branch: Sequence[Message]) -> list[str]:
-        """Say where the branch continues. Return the messages that are not printed again."""
+        """Print a notice that names the prompt where the branch continues. Return the ids of the messages before it."""
         common = next((at for at, (id, message) in enumerate(zip(self.ids, branch, strict=False)) if id != message.id), None)
         common = min(len(self.ids), len(branch)) if common is None else common
         prompt = next((at for at in reversed(range(common)) if branch[at].role == "user" and text_of(branch[at].parts)), None)

@@ -31,7 +31,7 @@ class Composer(Buffer):
         """Called after a key removed the placeholder of a paste."""
 
     def insert_text(self, data: str, overwrite: bool = False, move_cursor: bool = True, fire_event: bool = True) -> None:
-        """Insert text. Invalid UTF-8 becomes U+FFFD. Inside the placeholder of a paste, insert behind it."""
+        """Insert text at the cursor, or after a paste's placeholder if the cursor is inside it. Invalid UTF-8 becomes U+FFFD."""
         self.cursor_position = self._around_pastes(self.cursor_position, self.cursor_position)[1]
         super().insert_text(_UNENCODABLE.sub("\ufffd", data), overwrite, move_cursor, fire_event)
 
@@ -62,7 +62,7 @@ class Composer(Buffer):
         return self._report_pastes(super().delete_before_cursor(end - start))
 
     def delete(self, count: int = 1) -> str:
-        """Delete text behind the cursor, and whole placeholders of pastes."""
+        """Delete text after the cursor, and whole placeholders of pastes."""
         start, end = self._around_pastes(self.cursor_position, min(self.cursor_position + count, len(self.text)))
         self.cursor_position = start
         return self._report_pastes(super().delete(end - start))
@@ -73,7 +73,7 @@ class Composer(Buffer):
         return removed
 
     def _around_pastes(self, start: int, end: int) -> tuple[int, int]:
-        """Return the range extended by the placeholders that it cuts."""
+        """Return the range, extended to include each placeholder that it overlaps."""
         for placeholder in self._pastes:
             at = self.text.find(placeholder)
             behind = at + len(placeholder)
@@ -112,7 +112,7 @@ class Composer(Buffer):
 
 
 _READ_BYTES = 2_000_000
-"""Number of bytes read from the end of the file."""
+"""Number of bytes read from the end of the history file."""
 _MAX_CHARACTERS = 20_000
 """Longer entries are not saved."""
 
@@ -120,7 +120,7 @@ log = logging.getLogger("moot.cli")
 
 
 class PromptHistory(History):
-    """One JSON string per line. Several processes may append; invalid lines are skipped."""
+    """The prompt history file, with one JSON string per line. Several processes may append to it. Invalid lines are skipped."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

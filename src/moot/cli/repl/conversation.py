@@ -35,7 +35,7 @@ class ConversationView(Protocol):
     """The display of a conversation. Only `decide` waits for the user."""
 
     def prompted(self, text: str) -> None:
-        """Show a prompt that is answered next."""
+        """Show a prompt whose answer starts next."""
 
     def opened(self, conversation: Conversation) -> None:
         """Show an existing conversation; its messages follow."""
@@ -44,7 +44,7 @@ class ConversationView(Protocol):
         """Show an existing message."""
 
     def started(self, run: str, resumed: Message | None = None) -> None:
-        """Show a run from here on. `resumed` is its answer so far, if that is already on the screen."""
+        """Start showing a run. `resumed` is its answer so far, if that is already on the screen."""
 
     def left(self) -> None:
         """Stop showing the run, which continues."""
@@ -70,14 +70,14 @@ class ConversationView(Protocol):
 _LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
 _BUSY: frozenset[RunStatus] = frozenset({"running", "queued"})
 _POLL_SECONDS = 0.25
-"""Time between two checks of an approval that someone else decides."""
+"""Seconds between two checks of a run that waits for another client's decision."""
 _END_SECONDS = 10.0
-"""Maximum time that the start of a run waits until the end of the run before it is shown."""
+"""Maximum time to wait until the end of the previous run is shown, before the next run is shown."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """The place of a run's answer."""
+    """Position of a run's answer in the message tree, as message ids."""
 
     parent: str | None
     answer: str
@@ -94,7 +94,7 @@ class InteractiveConversation:
         self.live: str | None = None
         """The active run."""
         self.conversation: Conversation | None = None
-        """Snapshot from the end of the last run."""
+        """The open conversation as it was last read from the store; None if it is new."""
         self.interrupted = False
         """True if the opened conversation has an interrupted answer."""
         context.stored = self._refreshed
@@ -118,7 +118,7 @@ class InteractiveConversation:
         self._opened = False
         """True after the first `open`."""
         self._changing = anyio.Lock()
-        """Held while the tree changes in several steps."""
+        """Held while the message tree changes in several steps."""
 
     async def open(self, conversation: str | None) -> None:
         """Switch to a conversation and show its messages; None starts a new one. Raise NotFound if it does not exist."""
@@ -238,7 +238,7 @@ class InteractiveConversation:
         self._view.changed()
 
     async def answer(self, resume: str | None = None) -> None:
-        """Answer the last prompt (again), or resume an interrupted run."""
+        """Start an answer to the last prompt, or resume the interrupted run with the ID `resume`."""
         if resume is not None:
             run = await self._engine.store.records.run(resume)
             message = await self._engine.store.conversations.message(run.message)
@@ -366,7 +366,7 @@ class InteractiveConversation:
                 self._view.event(event)
 
     def _was_read(self, text: str) -> None:
-        """Forget the first unread message with this text, which hooks may have added something to."""
+        """Forget the first unread message with this text. Hooks may have put text before it."""
         read = next((prompt for prompt in self.unread if prompt.text == text or text.endswith(f"\n\n{prompt.text}")), None)
         self.unread = [prompt for prompt in self.unread if prompt is not read]
 
@@ -380,7 +380,7 @@ class InteractiveConversation:
             await self._show_end(self.live)
         echoed = prompt is not None and str(prompt.get("client_id")) in self._echoed
         conversation = self.context.conversation
-        if prompt is not None and prompt.get("parent") == self._shown.last:  # usual, and faster
+        if prompt is not None and prompt.get("parent") == self._shown.last:  # the usual case, which needs no query
             self._shown.ids.append(str(place.parent))
             if not echoed:
                 self._view.prompted(readable_prompt(parts_of(prompt.get("parts"))))
@@ -395,7 +395,7 @@ class InteractiveConversation:
             self._tend(run)
 
     async def _show_end(self, run: str | None) -> None:
-        """Wait until the end of a run that has ended is shown. If it takes too long, leave the run without showing its end."""
+        """Wait until the end of a finished run is shown. If that takes too long, leave the run without showing its end."""
         with anyio.move_on_after(_END_SECONDS):
             while self.live == run and run in self._tended:
                 ended = self._ended
@@ -405,7 +405,7 @@ class InteractiveConversation:
             self._view.left()
 
     async def _show_branch(self) -> None:
-        """Show the branch of the next request, unless an answer is being written or waited for."""
+        """Show the conversation's current branch, unless a run is active or queued."""
         conversation = self.context.conversation
         if conversation is None or self.live is not None or self._tended or self.queued:
             return

@@ -20,7 +20,7 @@ log = logging.getLogger("moot.cli")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Everything that is not sent yet."""
+    """Text and shell output that are not sent yet."""
 
     text: str = ""
     pastes: dict[str, str] = field(default_factory=dict[str, str])
@@ -36,7 +36,7 @@ class Draft:
 
 
 class Drafts:
-    """Draft files, written atomically and readable only by their owner. A disk error loses the draft but is not fatal."""
+    """Draft files, written atomically and readable only by their owner. If writing fails, the draft is lost and a warning is logged."""
 
     def __init__(self, folder: Path, directory: str) -> None:
         self._folder = folder
@@ -97,7 +97,7 @@ class Drafts:
 def _read(path: Path) -> Draft:
     try:
         value: Any = json.loads(path.read_bytes())
-    except (OSError, ValueError):  # missing, or not one of our files
+    except (OSError, ValueError):  # missing, or not a file of moot
         return Draft()
     if not isinstance(value, dict):
         return Draft()

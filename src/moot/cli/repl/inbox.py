@@ -19,7 +19,7 @@ log = logging.getLogger("moot.cli")
 
 
 async def watch_inbox(context: CommandContext, conversation: InteractiveConversation, changed: Callable[[str], object]) -> None:
-    """Call `changed` with the notice whenever other conversations have more or fewer open approvals. Empty = there are none."""
+    """Call `changed` with a new notice whenever the number of open approvals in other conversations changes; empty if there are none."""
     shown = ""
     while True:
         try:
@@ -34,7 +34,7 @@ async def watch_inbox(context: CommandContext, conversation: InteractiveConversa
 
 
 def inbox_notice(approvals: list[Approval]) -> str:
-    """Return one line with the command that lists them; empty without approvals."""
+    """Return a one-line notice with the command that lists the approvals; empty if there are none."""
     if not approvals:
         return ""
     if len(approvals) == 1:

@@ -58,7 +58,7 @@ class ReplHost(Protocol):
         """Put texts before the text of the composer."""
 
     def touch(self) -> None:
-        """Redraw, because something has changed."""
+        """Request a redraw."""
 
     async def save(self) -> None:
         """Save unsent text to disk."""
@@ -75,7 +75,7 @@ def _is_command(line: str) -> bool:
 
 
 class InputHandler:
-    """Handling of lines, one after another. Errors are raised as MootError."""
+    """Handles typed lines, one at a time. Errors are raised as MootError."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class InputHandler:
         """ID of the message that the next prompt replaces."""
 
     def echo(self, text: str, on_busy: OnBusy = "queue") -> bool:
-        """Show the typed line at once, unless it is a prompt that is not answered next. Return True if it was shown."""
+        """Show a command, or a prompt whose answer can start now, before it is carried out. Return True if it was shown."""
         line = text.strip()
         if line in EXIT_WORDS:
             return False
@@ -116,7 +116,7 @@ class InputHandler:
         return True
 
     async def line(self, text: str, on_busy: OnBusy = "queue", *, echoed: bool = False) -> None:
-        """Carry out a line. `echoed` is the result of `echo`."""
+        """Carry out a typed line: a prompt, a command or an exit word. `echoed` is the result of `echo`."""
         if self._configuration is not None:
             await self._configuration.refresh()
         line = text.strip()
@@ -254,7 +254,7 @@ class InputHandler:
         self._scrollback.say(f"Exported to {path}\n", "dim")
 
     async def _copy(self, text: str) -> None:
-        """Copy a text through the terminal and with a program, because we cannot know which one reaches the user's clipboard."""
+        """Copy a text through the terminal and with a program, because moot cannot know which of them reaches the user's clipboard."""
         ways = [way for way in ("the terminal" if self._copy_to_terminal(text) else "", await copy_with_program(text)) if way]
         if not ways:
             raise UsageError("No clipboard found.", fix="Install wl-copy, xclip, xsel or pbcopy.")

@@ -1,4 +1,4 @@
-"""The table of keys, which defines the bindings, /keys and the documentation, and the action of each key."""
+"""The keys of the REPL: one table for the bindings, `/keys` and the documentation, and the handler of key presses."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ KEYS = (
     Key("Esc", "Stop the answer; queued prompts return to the input line", "stop", (("escape",),)),
     Key("Ctrl+C", "Put the draft aside, stop, or (twice) exit", "cancel", (("c-c",),)),
     Key("Ctrl+D", "Exit if nothing is typed", "end", (("c-d",),)),
-    Key("Up", "Queued prompt, draft put aside, history", "up", (("up",),)),
-    Key("Down", "Forward in the history", "down", (("down",),)),
-    Key("Del", "Drop the queued prompt if nothing is typed", "delete", (("delete",),)),
+    Key("Up", "Go back to the queued prompt, draft or history", "up", (("up",),)),
+    Key("Down", "Go forward in the history", "down", (("down",),)),
+    Key("Del", "Remove the queued prompt if nothing is typed", "delete", (("delete",),)),
     Key("Ctrl+R", "Search the history", "search", (("c-r",),)),
     Key("Tab", "Complete /commands and @files", "complete", (("tab",),)),
-    Key("Shift+Tab", "Next mode: ask, edits, plan, auto", "next_mode", (("s-tab",),)),
-    Key("F2", "Next recently used model", "next_model", (("f2",),)),
+    Key("Shift+Tab", "Switch mode: ask, edits, plan, auto", "next_mode", (("s-tab",),)),
+    Key("F2", "Switch to the next recently used model", "next_model", (("f2",),)),
     Key("Ctrl+G", "Edit in $EDITOR", "editor", (("c-g",),)),
     Key("Ctrl+O", "Print folded output in full, last one first", "expand", (("c-o",),)),
     Key("Ctrl+L", "Redraw the screen", "redraw", (("c-l",),)),
@@ -127,7 +127,7 @@ class ReplActions(Protocol):
 
 
 class KeyHandler:
-    """Key presses while composing."""
+    """Handles key presses in the composer."""
 
     def __init__(self, composer: Composer, actions: ReplActions) -> None:
         self.leading = False

@@ -36,7 +36,7 @@ class _LineHandler(logging.Handler):
 
 @contextmanager
 def log_to(say: Callable[[str], None], secrets: tuple[str, ...]) -> Generator[None, None, None]:
-    """Pass warnings and errors to `say` within the block; when debugging, informational messages too."""
+    """Pass logged warnings and errors to `say` within the block, and informational messages with MOOT_DEBUG=1."""
     root = logging.getLogger()
     handlers: list[logging.Handler] = [_LineHandler(say, secrets)]
     before, root.handlers = root.handlers, handlers
@@ -47,7 +47,7 @@ def log_to(say: Callable[[str], None], secrets: tuple[str, ...]) -> Generator[No
 
 
 _SCREEN, _PLAIN = "moot.cli.repl.screen:ReplScreen", "moot.cli.repl.plain:PlainRepl"
-"""Loaded by path: a dumb terminal does not need prompt-toolkit."""
+"""Import paths, loaded on first use, because a dumb terminal does not need prompt-toolkit."""
 
 
 async def start_repl(*, yes: bool = False, output: Out) -> int:

@@ -127,7 +127,7 @@ class PlainRepl:
         self._scrollback.say(line)
 
     def idle(self) -> None:
-        """Ask for the next line after an answer."""
+        """Show the input prompt again after an answer."""
         self._stopping = False
         self._flush()
         self.output.data("> ")

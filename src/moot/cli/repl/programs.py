@@ -24,9 +24,9 @@ from moot.types.canonical import JsonObject
 from moot.types.message import Part, text_part
 
 MAX_SHOWN = 100_000
-"""Number of characters shown on the screen."""
+"""Maximum number of characters of a command's output shown on the screen."""
 MAX_SENT = 10_000
-"""Number of characters sent to the model, each from the start and from the end."""
+"""Maximum number of characters of a command's output sent to the model: this many from its start and this many from its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ShellCommand:
 
 
 MAX_BYTES = 100_000
-"""Largest text for OSC 52. Many terminals truncate or ignore more."""
+"""Largest text in bytes that is copied with the OSC 52 sequence. Many terminals truncate or ignore longer texts."""
 COPY_SECONDS = 2.0
 _PROGRAMS = (
     ("WAYLAND_DISPLAY", ("wl-copy",)),
@@ -98,7 +98,7 @@ _PROGRAMS = (
     ("DISPLAY", ("xsel", "--clipboard", "--input")),
     ("", ("pbcopy",)),
 )
-"""Variable that must be set (empty for none), and a program that reads the text from stdin."""
+"""Programs that copy their stdin to the clipboard, each after the environment variable that must be set for it (empty for none)."""
 
 log = logging.getLogger("moot.cli")
 
@@ -142,7 +142,7 @@ async def _pipe_to(argv: tuple[str, ...], text: str, environ: Mapping[str, str])
 NotificationKind: TypeAlias = Literal["done", "waiting", "failed"]
 
 LONG_SECONDS = 10.0
-"""Notify after a longer wait even if the terminal does not report its focus."""
+"""After a wait of this length, notify the user even if the terminal is focused or does not report its focus."""
 MAX_CHARACTERS = 200
 NOTIFY_SECONDS = 5.0
 """Timeout of a notification program."""
@@ -153,13 +153,13 @@ _TEXTS = {"done": "the answer is ready", "waiting": "approval needed", "failed":
 
 
 class Notifier:
-    """Notifies as `ui.notify` says: off, bell, osc, or a program and its arguments; bell and osc by default."""
+    """Notifies the user as configured in `ui.notify`: off, bell, osc, or a program and its arguments. The default is bell and osc."""
 
     def __init__(self, settings: Callable[[], Mapping[str, object]], write: Callable[[str], None]) -> None:
         self._settings, self._write = settings, write
 
     async def notify(self, kind: NotificationKind, about: str, *, seconds: float, focused: bool | None) -> None:
-        """Notify the user if the terminal is not focused, or if the wait was long and the focus is unknown (None)."""
+        """Notify the user if the wait was long or the terminal is not focused. `focused` is None if the terminal does not report it."""
         if focused is not False and seconds < LONG_SECONDS:
             return
         text = notification_text(kind, about)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
 Notify = Callable[[NotificationKind, float], None]
-"""Notify the user of an event after this many seconds."""
+"""Notifies the user of an event that came after this many seconds of waiting."""
 
 
 class ScreenView(ScrollbackView):
@@ -77,7 +77,7 @@ TICK_SECONDS = 0.125
 STATUS_SECONDS = 1.0
 """Minimum time between two runs of a custom status line program."""
 _SETTINGS = "moot.commands.settings"
-"""Loaded by path when a key needs it: the first prompt does not wait for agents and tools."""
+"""Import path, loaded when a key needs it, so that the first prompt does not wait for agents and tools."""
 
 T = TypeVar("T")
 Action = Callable[[], Awaitable[object]]
@@ -127,7 +127,7 @@ class ReplScreen:
         self._pending = 0
         """Number of actions that are queued or running."""
         self._unsent: list[str] = []
-        """Prompts behind a running action, such as a shell command."""
+        """Prompts that wait until a running action, such as a shell command, has ended."""
         self._queue, self._queued_actions = anyio.create_memory_object_stream[Action](100)
         self._actions: dict[str, Callable[[], object]] = {
             "exit": self.leave,
@@ -270,7 +270,7 @@ class ReplScreen:
         self._terminal.touch()
 
     def send(self, text: str, on_busy: OnBusy) -> None:
-        waits = self._pending > 0  # what is done first may change the conversation
+        waits = self._pending > 0  # the actions before it may change the conversation
         echoed = not waits and self._input.echo(text, on_busy)
         self._notifier.progress(self._display.active)
         self._unsent += [text] if waits else []

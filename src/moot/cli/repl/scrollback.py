@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from moot.cli.transcript.tool_cards import Folded
 
 _TRANSCRIPT = "moot.cli.transcript.run:Transcript"
-"""Loaded by path for the first message: the first prompt does not wait for Markdown."""
+"""Import path, loaded for the first message, so that the first prompt does not wait for Markdown."""
 
 MAX_ECHOED_LINES = 20
-"""Lines of a prompt that are shown."""
+"""Maximum number of lines of a prompt that are shown."""
 MAX_FOLDED = 50
-"""Number of folded outputs that can still be expanded."""
+"""Number of most recent folded outputs that can be expanded."""
 
 _ASCII = str.maketrans({"·": "-", "…": "...", "→": "->", "›": ">"})
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
@@ -64,7 +64,7 @@ class Scrollback:
         self.say(f"  {error.fix}\n" if error.fix else "")
 
     def fit(self, text: str) -> str:
-        """Return untrusted text as this terminal can show it; without Unicode, our symbols become ASCII."""
+        """Return untrusted text in a form that this terminal can show. Without Unicode, moot's own symbols become ASCII."""
         return clean(text) if self.look.unicode else tidy(self.look, text.translate(_ASCII))
 
     def prompted(self, text: str) -> None:
@@ -84,7 +84,7 @@ class Scrollback:
             message = replace(message, parts=summaries)
         transcript: Transcript = attribute(_TRANSCRIPT)(self.look)
         transcript.message(message)
-        text = transcript.take()  # which folds reasoning and summaries
+        text = transcript.take()  # this folds reasoning and summaries
         self.fold(transcript.folded)
         self.add(text + "\n")
 
@@ -140,14 +140,14 @@ class RunDisplay:
             self._transcript.resize(width)
 
     def wait_for(self, model: str | None) -> None:
-        """Show that a prompt was sent to the model; None takes that back."""
+        """Show that a prompt was sent to the model. None undoes this, because nothing was sent."""
         if model is not None:
             self._waiting_for, self._has_output, self._started = model, False, time.monotonic()
         elif self._transcript is None:
             self._started = 0.0
 
     def start(self, resumed: Message | None = None) -> None:
-        """Start showing a run. `resumed` is its answer so far, whose open calls get their output now."""
+        """Start showing a run. `resumed` is its answer so far, whose unfinished tool calls get their output now."""
         self._close()
         transcript: Transcript = attribute(_TRANSCRIPT)(self._scrollback.look)
         if resumed is not None:
@@ -252,4 +252,4 @@ class ScrollbackView:
         self.changed()
 
     def changed(self) -> None:
-        """Redraw, because something has changed."""
+        """Redraw the display if it needs that."""

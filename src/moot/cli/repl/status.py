@@ -1,4 +1,4 @@
-"""The status line: the most important fields that fit."""
+"""The status line, which shows the most important fields that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen: frames in one write, scrollback above; live lines, notes, composer, menu and status line below."""
+"""The screen: the scrollback, and below it live lines, notes, the composer, a menu and the status line. Each frame is one write."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from moot.cli.repl.composer import Composer
 from moot.cli.terminal.prompts.application import TerminalStream, window_size
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""Synchronized update: terminals that support it show everything in between at once, others ignore it."""
+"""Start and end of a synchronized update: terminals that support it show the text between them at once. Others ignore them."""
 _RETRY_SECONDS = 0.02
 """Time between two attempts to write to a terminal that accepts nothing."""
 
 
 class _QueuedStream(TerminalStream):
-    """Writes to the terminal without blocking; what it does not accept is queued in order."""
+    """Writes to the terminal without blocking. Output that the terminal does not accept is queued in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class _QueuedStream(TerminalStream):
             self.gone = True
 
     def flush(self) -> None:
-        """Do nothing: `write` has no buffer of its own."""
+        """Do nothing, because `write` does not buffer."""
 
     def push(self) -> None:
         """Write as much of the queue as the terminal accepts."""
@@ -89,7 +89,7 @@ class _QueuedStream(TerminalStream):
 class TerminalWriter(Vt100_Output):
     """The terminal's output. It never asks for the cursor position, because the answer would arrive as typed text.
 
-    A terminal that accepts nothing for a while (a stopped pager, a dead connection) does not block anyone. Await `caught_up` before
+    A terminal that accepts nothing for a while (a stopped pager, a dead connection) does not block the program. Await `caught_up` before
     drawing, so that at most one frame is queued.
     """
 
@@ -280,7 +280,7 @@ class Terminal:
             self.region.exit()
 
     def touch(self) -> None:
-        """Request a frame, because something has changed."""
+        """Request a new frame."""
         self._dirty.set()
 
     async def draw(self) -> None:
@@ -365,7 +365,8 @@ def _menu(state: CompletionState, width: int) -> StyleAndTextTuples:
 
 
 def _lines(text: Callable[[], StyleAndTextTuples]) -> ConditionalContainer:
-    """Return a window with as many rows as the text; none without text."""
+    """Return a window that is as high as its text. It is hidden while the text is empty."""
+
     window = Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=False)
     return ConditionalContainer(window, Condition(lambda: bool(text())))
 

@@ -1,4 +1,4 @@
-"""The capabilities of this terminal, and untrusted text made safe for it."""
+"""The capabilities of the terminal, and cleaning of untrusted text before it is printed there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.cli.terminal.text import cut
 from moot.guard.terminal import Cleaner
 
 NARROWEST = 8
-"""Columns; narrower terminals get lines of this width and wrap them."""
+"""Minimum width of lines, in columns. A narrower terminal wraps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,15 @@ class Look:
     """The capabilities of a terminal, as detected by `look_of`."""
 
     width: int
-    """Columns."""
+    """Width in columns."""
     colour: bool
-    """If not set, no control sequences are written and Markdown keeps its marks."""
+    """If False, no control sequences are written, and Markdown keeps its marks."""
     unicode: bool = True
-    """If not set, everything is ASCII and other characters are escaped."""
+    """If False, everything is written in ASCII, and other characters are escaped."""
     motion: bool = True
-    """If not set, nothing is animated."""
+    """If False, nothing is animated."""
     light: bool = False
-    """Dark text on a light background."""
+    """True for dark text on a light background."""
 
     def resized(self, width: int) -> Look:
         """Return the same look with another width."""
@@ -55,7 +55,8 @@ class Look:
 
 
 class Tidy:
-    """Cleans untrusted text that arrives in pieces: removes control sequences (see `Cleaner`) and escapes what can't be encoded."""
+    """Cleans untrusted text that arrives in pieces. Control sequences are removed (see `Cleaner`); on a terminal without Unicode, other
+    characters than ASCII are escaped."""
 
     def __init__(self, look: Look) -> None:
         self._cleaner = Cleaner()

@@ -15,7 +15,7 @@ BOLD, DIM, ITALIC, UNDERLINE, REVERSE, STRIKE = (1 << bit for bit in range(6))
 HEADING, CODE, LINK, KEYWORD, STRING, CONSTANT, COMMENT, ADDED, REMOVED, GOOD, BAD, WARNING = (1 << bit for bit in range(6, 18))
 
 _ATTRIBUTES = {BOLD: "1", DIM: "2", ITALIC: "3", UNDERLINE: "4", REVERSE: "7", STRIKE: "9"}
-# from the 16 colours that every theme makes readable; never plain black, white or yellow
+# from the 16 standard colours, which themes keep readable; never plain black, white or yellow
 _COLOURS = {
     HEADING: "35",
     CODE: "36",

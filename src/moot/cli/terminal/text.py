@@ -13,7 +13,7 @@ from moot.cli.terminal.styles import Line, Piece, Style
 
 _JOINER = "\u200d"
 _SELECTOR = "\ufe0f"
-# runs of characters that take one column each, for speed
+# characters known to take one column each, matched at once for speed
 _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0391-\u03c9\u0410-\u044f\u2010-\u2027\u2190-\u2199\u2500-\u257f]*")
 
 
@@ -34,7 +34,7 @@ def _columns(character: str) -> int:
 
 
 def clusters(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the pieces of a text that must not be split, with their columns: a character with its marks and joined characters."""
+    """Yield the pieces of a text that must not be split, each with its columns: a character with its combining and joined characters."""
     if text.isascii():
         yield from ((character, 1) for character in text)
         return
@@ -52,7 +52,7 @@ def clusters(text: str) -> Iterator[tuple[str, int]]:
 
 
 def cut(text: str, columns: int, *, mark: str) -> str:
-    """Return the text, shortened and followed by the mark if it takes more columns than that."""
+    """Return the text, or if it takes more than `columns` columns, its start followed by `mark`."""
     if width_of(text) <= columns:
         return text
     room = columns - width_of(mark)
@@ -74,11 +74,11 @@ _CLOSING = "、。，．！？；：）」』】〉》”’"
 _IDEOGRAPH = re.compile(f"[{_WIDE}]")
 _WORDS = re.compile(f" +|[{_WIDE}]|[^ {_WIDE}]+")
 _ENOUGH = 3
-"""A hanging indent leaves at least one third of the line to words."""
+"""Divisor: an indent leaves at least one third of the line for words."""
 
 
 class Wrap:
-    """One paragraph of styled text. `taken` holds the full lines; `end` adds the last one."""
+    """Wraps one paragraph of styled text. `taken` holds the complete lines; `end` adds the last one."""
 
     def __init__(self, columns: int, first: Line, rest: Line) -> None:
         self._columns = columns
@@ -173,7 +173,7 @@ def wrapped(pieces: Line, columns: int, first: Line | None = None, rest: Line | 
 
 
 def _breaks(before: str, after: str) -> bool:
-    """Return whether a line may break between two characters: next to wide ones, but not before closing punctuation."""
+    """Return True if a line may break between two characters: next to wide ones, but not before closing punctuation."""
     if after in _CLOSING or not width_of(after):
         return False
     return _is_wide(before) or _is_wide(after)
@@ -184,7 +184,7 @@ def _is_wide(character: str) -> bool:
 
 
 def _split(word: Line, room: int) -> tuple[Line, Line]:
-    """Split a word into the part that fits into that many columns, at least one character, and the rest."""
+    """Split a word into the part that fits into `room` columns, which has at least one character, and the rest."""
     head: Line = []
     for index, (text, style) in enumerate(word):
         width = width_of(text)
@@ -228,7 +228,8 @@ def narrowed(line: Line, columns: int) -> Line:
 
 
 def wrapped_hard(line: Line, columns: int, indent: Line) -> list[Line]:
-    """Split a line of code at the width, keeping its spaces."""
+    """Split a line of code at `columns`, keeping all its spaces. Each line starts with the indent."""
+
     indent = narrowed(indent, columns)
     room = columns - line_width(indent)
     lines: list[Line] = []

@@ -11,7 +11,7 @@ from moot.cli.terminal.text import expanded
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _COMPARED = 2000
-"""Characters; longer lines are not compared word by word."""
+"""Maximum number of characters of a line that is compared word by word."""
 _ALIKE = 0.4
 """Similarity below which two lines are not shown as one changed line."""
 
@@ -19,7 +19,8 @@ _ALIKE = 0.4
 def diff_lines(text: str, *, headed: bool = True) -> list[Line]:
     """Return the lines of a diff in colour, with their text unchanged.
 
-    The two lines with the file names are left out. With `headed=False` the diff has none, and a line that looks like one is a change.
+    The two header lines with the file names are omitted. With `headed=False` the diff has no header, and lines that look like one are
+    changed lines.
     """
     lines = [expanded(line) for line in text.split("\n")]
     shown: list[Line] = []
@@ -28,7 +29,7 @@ def diff_lines(text: str, *, headed: bool = True) -> list[Line]:
         removed = _run(lines, at, "-", headed=headed)
         added = _run(lines, at + len(removed), "+", headed=headed)
         if removed or added:
-            # line by line, and if their numbers match word by word
+            # compared word by word if as many lines were added as removed
             pairs = [_compared(old, new) for old, new in zip(removed, added, strict=False)] if len(removed) == len(added) else []
             shown += (old for old, _ in pairs) if pairs else ([(line, REMOVED)] for line in removed)
             shown += (new for _, new in pairs) if pairs else ([(line, ADDED)] for line in added)

@@ -19,7 +19,7 @@ from moot.cli.transcript.tables import TableCells
 _BOX = Box("    \n  │ \n ─┼ \n  │ \n ─┼ \n ─┼ \n  │ \n    \n")
 _ASCII_BOX = Box("    \n  | \n -+ \n  | \n -+ \n -+ \n  | \n    \n", ascii=True)
 _CONSOLE = Console(file=io.StringIO(), color_system=None, legacy_windows=False, _environ={})
-"""Lays tables out; it writes nothing."""
+"""Console used only for layout; it writes nothing."""
 
 
 def draw_grid(look: Look, columns: int, cells: TableCells, widths: Sequence[int], *, headed: bool) -> list[Line]:

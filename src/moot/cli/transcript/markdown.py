@@ -1,4 +1,4 @@
-"""Untrusted Markdown drawn as it streams: lines that are finished for good, and how the unfinished rest looks now."""
+"""Untrusted Markdown drawn as it streams: finished lines, which never change, and a preview of the unfinished rest."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from moot.markup.markdown import Block
 from moot.markup.stream import HELD_ROWS, MarkdownStream, Piece, is_closed
 
 _APART = frozenset({"heading", "hr", "fence", "code_block", "table"})
-"""Blocks with a blank line around them, whether or not the text has one."""
+"""Blocks that always get a blank line around them."""
 _CONTAINERS = frozenset({"blockquote", "bullet_list", "footnote_reference", "ordered_list"})
 """Blocks that can be finished in parts, before they are complete."""
 _REUSABLE = frozenset({"heading", "hr", "paragraph", "table"})
-"""Blocks that are drawn the same whether or not they are complete."""
+"""Blocks that look the same when they are complete as before."""
 _LARGE = 8000
 """Maximum characters of an unfinished block; only the end of a larger one is shown, as plain text."""
 _TAIL = 4000
 _MAY_CHANGE = re.compile(r"[\[<>|&\\`]|://|www\.|@|\n\s*(=+|-+)\s*$")
-"""Text that can change how earlier words of its paragraph are drawn on a terminal that keeps Markdown's marks."""
+"""Matches text that can change how earlier words of the same paragraph are drawn when Markdown's marks are kept."""
 
 
 class Markdown:
-    """One text. Finished lines never change; their words depend on the whole text only, not on how it was cut into chunks."""
+    """A streamed Markdown text. Finished lines never change, and their words do not depend on how the text was split into chunks."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
@@ -39,13 +39,13 @@ class Markdown:
         self._state: _State = _State()
         self._lines: list[Line] = []
         self._printed = 0
-        """Number of stable points of the open block that are printed."""
+        """Number of points in the open block up to which its lines are printed. See `_Drawing.stable`."""
         self._printed_lines = 0
         """Number of printed lines of the open paragraph."""
         self._next_look: Look | None = None
         """The look to use from the next block on, after a resize."""
         self._in_table = False
-        """The block shown last by `live` is a table."""
+        """True if the block that `live` showed last is a table."""
         self._whole: tuple[Piece, _Drawing] | None = None
         """The drawing of the open block, if it can be reused when the block is complete."""
         self._live_key: tuple[str, Look, int, int] | None = None
@@ -79,7 +79,7 @@ class Markdown:
                 self._lines += drawing.lines[drawing.start(self._printed) : drawing.start(drawing.stable)]
                 self._printed = drawing.stable
         elif not (self._look.colour or self._look.motion):
-            # the complete lines of an open paragraph, on a terminal that keeps Markdown's marks and redraws nothing
+            # without colours and redrawing, print the complete lines of an open paragraph now
             rest = self._stream.rest()
             if len(rest) == 1 and rest[0].block.kind == "paragraph" and not _MAY_CHANGE.search(self._stream.pending):
                 complete = self._drawn(rest[0]).lines[self._printed_lines : -1]
@@ -93,7 +93,7 @@ class Markdown:
         if len(self._stream.pending) > _LARGE:
             tail = tidy(self._look, self._stream.pending[-_TAIL:])
             return [line for one in tail.split("\n") for line in wrapped([(expanded(one), 0)], self._look.columns)]
-        # a row of a table is shown when it is complete
+        # rows of a table are shown only when they are complete
         rows = self._stream.pending.rpartition("\n")[0]
         key = (rows if self._in_table and not rows.endswith("\n") else self._stream.pending, self._look, self._printed, self._printed_lines)
         if key == self._live_key:
@@ -128,12 +128,12 @@ class Markdown:
         self._state.fences = []
 
     def _known(self, piece: Piece) -> _Drawing | None:
-        """Return the drawing of the piece if `live` made it for this width."""
+        """Return the drawing that `live` made of this piece for this width, or None."""
         return self._whole[1] if self._whole and self._whole[0] is piece and self._whole[1].look is self._look else None
 
 
 def draw_markdown(look: Look, text: str) -> list[Line]:
-    """Return the lines of a whole text."""
+    """Return the lines of a complete Markdown text."""
     markdown = Markdown(look)
     markdown.feed(text)
     markdown.end()
@@ -171,12 +171,12 @@ class _Drawing:
     def __init__(self, look: Look, state: _State, piece: Piece, *, live: bool = False) -> None:
         self.lines: list[Line] = []
         self.stable = 0
-        """Number of points that more text can't change."""
+        """Number of points whose lines will not change when more text arrives."""
         self.look = look
         self.state = state
         self._live = live
         self._points: list[int] = []
-        """Positions of the ends of nested blocks and of nested code lines, as line counts. Their sequence does not depend on the width."""
+        """Points: the number of lines up to the end of each nested block or code line. How many there are does not depend on the width."""
         self._containers: list[_Container] = []
         self._fences = 0
         block = piece.block
@@ -191,7 +191,7 @@ class _Drawing:
             self._block(block, is_open=piece.open)
 
     def start(self, point: int) -> int:
-        """Return the number of lines before the stable point with that number."""
+        """Return the number of lines up to the point with this number, counted from 1; 0 for point 0."""
         return self._points[min(point, len(self._points)) - 1] if point and self._points else 0
 
     def _gap(self, kind: str, *, spaced: bool) -> None:
@@ -300,7 +300,7 @@ class _Drawing:
         return [piece for one in self._containers if one.shown or not shown for piece in one.rest]
 
     def _alone(self) -> None:
-        """Put the mark of an item on a line of its own, before a block that needs its lines for itself."""
+        """Put the list item's mark on its own line, if the block that follows cannot share a line with it."""
         if not all(one.shown for one in self._containers):
             mark = self._opening()
             if any(text.strip() for text, _ in mark):
@@ -342,7 +342,7 @@ class _Drawing:
             self.lines += wrapped_hard(line, self.look.columns, self._indent())
 
     def _fence_mark(self, block: Block, info: str, *, draw: bool) -> None:
-        """Add a fence if no colours distinguish code from text."""
+        """Add a fence line, but only on a terminal without colours to distinguish code from text."""
         if draw and block.token.markup and not self.look.colour:
             self.lines += wrapped_hard([(tidy_line(self.look, block.token.markup + info), DIM)], self.look.columns, self._indent())
 

@@ -1,4 +1,4 @@
-"""The text of a Markdown paragraph in styled pieces, and highlighted code."""
+"""Styled text of Markdown paragraphs, and highlighted code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STYLES: dict[str, Style] = {"em": ITALIC, "strong": BOLD, "s": STRIKE}
 
 
 def inline_pieces(look: Look, tokens: Sequence[Token], style: Style = 0) -> Line:
-    """Return the text in pieces; a line break is a piece of its own. Without colour the marks of emphasis and code stay."""
+    """Return the text as styled pieces; a line break is a separate piece. Without colour, the marks of emphasis and code are kept."""
     return _Inline(look, style).read(tokens)
 
 
@@ -89,7 +89,7 @@ class _Inline:
                 self._address(token, begin, "src")
             case "footnote_ref":
                 self._add(tidy_line(self._look, f"[^{token.meta['label']}]"))
-            case "html_inline":  # the box of a task is shown by its list item, without the blank that follows
+            case "html_inline":  # a task's checkbox: the list item shows it, so drop the space that follows
                 self._task = True
             case _:
                 self._add(self._fit(token.content))
@@ -103,7 +103,7 @@ class _Inline:
         return tidy(self._look, text).replace("\t", "    ").replace("\n", " ")
 
     def _address(self, token: Token, begin: int, attribute: str) -> None:
-        """Add the address of a link unless its text is the address, and its host if the address could be misread."""
+        """Add a link's address unless its text is that address, and its host if the address could be misread."""
         address, title = str(token.attrGet(attribute) or ""), str(token.attrGet("title") or "")
         label = "".join(text for text, _ in self._pieces[begin:])
         shown = "" if token.info == "auto" or label == address else f" ({address})"
@@ -114,7 +114,7 @@ class _Inline:
 
 
 def _spaced(look: Look, text: str) -> str:
-    """Return untrusted text cleaned for one line, with a space before it; empty without text."""
+    """Return untrusted text as one clean line, with a space before it; empty if the text is empty."""
     return " " + tidy_line(look, text) if text else ""
 
 
@@ -159,7 +159,7 @@ _CODE_STYLES: tuple[tuple[TokenType, Style], ...] = (
 
 
 def highlighted(text: str, language: str) -> list[Line]:
-    """Return the lines of a whole text."""
+    """Return the highlighted lines of a complete text."""
     return [styled(line) for line in StreamHighlighter(language).add([expanded(line) for line in text.split("\n")])]
 
 

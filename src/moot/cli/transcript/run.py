@@ -1,4 +1,4 @@
-"""A run's events or stored messages as terminal text: finished lines, and lines that still change."""
+"""Runs and stored messages as terminal text: finished lines, and lines that still change."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from moot.types.message import Message, Part, PlanEntry, is_settled, is_tool, no
 from moot.types.part_tree import linked, parent_call
 
 _REMEMBERED = 100
-"""Folded outputs that can still be shown in full."""
+"""Number of most recent folded outputs that can be shown in full."""
 
 
 class Transcript:
-    """A drawing of runs without I/O or a clock: time comes with the events and with `live`, lines are returned by `take` and `live`.
+    """A drawing of runs, made without I/O or a clock. Times come from the events and from `live`; lines are returned by `take` and `live`.
 
-    `reveal` returns how to see a call in full, by its number (0 for reasoning), or an empty string. `calls_before` is the number of earlier
-    calls in the conversation. With `announces`, a call is also printed when it starts, because `live` is not shown.
+    `reveal` returns the key or command that shows a tool call in full, by the call's number (0 for reasoning); empty if there is none.
+    `calls_before` is the number of earlier tool calls in the conversation. Set `announces` if `live` is not shown: then a call is also
+    printed when it starts.
     """
 
     def __init__(self, look: Look, *, reveal: Callable[[int], str] | None = None, calls_before: int = 0, announces: bool = False) -> None:
@@ -45,7 +46,7 @@ class Transcript:
         """The entries of the plan shown last."""
         self._now = 0
         self._until = 0
-        """Time in µs at which a waiting run continues; 0 = it does not wait for a time."""
+        """Time at which a waiting run continues, in µs since the epoch; 0 if it is not waiting for a time."""
 
     @property
     def folded(self) -> Sequence[Folded]:
@@ -85,7 +86,7 @@ class Transcript:
         self._note = ""
 
     def resume(self, message: Message) -> None:
-        """Add the calls of a run's answer that have no output yet; the rest of it was printed before."""
+        """Add the unfinished tool calls of a run's answer. The rest of the answer is already printed."""
         for part in linked(message.parts):
             if is_tool(part) and not is_settled(part):
                 self._calls.stored(self.look, part)
@@ -190,7 +191,7 @@ class Transcript:
         self._put(Note(self.look, text, style, kind=kind))
 
     def _metadata(self, metadata: Json) -> None:
-        """Show the note of a model once, such as a warning that the model is very small."""
+        """Show a model's note, such as a warning that the model is very small, unless it is already shown."""
         note = metadata.get("note") if isinstance(metadata, dict) else None
         if isinstance(note, str) and note != self._note:
             self._note = note
@@ -232,7 +233,7 @@ class Transcript:
             self._add_note(said, DIM)
 
     def _add_plan(self, plan: tuple[PlanEntry, ...]) -> None:
-        """Show a new plan in full, and progress of a known plan in one line."""
+        """Show a new plan in full, and the progress of a known plan in one line."""
         if [entry.content for entry in plan] == self._plan:
             self._add_note(plan_line(plan), DIM)
             return

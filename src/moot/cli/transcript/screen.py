@@ -24,7 +24,7 @@ from moot.types.run import Run
 
 
 class Region:
-    """A few lines that are redrawn in place. They are removed before anything else is written, and return with the next frame.
+    """A few lines that are redrawn in place. They are removed before other output is written, and drawn again with the next frame.
 
     Finished text is written above them once, into the terminal's scrollback. The cursor moves up within these lines only.
     """
@@ -80,11 +80,11 @@ _TICK = 0.1
 _HEIGHT = 10
 """Maximum number of live lines."""
 _REPORTED = frozenset({"error", "abort"})
-"""Chunks that the command reports on stderr itself."""
+"""Types of chunks that are not drawn, because the command reports them on stderr."""
 
 
 class ShowScreen:
-    """A drawn run without an input line. Without motion (TERM=dumb, `ui.animations: false`) only finished text is written."""
+    """A run shown without an input line. Without animations (TERM=dumb or `ui.animations: false`), only finished text is written."""
 
     def __init__(self, output: Output, *, clock: Callable[[], float] = time.time) -> None:
         """`clock` returns the time to show, in seconds since the epoch."""
@@ -97,11 +97,11 @@ class ShowScreen:
         self._paused = False
         self._drawn_at = 0.0
         self._finished = ""
-        """Text that is finished and not printed yet; a cancelled frame leaves it to the next one."""
+        """Finished text that is not printed yet. If drawing a frame is cancelled, the next frame prints it."""
         self.begin("", 0)
 
     def begin(self, conversation: str, calls_before: int) -> None:
-        """Prepare for a run of the given conversation, which already has that many tool calls."""
+        """Prepare for a run of the conversation, which already has `calls_before` tool calls."""
         look = look_of(self._output)
         self._animated = look.motion
         self._transcript = Transcript(

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from moot.cli.transcript.markdown import Markdown
 
 _DRAWING = Registry("moot.drawing", {"markdown": "moot.cli.transcript.markdown:Markdown"})
-"""Large libraries are imported when the first answer is drawn."""
+"""Import paths, loaded when the first answer is drawn, because they need large libraries."""
 _REASONING_LINES = 3
-"""Lines shown of live reasoning."""
+"""Maximum number of lines shown while the model is reasoning."""
 
 
 def preload() -> None:
@@ -27,11 +27,11 @@ def preload() -> None:
 
 
 class Piece(Protocol):
-    """A part of a run, drawn as lines."""
+    """One section of a run, drawn as lines."""
 
     @property
     def kind(self) -> str:
-        """The kind; a blank line separates different kinds."""
+        """The kind of section. A blank line separates sections of different kinds."""
         ...
 
     @property
@@ -100,7 +100,7 @@ class _Whole:
 
 
 class Note(_Whole):
-    """A note."""
+    """A short message about the run, wrapped to the width."""
 
     def __init__(self, look: Look, text: str, style: Style, *, kind: str = "note", margin: str = "") -> None:
         super().__init__(
@@ -120,7 +120,7 @@ class Typed(_Whole):
 
 
 class Reasoning:
-    """Reasoning of the model: its last lines while it streams, and a single line afterwards."""
+    """Reasoning of the model: the last lines while it streams, and a one-line summary afterwards."""
 
     kind = "reasoning"
 
@@ -222,7 +222,7 @@ class Summary:
 
 
 class _Calls:
-    """A piece for one or several calls."""
+    """A section for one or several tool calls."""
 
     kind = "call"
 
@@ -287,7 +287,7 @@ class Card(_Calls):
 
 
 class LateCard(Card):
-    """A call of a sub-agent whose own card was printed before, indented below a line with its title."""
+    """A sub-agent's call that arrived after the sub-agent's card was printed. It is indented below a line with that card's title."""
 
     def __init__(self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str], *, kind: str) -> None:
         super().__init__(look.resized(look.columns - 2), call, remember, reveal)
@@ -304,13 +304,13 @@ class LateCard(Card):
 
 
 class Group(_Calls):
-    """Consecutive calls that only read, on one line."""
+    """Consecutive calls of read-only tools, shown on one line."""
 
     def __init__(self, look: Look, remember: Callable[[Folded], None], reveal: Callable[[int], str]) -> None:
         super().__init__(look, remember, reveal)
         self.calls: list[Call] = []
         self.closed = False
-        """True if another piece follows."""
+        """True if no more calls can be added, because another section follows."""
 
     @property
     def over(self) -> bool:

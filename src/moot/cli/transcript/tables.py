@@ -1,4 +1,4 @@
-"""Tables in columns; a list of the rows if the columns would be too narrow."""
+"""Tables, drawn in columns, or row by row as a list if the columns would be too narrow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NARROWEST = 4
 _GAP = 3
 """Columns between two cells."""
 _GRID = "moot.cli.transcript.grid:draw_grid"
-"""Loaded by path when the first table is drawn: rich is a large library."""
+"""Import path, loaded when the first table is drawn, because rich is a large library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _widest(cell: Line) -> int:
 
 
 def _fitted(natural: Sequence[int], room: int) -> list[int]:
-    """Return widths that fit: narrow columns keep theirs, wide ones share what is left."""
+    """Return column widths that fit into the room: narrow columns keep their width, wide ones share the rest."""
     widths = [max(width, 1) for width in natural]
     while sum(widths) > room:
         widest = max(widths)

@@ -1,4 +1,4 @@
-"""The state of a run's tool calls as chunks arrive, and which calls share a line."""
+"""A run's tool calls: their state, updated as chunks arrive, and their grouping on shared lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATES: dict[str, State] = {
 
 
 class Calls:
-    """The calls of a run by id. `put` appends a piece to the transcript. Call `close_group` before appending any other piece."""
+    """The tool calls of a run, by id. `put` appends a piece to the transcript. Call `close_group` before appending any other piece."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class Calls:
         self._approvals: dict[str, str] = {}
         self._group: Group | None = None
         self._cards: dict[str, tuple[Card, Call]] = {}
-        """Cards that are not printed yet, by the calls in them."""
+        """For each call id, the unprinted card that contains the call, and the call."""
         self._printed: dict[str, str] = {}
-        """Titles of printed cards by call."""
+        """Titles of calls whose card is printed, by call id."""
         self._late = ""
-        """The call of whose sub-agent the last piece shows something that came after its card was printed."""
+        """ID of the call to whose sub-agent the last piece belongs, if that call's card was printed before; otherwise empty."""
 
     @property
     def busy(self) -> bool:
@@ -80,7 +80,7 @@ class Calls:
             self._calls.pop(call.id)
 
     def end(self) -> None:
-        """Close all calls; those without an outcome stay open in the record."""
+        """Close all calls. Those without an outcome are shown as open."""
         for call in self._calls.values():
             call.waited, call.state = call.state == "asked", "open"
             call.views.clear()
@@ -99,7 +99,7 @@ class Calls:
         return True
 
     def _late_kind(self, look: Look, parent: str) -> str:
-        """Name the printed card again, unless the last piece belongs to it too. Return the kind of pieces below it."""
+        """Repeat the title of a printed card, unless the last piece belongs to it too. Return the kind of the pieces below the title."""
         kind = f"inside {parent}"
         if self._late != parent:
             self.close_group()
@@ -180,7 +180,7 @@ class Calls:
 
 
 def call_of(part: Part, number: int) -> Call:
-    """Return a stored call."""
+    """Return the tool call stored in a message part."""
     call = Call(str(part.get("toolCallId", "")), number, tool_name(part))
     _restore(call, part)
     return call

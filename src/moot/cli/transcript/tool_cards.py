@@ -36,7 +36,7 @@ def done(name: str, arguments: Json, output: Json, *, value: Json = None, error:
 
 
 def reads(name: str) -> bool:
-    """Return whether the tool only reads. The output of such a call is for the model and is not shown by default."""
+    """Return True if the tool only reads. The output of such a call is for the model and is not shown by default."""
     found = _tool(name)
     return found is not None and found.effects <= {"read"} and name not in ("ask_user", "todo")
 
@@ -90,9 +90,9 @@ def _unknown(name: str, arguments: Json) -> View:
 
 _INDENT: Line = [("  ", PLAIN)]
 _LONG_LINE = 600
-"""Characters of one line shown in a folded body."""
+"""Maximum number of characters shown of one line of a folded body."""
 _ROWS = 3
-"""Terminal rows that a line may take on average."""
+"""Maximum average number of terminal rows per line of a folded body."""
 
 
 _DRAWING = Registry(
@@ -110,13 +110,13 @@ class Fold:
 
 
 def body(view: View, look: Look, fold: Fold, more: str) -> tuple[list[Line], bool]:
-    """Return the lines of the body, and whether some were left out. `more` tells the user how to see them."""
+    """Return the lines of the body, and True if some were omitted. `more` tells the user how to see them."""
     text = tidy(look, view.body).strip("\n")
     if not text:
         return [], False
     lines = text.split("\n")
     hidden = len(lines) - fold.head - fold.tail
-    folded = hidden > 1  # a line that says "1 more line" takes as much room as that line
+    folded = hidden > 1  # a note about one hidden line would take as much room as the line
     first, last = (lines[: fold.head], lines[len(lines) - fold.tail :]) if folded else (lines, [])
     cut = any(len(line) > _LONG_LINE for line in (*first, *last))
     top, bottom = _drawn(view, look, _shortened(first)), _drawn(view, look, _shortened(last)) if last else []
@@ -174,9 +174,9 @@ _FOLDS = {"diff": Fold(40, 8)}
 _FOLDS_BY_TOOL = {"shell": Fold(4, 6)}
 _FOLD = Fold(6, 2)
 _LIVE_LINES = 3
-"""Lines shown of a running call's output."""
+"""Maximum number of output lines shown for a running call."""
 _INNER_LINES = 6
-"""Lines shown of what a sub-agent did."""
+"""Maximum number of lines shown for a sub-agent's calls and texts."""
 _MEASURED_FROM = 100_000
 """Minimum duration to show, in µs."""
 
@@ -188,7 +188,7 @@ class Folded:
     number: int
     """The number of the call, as in the hint next to it; 0 for reasoning."""
     title: str
-    """Cleaned."""
+    """Title of the call, safe to print."""
     draw: Callable[[Look], str]
     """Return the full text for a terminal, ending in a newline."""
 
@@ -212,7 +212,7 @@ class Call:
     waited: bool = False
     """True if the approval request was never answered."""
     began: int = 0
-    """µs since the epoch; 0 if unknown."""
+    """Start of the call in µs since the epoch; 0 if unknown."""
     ended: int = 0
     views: dict[str, View] = field(default_factory=dict[str, View])
     inner: list[Call | str] = field(default_factory=list["Call | str"])
@@ -244,7 +244,7 @@ class Call:
         return self.views[which]
 
     def lines(self, look: Look, more: str) -> tuple[list[Line], bool]:
-        """Return the card of a finished call, and whether some of it was folded."""
+        """Return the card of a finished call, and True if some of it was folded."""
         view = self.view()
         inside, cut = self._inside(look, more)
         head = [self.head(look, 0), *self._original(look), *inside]
@@ -266,7 +266,7 @@ class Call:
         return [self.head(look, 0), *self._original(look), *map(_indented, inside), *whole_body(self.view(), look)]
 
     def _inside(self, look: Look, more: str) -> tuple[list[Line], bool]:
-        """Return a line for each call and each text of the sub-agent, and whether some were left out."""
+        """Return a line for each call and each text of the sub-agent, and True if some were omitted."""
         lines = [_inner_line(inner, look, depth, 0) for depth, inner in self.below()]
         if len(lines) <= _INNER_LINES + 1:
             return lines, False
@@ -274,7 +274,7 @@ class Call:
         return [*lines[:_INNER_LINES], [*_INDENT, (look.sign(words, words.replace("…", "...").replace("·", "-")), DIM)]], True
 
     def below(self, depth: int = 1) -> Iterator[tuple[int, Call | str]]:
-        """Yield what the sub-agent did, and its own sub-agents, each with its depth."""
+        """Yield the calls and texts of the sub-agent and of its own sub-agents, each with its depth."""
         for inner in self.inner:
             yield depth, inner
             if isinstance(inner, Call):

@@ -1,6 +1,6 @@
 """The first-run screen: list the available models and ask which one to use.
 
-It is shown before the engine is opened, when no main model is configured. The chosen model is tried with one small call before it is
+It is shown if no main model is configured, before the engine is opened. The chosen model is tested with one short call before it is
 written to the configuration as `models.main`.
 """
 

@@ -1,4 +1,4 @@
-"""Check whether the user must choose a model first. Light, so that every command can call it."""
+"""Ask for a main model if none is configured. This module imports little, because many commands call it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AGENT_CALLED = "moot.agents.known:agent_named"
 
 
 async def ensure_model(loader: Loader, output: Output, *, yes: bool = False) -> None:
-    """Ask for a main model if none is configured and there is a terminal, and load the configuration again.
+    """Ask for a main model if none is configured and there is a terminal, then reload the configuration.
 
     `yes` chooses the first available model without asking, and downloads it if needed. Errors of the test call are passed on.
     """
@@ -34,5 +34,5 @@ def needs_main_model(settings: Settings, agent: str | None, model: str | None) -
 
 
 def skip_file(settings: Settings) -> Path:
-    """Return the marker file for a user who wants to decide later."""
+    """Return the path of the file that marks that the user wants to choose a model later."""
     return settings.home / "state" / "model-later"

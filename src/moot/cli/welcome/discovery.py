@@ -1,4 +1,4 @@
-"""Discovery of the models and agents available on this machine. Sends nothing to anyone else."""
+"""Discovery of the available models and agents. Only local servers and configured endpoints are contacted."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Offer:
 
     provider: str
     model: str
-    """Its name at the provider; empty for the first model of a server that did not answer in time."""
+    """The model's name at the provider; empty for the first model of a server that did not answer in time."""
     detail: str
-    """Its source, such as a variable or a server."""
+    """Source of the model, such as an environment variable or a server; shown to the user."""
     entry: ProviderSettings | None = None
-    """Provider settings missing from the configuration; None if there are none."""
+    """Settings of the provider to add to the configuration; None to add none."""
     values: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Dotted key → value to write to the configuration along with the model."""
+    """Values to write to the configuration along with the model, by dotted key."""
 
     @property
     def id(self) -> str:
@@ -51,14 +51,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """Everything that was found."""
+    """The available models and agents."""
 
     offers: tuple[Offer, ...]
     """Ready models first, then those to download, then the demo."""
     agents: tuple[str, ...] = ()
-    """Installed outside agents."""
+    """Names of the outside agents that are ready to use."""
     missing: str = ""
-    """Why the embedded model is not offered; empty if it is."""
+    """Reason why the embedded model is not offered; empty if it is offered."""
 
 
 async def discover(settings: Settings, environ: Mapping[str, str]) -> Discovery:
@@ -130,7 +130,7 @@ async def _accepts(url: str) -> bool:
 
 
 def _embedded(settings: Settings) -> tuple[Offer | None, str]:
-    """Return the embedded model, or why it is not available."""
+    """Return the offer of the embedded model, or None and the reason why this machine cannot run it."""
     weights = find(DEFAULT)
     try:
         check_machine(weights.size)

@@ -1,4 +1,4 @@
-"""The question which model to use. The chosen model is tried and written to the configuration."""
+"""The first-run question: which model to use. The chosen model is tested and written to the configuration."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ _KEY = re.compile(r"[\x21-\x7e]{16,}")
 
 
 def is_key(text: str) -> bool:
-    """Return True if the text can be a key: long and without spaces."""
+    """Return True if the text can be an API key: at least 16 visible ASCII characters without spaces."""
     return _KEY.fullmatch(text) is not None
 
 
 def vendor_of(key: str, providers: Providers) -> str:
-    """Return the provider whose keys have this format; empty if several do, because a wrong guess would leak the key."""
+    """Return the only provider whose API keys have this format; empty if none or several do. A wrong guess would leak the key."""
     forms = {name: providers.facts(name).key_form for name in providers.names()}
     found = [name for name, form in forms.items() if form and re.fullmatch(form, key)]
     return found[0] if len(found) == 1 else ""
 
 
 Line = tuple[str, str]
-"""Text, and a style of `Lines.say`."""
+"""A text and its style, as for `Lines.say`."""
 
 MAX_WIDTH = 100
-"""Columns. Longer lines are hard to read."""
+"""Maximum width of lines in columns. Longer lines are hard to read."""
 _PRIVATE = "No account is needed, and nothing is sent before you choose. The chosen model is tested with one short question."
 
 
 def render(found: Discovery, width: int) -> list[Line]:
-    """Return the screen without the input line."""
+    """Return the lines of the screen, without the input line."""
     width = min(width - 1, MAX_WIDTH)
     lines: list[Line] = [*wrap("No model is configured yet. Available models:", width, "bold"), ("", "")]
     lines += _offers(found.offers, width)
@@ -71,7 +71,7 @@ def render(found: Discovery, width: int) -> list[Line]:
 
 
 def number_names(names: Sequence[str], width: int) -> list[Line]:
-    """Return the names with their numbers, as many on a line as fit."""
+    """Return the names with their numbers, with as many per line as fit."""
     numbered = [f"{number} {name}" for number, name in enumerate(names, 1)]
     column = max(map(width_of, numbered)) + 3
     each = max((min(width - 1, MAX_WIDTH) - 2) // column, 1)
@@ -105,7 +105,7 @@ _LATER = "No model was chosen, and you won't be asked again. To choose one later
 
 
 async def choose(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
-    """Return the configuration with the chosen model, which is written to the file; unchanged if the user decides later.
+    """Ask for a model, write it to the configuration and return the new configuration. Return `loaded` if the user decides later.
 
     Nothing is written before the model has answered. `yes` chooses the first model without asking, and downloads it if needed.
     Raise UsageError if there is no model; with `yes`, errors of the test call are passed on.
@@ -172,7 +172,7 @@ class _Chooser:
             self._tell("Your key is saved in the same file, which only you can read.")
 
     async def _parse(self, typed: str) -> Offer | None:
-        """Return the offer for a typed number or API key. Print a message and return None for anything else."""
+        """Return the offer for a typed number or API key. For anything else, print a message and return None."""
         offers = self.found.offers
         if re.fullmatch(r"[0-9]{0,3}", typed):
             if number := parse_number(typed or "1", len(offers)):
@@ -191,7 +191,7 @@ class _Chooser:
         return Offer(name, default_model(providers.facts(name), entry), "pasted", entry, {f"providers.{name}.api_key": typed})
 
     async def _ask_vendor(self) -> str:
-        """Return the provider that a key belongs to; empty if the user doesn't say."""
+        """Ask which provider an API key belongs to. Return its name, or an empty string if the user names none."""
         names = sorted(KEY_VARIABLES)
         self._tell("Which provider is this key for?")
         self._say(number_names(names, self._width))
@@ -216,7 +216,8 @@ class _Chooser:
 
 
 async def _try(settings: Settings, offer: Offer) -> TestAnswer:
-    """Return the model's answer. Raise ProviderError if it fails or takes too long."""
+    """Send a test prompt and return the model's answer. Raise ProviderError if the call fails or takes too long."""
+
     try:
         with anyio.fail_after(SECONDS):
             return await ask_model(settings, offer.id)

@@ -1,1 +1,1 @@
-"""Agent definitions: built-in ones, Markdown files of the home and of projects, and the translation of other programs' files."""
+"""Agent definitions: built-in ones, Markdown files in moot's home and in projects, and translation of Claude Code's agent files."""

@@ -41,7 +41,8 @@ LOCAL = Agent(
     history=HistorySettings(max_tokens=2_000),
     prompt=PromptSettings(("instructions", "environment", "output_format", "project", "agents_md"), max_tokens=500),
 )
-"""Also the source of the rules for small models."""
+"""Agent for small models. Other agents with a small model get its tools, temperature, history and prompt settings as defaults."""
+
 
 DEFAULT = Agent("default", "General agent for files and the terminal")
 
@@ -59,7 +60,7 @@ BUILT_IN: Mapping[str, Agent] = {
 
 @cache
 def built_in_node(name: str) -> Node:
-    """Return the definition of a built-in agent as a node, so that an entry of the configuration sets single fields of it."""
+    """Return the definition of a built-in agent as a node, so that the configuration can change single fields of it."""
     agent = BUILT_IN[name]
     fields: JsonObject = {"description": agent.description, "instructions": agent.instructions, "role": agent.role}
     if agent.tools is not None:

@@ -37,9 +37,9 @@ _LISTS = ("tools", "skills", "disallowedTools")
 
 
 def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: bool) -> tuple[dict[str, Node], list[str]]:
-    """Return the fields of moot's agent, and notes about what was lost.
+    """Return the fields of an agent of moot, and notes about fields and tools without an equivalent.
 
-    `known` lists moot's own fields. A file that is not `foreign` keeps unknown fields, so that they are reported as errors.
+    `known` lists moot's fields. A file that is not `foreign` keeps unknown fields, so that they are reported as errors.
     """
     notes: list[str] = []
     given = {name: _as_list(node) if name in _LISTS else node for name, node in fields.items()}
@@ -56,7 +56,7 @@ def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: boo
     denied = {_TOOLS.get(bare, bare) for bare in (name.partition("(")[0] for name in _names(given.get("disallowedTools")))}
     if "tools" in found:
         found["tools"] = _tools(found["tools"], denied, notes, foreign=foreign)
-    elif denied:  # all but these, because the agent must not get more than its author wanted
+    elif denied:  # all other tools, because the agent must not get more than its author wanted
         place = given["disallowedTools"].place
         found["tools"] = Node([Node(name, place, name) for name in _offered() if name not in denied], place)
     lost = [name for name in lost if name != "disallowedTools"]
@@ -66,7 +66,7 @@ def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: boo
 
 
 def _as_list(node: Node) -> Node:
-    """Return the node; a text such as `a, b` becomes a list."""
+    """Return the node. If its value is a text such as `a, b`, convert it to a list."""
     if not isinstance(node.value, str):
         return node
     words = [word.strip() for word in node.value.split(",")]
@@ -79,7 +79,7 @@ def _names(node: Node | None) -> list[str]:
 
 
 def _offered() -> list[str]:
-    """Return the tools that an agent gets if its file does not list any."""
+    """Return the names of the tools that an agent gets if its file lists none."""
     return [name for name in TOOLS.names() if TOOLS.package(name) == "" and not getattr(TOOLS.load(name), "hidden", False)]
 
 

@@ -1,4 +1,4 @@
-"""Agents in Markdown files: YAML front matter with the fields of an agent, then its instructions."""
+"""Agents defined in Markdown files: YAML front matter with the fields of an agent, followed by its instructions."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ SUFFIX = ".md"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
 
 _TEXTS = ("name", "description", "version", "forked_from")
-"""Fields that are text even if they look like a number."""
+"""Fields that are read as text even if they look like a number."""
 
 LAYER = "agent"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """A file as an entry of the section `agents`."""
+    """The agent of a file, as an entry of the section `agents`."""
 
     name: str
     node: Node
     path: Path
     notes: tuple[str, ...] = ()
-    """Fields and tools of other programs that have no equivalent."""
+    """Messages about fields and tools of other programs that have no equivalent."""
 
 
 def markdown_files(folder: Path | str) -> list[str]:
@@ -49,9 +49,9 @@ def markdown_files(folder: Path | str) -> list[str]:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return the YAML between the first two lines `---`, and the text after it. Without such lines, all of the text is after it.
+    """Return the YAML between the first two lines `---`, and the text after it. Without such lines, the YAML is empty.
 
-    An empty line in place of the first `---` keeps the line numbers.
+    The first `---` is replaced by an empty line, so that line numbers stay the same.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != "---":
@@ -70,9 +70,9 @@ def _parse(text: str, place: Place) -> Node:
 
 
 def agent_file(path: Path, text: str, *, foreign: bool = False, parse: Parse = _parse) -> AgentFile:
-    """Return the agent in a file's text. Raise ConfigError, with line and column, if the front matter is invalid.
+    """Return the agent defined by a file's text. If the front matter is invalid, raise ConfigError with line and column.
 
-    Variable references are not replaced, so no secret gets into a prompt.
+    Variable references are not replaced, so that no secret gets into a prompt.
     """
     place = Place(LAYER, str(path))
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
@@ -100,11 +100,11 @@ FIELDS = (
     *("max_steps", "reasoning", "history", "fallback", "hooks", "options", "prompt", "agents", "isolation", "output_format", "hidden"),
     *("beta", "default", "version", "forked_from"),
 )
-"""The fields of `schema.AgentPart`, whose import takes longer than reading a file."""
+"""The names of the fields of `schema.AgentPart`. They are repeated here because importing that takes longer than reading a file."""
 
 
 def home_layer(home: Path, parse: Parse = _parse) -> tuple[Node, list[str]]:
-    """Return the agents of the home's folder as a layer of the configuration, and notes. Raise ConfigError if a file is invalid."""
+    """Return the agents in the home's folder `agents` as a layer of the configuration, and notes. Raise ConfigError for an invalid file."""
     found: dict[str, AgentFile] = {}
     for path in map(Path, markdown_files(home / FOLDER)):
         file = agent_file(path, read_text(path), parse=parse)
@@ -117,14 +117,14 @@ def home_layer(home: Path, parse: Parse = _parse) -> tuple[Node, list[str]]:
 
 
 def read_agent(path: Path, text: str, providers: Iterable[str] | None = None) -> tuple[Agent, tuple[str, ...]]:
-    """Return the agent in a file's text, and notes about what has no equivalent. Raise ConfigError.
+    """Return the agent defined by a file's text, and notes about fields without an equivalent. Raise ConfigError if it is invalid.
 
-    `providers` names those of the configuration. Without it, models are not checked.
+    `providers` are the names of the configured providers. Without them, models are not checked.
     """
     foreign = path.parent.as_posix().endswith(FOREIGN_FOLDER)
     file = agent_file(path, text, foreign=foreign)
     place = Place(LAYER, str(path))
-    configured = from_json({name: {"base_url": "http://localhost"} for name in providers or ()}, place)  # their other fields don't matter
+    configured = from_json({name: {"base_url": "http://localhost"} for name in providers or ()}, place)  # only the names matter here
     root = Node({"agents": Node({file.name: file.node}, place), "providers": configured}, place)
     configuration = attribute("moot.config.validation:validate")(root)
     attribute("moot.config.validation:refuse_agents")(root, Node({}, place), models=providers is not None)

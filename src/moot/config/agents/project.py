@@ -1,4 +1,4 @@
-"""Agents in files of projects. A file is used only as long as its content is trusted; changed files are read again."""
+"""Agents defined in files of projects. A file is used only while its content is trusted. Changed files are read again."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class ProjectAgents:
 
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     refused: Mapping[str, ConfigError] = field(default_factory=dict[str, ConfigError])
-    """Name of an agent that can't be used → the reason: its file is not trusted or not valid."""
+    """Reasons why agents can't be used, by name: the file is not trusted or not valid."""
     notes: tuple[str, ...] = ()
 
 
 def repository_root(folder: str) -> str:
     """Return the folder itself or the closest one above it that contains `.git`; empty if there is none."""
-    # with texts, because pathlib takes ten times as long, and each step asks
+    # strings, because pathlib takes ten times as long, and this is called at each step
     while not os.access(f"{folder}/.git", os.F_OK):
         if not folder:
             return ""
@@ -48,7 +48,7 @@ def main_folder(folder: str) -> str:
 
 
 def agent_files_of(directory: Path, home: Path) -> list[Path]:
-    """Return the agent files of the folder, then those of its repository's root."""
+    """Return the agent files of a folder, then those of the root of its repository."""
     return [Path(path) for path in _paths(str(directory), str(home))]
 
 
@@ -64,7 +64,7 @@ class _Read:
 
     stamps: object
     programs: tuple[Path, ...]
-    """Programs that trusted agents may run. If one of them changes, the agents are not trusted any more."""
+    """Programs that trusted agents may run. If one of them changes, the agents are no longer trusted."""
     agents: ProjectAgents
 
 
@@ -72,7 +72,7 @@ _cache: OrderedDict[tuple[Path, Path], _Read] = OrderedDict()
 
 
 def is_current(home: Path, directory: Path) -> bool:
-    """Return whether the folder's agents are in memory and their files are unchanged. Does not read the files."""
+    """Return True if the folder's agents are in memory and their files are unchanged. The files are not read."""
     cached = _cache.get((home, directory))
     return cached is not None and cached.stamps == _stamps(home, _paths(str(directory), str(home)), cached.programs)
 
@@ -101,7 +101,7 @@ def _stamps(home: Path, paths: list[str], programs: tuple[Path, ...]) -> object:
 
 
 def _stamp(path: Path | str) -> object:
-    """Return a value that changes with the file, also if its size and modification time are set back."""
+    """Return a value that changes if the file changes, even if its size and modification time are restored."""
     try:
         status = os.stat(path)  # noqa: PTH116  asked at each step, and pathlib is slow
     except OSError:
@@ -110,7 +110,7 @@ def _stamp(path: Path | str) -> object:
 
 
 def _programs(home: Path, paths: list[Path]) -> tuple[Path, ...]:
-    """Return the files and folders that trusted agents depend on in addition to their own files. Some may not exist."""
+    """Return the files and folders on which trusted agents depend, in addition to their own files. Some may not exist."""
     trusted = trusted_files(home) if paths else {}
     found: dict[Path, None] = {}
     for path in paths:

@@ -200,7 +200,7 @@ class CronPart(Part):
     every: Duration = 0.0
     at: str = ""
     tz: str = ""
-    """Empty = the time zone of this machine."""
+    """Time zone; empty for that of this machine."""
     agent: str | None = None
     model: str | None = None
     mode: Mode | None = None
@@ -266,7 +266,7 @@ class LimitsPart(Part):
     per_provider: Count = 0
     cached_conversations: Count = 20
     cost: float = Field(default=0.0, ge=0, le=1_000_000, allow_inf_nan=False)
-    """Dollars."""
+    """Maximum cost in US dollars; 0 for no limit."""
     tokens: Count = 0
     uploads: Count = 1 << 30
     seconds: Duration = 0.0
@@ -376,11 +376,11 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("limits",): LimitsPart,
     ("ui",): UiPart,
 }
-"""The models of the sections, by path. `*` matches any name or index."""
+"""The pydantic models of the sections, by path. `*` matches any name or index."""
 
 
 def fields_at(path: tuple[str, ...]) -> list[str]:
-    """Return the keys known at a path, or none if any key is allowed there."""
+    """Return the keys known at a path; empty if any key is allowed there."""
     for shape, part in SHAPES.items():
         if len(shape) == len(path) and all(step in ("*", at) for step, at in zip(shape, path, strict=True)):
             return list(part.model_fields)

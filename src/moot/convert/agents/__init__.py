@@ -1,1 +1,1 @@
-"""Streams, session files and captures of outside agents."""
+"""Translation of outside agents' streams, session files and captured output."""

@@ -1,7 +1,7 @@
-"""The Agent Client Protocol (version 1, https://agentclientprotocol.com) to chunks: the agent's lines, with moot's lines as context.
+"""Translation of the Agent Client Protocol (version 1, https://agentclientprotocol.com) to chunks.
 
-Only what comes between our `session/prompt` and its response is the answer, because an agent that loads a session replays it. In a
-capture of an agent's stdout, which has none of our lines, everything counts as the answer.
+The translator reads the agent's lines, and moot's lines as context. Only the lines between moot's `session/prompt` and its response are the
+answer, because an agent that loads a session repeats it. In a capture of an agent's stdout, without moot's lines, every line counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AUTH_REQUIRED = -32000
 
 
 class Words(NamedTuple):
-    """Text or reasoning of a sub-agent."""
+    """Text or reasoning of a sub-agent that is not complete yet."""
 
     kind: Spoken
     message: str
@@ -51,48 +51,48 @@ class Words(NamedTuple):
 class State(NamedTuple):
     parts: Parts
     spoken: bool = False
-    """True once a line sent by moot was seen."""
+    """True once a line from moot was read."""
     live: bool = False
-    """True once the prompt was sent: the lines after it are the answer."""
+    """True once moot has sent the prompt, so that the following lines are the answer."""
     prompt: str = ""
-    """The id of our prompt request."""
+    """The id of moot's prompt request."""
     session: str = ""
     loaded: bool = False
     """True if the session existed before this exchange."""
     facts: JsonObject | None = None
-    """Metadata of the message: agent, version, model, mode."""
+    """Facts for the message's metadata: agent, version, model and mode."""
     message: str = ""
     """The agent's id of the message that the open text belongs to."""
     words: Words | None = None
     """Text of a sub-agent that is not complete yet."""
     calls: tuple[Call, ...] = ()
     asked: tuple[tuple[str, str, str], ...] = ()
-    """Unanswered requests of the agent: id, method, and subject (our id of a call, a terminal)."""
+    """Unanswered requests of the agent, each with its id, method and subject: moot's id of a call, or a terminal."""
     refusals: tuple[str, ...] = ()
-    """`<id>/<option>` of every option that refuses a permission request."""
+    """Options that refuse a permission request, each as `<request id>/<option id>`."""
     streams: tuple[tuple[str, str], ...] = ()
-    """Outputs of our terminals as last reported to the agent."""
+    """Outputs of moot's terminals, by terminal, as last reported to the agent."""
     step: bool = False
     answered: bool = False
-    """True if a call of this step has its output: the agent's next text comes from another model call."""
+    """True if a call of this step has its output, so that the agent's next text comes from another model call."""
     stop: str = ""
     usage: JsonObject | None = None
     calls_usage: JsonObject | None = None
-    """Sum over single model calls, for agents that report no total."""
+    """Sum of the tokens of single model calls, for agents that report no total."""
     before: JsonObject | None = None
-    """Tokens of the session before the prompt, for agents that count by session."""
+    """Tokens of the session before the prompt, for agents that count tokens per session."""
     cost: int | None = None
     cost_before: int | None = None
     context: float = -1.0
     error: JsonObject | None = None
     noise: int = 0
-    """Number of lines that are not messages."""
+    """Number of lines that are not protocol messages."""
     past: bool = False
     """True if the lines are a past answer, which the agent repeats while it loads a session."""
 
 
 class Acp:
-    """The translator; it also reads the lines that moot sends."""
+    """Translator for the Agent Client Protocol. It also reads the lines that moot sends."""
 
     name = "acp"
     version = 2
@@ -146,7 +146,7 @@ def _spent(state: State) -> Usage:
 
 
 def _paid(state: State) -> int | None:
-    """Return the exchange's cost. Agents report the session's sum, and a loaded session's earlier cost is known only if reported."""
+    """Return the exchange's cost, or None if unknown. Agents report the session's total, from which the earlier cost is subtracted."""
     if state.cost is None or (state.loaded and state.cost_before is None):
         return None
     return max(state.cost - (state.cost_before or 0), 0)
@@ -160,7 +160,7 @@ class _Turn:
     def end(self) -> tuple[State, tuple[Chunk, ...]]:
         return self._state._replace(parts=self.writer.parts), tuple(self.writer.chunks)
 
-    # ── our own lines ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── moot's lines ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def say(self, message: JsonObject) -> None:
         params, id = as_object(message.get("params")), id_of(message)
@@ -176,7 +176,7 @@ class _Turn:
                 pass
 
     def _answer(self, id: str, result: JsonObject) -> None:
-        """Handle our response to a request of the agent."""
+        """Handle moot's response to a request of the agent."""
         request = next((request for request in self._state.asked if request[0] == id), None)
         if request is None:
             return
@@ -281,7 +281,7 @@ class _Turn:
                     self._know({"mode": mode})
                     self.writer.chunks.append(data("note", {"text": f"The agent is now in its mode {mode!r}."}, id=f"mode:{mode}"))
             case _:
-                pass  # commands, options, titles, echoes of our prompt, and future kinds
+                pass  # commands, options, titles, echoes of the prompt, and future kinds
 
     def _usage(self, update: JsonObject) -> None:
         state, cost, tokens = self._state, cost_of(update), session_tokens(update)
@@ -300,7 +300,7 @@ class _Turn:
     # ── parts of the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _in_step(self) -> None:
-        """Start a step if none is open, or if all calls of the open one have outputs: the model was called again."""
+        """Start a step if none is open, or if all calls of the open step have outputs, which means that the model was called again."""
         state = self._state
         if state.step and (not state.answered or any(not call.settled for call in state.calls)):
             return
@@ -333,7 +333,7 @@ class _Turn:
         self.writer.say(kind, text)
 
     def _add_words(self, words: Words, text: str) -> None:
-        """Add to a sub-agent's words. They become one part when they are complete, because clients replace the part as a whole."""
+        """Add to a sub-agent's text. It becomes one part when it is complete, because clients replace such a part as a whole."""
         if self._state.words is None or self._state.words._replace(text=()) != words:
             self._end_text()
             self._state = self._state._replace(words=words)
@@ -353,7 +353,7 @@ class _Turn:
         self._end_words()
 
     def _call(self, update: JsonObject, *, new: bool) -> Call:
-        """Return the call that a message is about, updated; create it if unknown: agents differ in what mentions a call first."""
+        """Return the updated call that a message is about. Create it if unknown, because agents differ in what mentions a call first."""
         vendor_id = as_text(update.get("toolCallId"))
         known = call_of(self._state, vendor_id)
         if known is not None and not (new and known.settled):
@@ -384,7 +384,7 @@ class _Turn:
         return call.id if call is not None else vendor_id
 
     def finish(self, ended: Ended) -> None:
-        """Close everything that is open. claude and codex leave cancelled calls without an end."""
+        """Close everything that is open. Claude and Codex send no end for cancelled calls."""
         self._end_text()
         stopped = ended == "cancelled" or self._state.stop == "cancelled"
         why = "cancelled before it ended" if stopped else "the agent ended before the call did"

@@ -1,7 +1,7 @@
-"""Messages of the Agent Client Protocol: tool calls from first mention to output, content, plans, and facts such as tokens and cost.
+"""Parts of the Agent Client Protocol's messages: tool calls from first mention to output, content, and facts such as tokens and cost.
 
-Agents differ in what comes first (a permission request, an update, the call). They send outputs that replace earlier ones, and may omit
-the end. Each message about a call is merged into what is known; a chunk is emitted when the call's stage changes.
+Agents differ in what comes first: a permission request, an update or the call. Later outputs replace earlier ones, and the end of a call
+may be missing. Each message about a call is merged into what is known. A chunk is emitted when the call reaches another stage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moot.types.usage import Usage
 
 
 def message_of(raw: bytes) -> JsonObject | None:
-    """Return the message in a line, or None for noise, truncated lines and nesting that can't be stored."""
+    """Return the message in a line, or None if the line is not a message, truncated or nested too deeply to be stored."""
     data = raw.strip()
     if data[:1] != b"{":
         return None
@@ -47,7 +47,7 @@ def id_of(message: JsonObject) -> str:
 
 
 def content_text(content: Json) -> str:
-    """Return the text of a content block; other content is described by its name."""
+    """Return the text of a content block, or a short description if it is not text."""
     block = as_object(content)
     match block.get("type"):
         case "text":
@@ -64,20 +64,20 @@ def content_text(content: Json) -> str:
 
 
 REASONS = {"end_turn": "stop", "max_tokens": "length", "max_turn_requests": "other", "refusal": "content-filter", "cancelled": "other"}
-"""`stopReason` of a prompt's response → finish reason."""
+"""Finish reasons by the `stopReason` of a prompt's response."""
 
 _TOOL = re.compile(r"[A-Za-z][\w.:-]{0,63}")
 
 
 def model_of(opened: JsonObject) -> str:
-    """Return the model of a session that was just opened, from its own field or from the session's options."""
+    """Return the model of a newly opened session, from `models` or from the session's options; empty if unknown."""
     model = as_text(as_object(opened.get("models")).get("currentModelId"))
     options = [as_object(option) for option in as_list(opened.get("configOptions"))]
     return model or next((as_text(option.get("currentValue")) for option in options if option.get("id") == "model"), "")
 
 
 def tool_name(update: JsonObject, agent: str) -> str:
-    """Return the tool's name. Few agents send `name`; the kind is the fallback."""
+    """Return the tool's name, or its kind if the agent sends no name, as most agents do."""
     meta = as_object(update.get("_meta"))
     named = [update.get("name"), as_object(meta.get("claudeCode")).get("toolName"), meta.get("toolName"), meta.get("tool_name")]
     if agent == "gemini-cli":  # run_shell_command__call_17
@@ -89,18 +89,18 @@ def tool_name(update: JsonObject, agent: str) -> str:
 
 
 def parent_of(update: JsonObject) -> str:
-    """Return the id of the call whose sub-agent sent this; empty for the agent itself."""
+    """Return the id of the call whose sub-agent sent the update; empty if the agent itself sent it."""
     meta = as_object(update.get("_meta"))
     return as_text(as_object(meta.get("claudeCode")).get("parentToolUseId")) or as_text(meta.get("parentToolCallId"))  # claude; qwen
 
 
 def sub_agent_of(update: JsonObject) -> str:
-    """Return the kind of the sub-agent that sent this; empty if unknown."""
+    """Return the kind of the sub-agent that sent the update; empty if unknown."""
     return as_text(as_object(update.get("_meta")).get("subagentType"))  # qwen
 
 
 def usage_of(answer: JsonObject) -> Usage:
-    """Return the tokens of a prompt's response; gemini reports them in a different field."""
+    """Return the tokens in a prompt's response. Gemini CLI reports them in a different field."""
     usage = answer.get("usage")
     if isinstance(usage, dict):
         return _usage(usage)
@@ -109,13 +109,13 @@ def usage_of(answer: JsonObject) -> Usage:
 
 
 def chunk_usage(update: JsonObject) -> Usage | None:
-    """Return the tokens of one model call, which qwen attaches to the last piece of its message."""
+    """Return the tokens of one model call, which Qwen Code attaches to the last piece of a message; None otherwise."""
     usage = as_object(update.get("_meta")).get("usage")
     return _usage(usage) if isinstance(usage, dict) else None
 
 
 def session_tokens(update: JsonObject) -> Usage | None:
-    """Return the tokens of the whole session, which vibe sends with usage updates. Its responses also count the session, not the turn."""
+    """Return the tokens of the whole session, which Mistral Vibe sends with usage updates and counts in its responses; None otherwise."""
     meta = as_object(update.get("_meta"))
     if "promptTokens" not in meta:
         return None
@@ -123,7 +123,7 @@ def session_tokens(update: JsonObject) -> Usage | None:
 
 
 def cost_of(update: JsonObject) -> int | None:
-    """Return the cost of the session so far, in nano-dollars."""
+    """Return the cost of the session so far in nano-dollars; None if it is not in US dollars."""
     cost = as_object(update.get("cost"))
     return nano_dollars(cost.get("amount")) if cost.get("currency") == "USD" else None
 
@@ -143,28 +143,28 @@ def _usage(said: JsonObject) -> Usage:
 
 
 _COMPARED = 200_000
-"""Up to this many characters on both sides, a change is shown as a diff. The time to compare grows with the square."""
+"""Maximum number of characters, old and new together, of a change that is shown as a diff. The time to compare grows with the square."""
 
 
 def items_of(content: Json, kind: str) -> list[JsonObject]:
-    """Return the items of one kind in a call's `content`: content, terminal or diff."""
+    """Return the items of one kind (content, terminal or diff) in a call's `content`."""
     return [item for item in map(as_object, as_list(content)) if item.get("type") == kind]
 
 
 def output_text(content: Json, raw: Json, terminal: str, noted: Json) -> str:
-    """Return the plainest form of a call's output: raw output if it is text, else content, terminal output or the earlier result.
+    """Return a call's output as text: the raw output if it is text, otherwise content, terminal output or an earlier result.
 
     claude-agent-acp puts Markdown fences around `content`, so a plain `rawOutput` comes first; codex-acp uses only `_meta`.
     """
     if isinstance(raw, str) and raw:
         return raw
-    of_blocks = "\n".join(text for item in as_list(raw) if (text := content_text(item)))  # as MCP servers send it
+    of_blocks = "\n".join(text for item in as_list(raw) if (text := content_text(item)))  # the form of MCP servers
     texts = "\n".join(text for item in items_of(content, "content") if (text := content_text(item.get("content"))))
     return texts or of_blocks or terminal or _of_fields(raw) or _of_noted(noted)
 
 
 def _of_fields(raw: Json) -> str:
-    """Return the text of a raw output that is an object: known fields, else the whole object."""
+    """Return the text of a raw output: the first known field of an object, or the whole value as JSON."""
     fields = as_object(raw)
     if not fields:
         return "" if raw is None or isinstance(raw, str | list | dict) else dumps(raw).decode()
@@ -194,7 +194,7 @@ def _diff(item: JsonObject) -> str:
 
 
 def attachment(content: JsonObject) -> Chunk | None:
-    """Return the chunk of a content block that is not text, or None. A source's id is still empty."""
+    """Return the chunk for a content block that is not text, or None. The caller sets a source's id, which is empty here."""
     match content.get("type"):
         case "image" | "audio":
             return _file(as_text(content.get("data")), as_text(content.get("mimeType")), as_text(content.get("uri")))
@@ -231,7 +231,7 @@ def _on_the_web(uri: str) -> bool:
 
 
 _ALWAYS = 4096
-"""Up to this many characters, preliminary output is shown at each change. Longer output is shown only after growing by a quarter."""
+"""Maximum number of characters of preliminary output shown at each change. Longer output is shown again after growing by a quarter."""
 _TERMINAL = {"completed", "failed"}
 
 
@@ -242,12 +242,12 @@ class Call(NamedTuple):
     title: str = ""
     kind: str = ""
     parent: str = ""
-    """The id of the call whose sub-agent makes this call."""
+    """The id of the call whose sub-agent makes this call; empty for the agent itself."""
     status: str = ""
     input: Json = None
     locations: Json = None
     content: Json = None
-    """The last content reported while the call ran. Earlier content describes the call, not its output."""
+    """The last content reported while the call was running. Earlier content describes the call, not its output."""
     raw: Json = None
     noted: Json = None
     """A result reported before the call's end."""
@@ -270,7 +270,7 @@ def begin(call: Call) -> Chunk:
 
 
 def merge_update(call: Call, update: JsonObject) -> Call:
-    """Merge a message into the call: every field in the message replaces the known one, the rest is kept."""
+    """Return the call with the fields of a message merged into it. Fields that the message lacks are kept."""
     title, kind, status = (as_text(update.get(name)) for name in ("title", "kind", "status"))
     call = call._replace(title=title or call.title, kind=kind or call.kind, status=status or call.status)
     if not call.shown and update.get("rawInput") not in (None, {}):
@@ -292,7 +292,7 @@ def merge_update(call: Call, update: JsonObject) -> Call:
 
 
 def advance(call: Call, streams: dict[str, str]) -> tuple[Call, tuple[Chunk, ...]]:
-    """Emit the chunks for the call's current stage. `streams` are the outputs of terminals run by moot."""
+    """Return the call and the chunks for its current stage. `streams` are the outputs of moot's terminals, by terminal."""
     if call.status in _TERMINAL:
         call, chunks = show(call)
         call, end = settle(call, streams)
@@ -309,11 +309,11 @@ def advance(call: Call, streams: dict[str, str]) -> tuple[Call, tuple[Chunk, ...
 
 
 def show(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
-    """Emit the call's input as known so far, once."""
+    """Return the call and the chunk with its input as known so far, or no chunk if the input was already shown."""
     if call.shown:
         return call, ()
     arguments = call.input
-    if arguments in (None, {}):  # gemini never sends one, so the text that it shows to users is used instead
+    if arguments in (None, {}):  # Gemini CLI never sends an input, so use the text that it shows to users
         path = next((as_text(as_object(place).get("path")) for place in as_list(call.locations)), "")
         name, value = (
             ("command", call.title) if call.kind == "execute" and call.title else ("path", path) if path else ("title", call.title)
@@ -324,7 +324,7 @@ def show(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
 
 
 def settle(call: Call, streams: dict[str, str], failure: str = "") -> tuple[Call, Chunk]:
-    """Emit the call's one output. `failure` means that the agent ended without sending one."""
+    """Return the settled call and the chunk with its output. `failure` says why the agent sent no output."""
     text = _output(call, streams)
     if failure:
         chunk = tool_error(call.id, f"{failure}; its output so far:\n{text}" if text else failure)
@@ -338,13 +338,13 @@ def settle(call: Call, streams: dict[str, str], failure: str = "") -> tuple[Call
 
 
 def deny(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
-    """Emit the output of a call that was refused."""
+    """Return the settled call and the chunks for a call that the user denied."""
     call, chunks = show(call)
     return _forget(call), (*chunks, tool_denied(call.id, approval=call.id))
 
 
 def _forget(call: Call) -> Call:
-    """Reduce a settled call to what identifies it."""
+    """Return a settled call with only the fields that identify it."""
     return Call(call.id, call.vendor_id, call.name, shown=True, settled=True)
 
 

@@ -1,4 +1,4 @@
-"""Captures with both directions of a connection: `acpx --format json`, and wire captures with lines `{dir, t, msg}`."""
+"""Translators for captures of both directions of a connection: `acpx --format json`, and wire captures with lines `{dir, t, msg}`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.types.provider import Translator
 Side = Literal["client", "agent"]
 
 _OF_AGENT = ("session/update", "session/request_permission", "fs/", "terminal/", "elicitation/", "mcp/connect", "mcp/disconnect")
-"""Prefixes of the methods that an agent calls; all other methods of the protocol are the client's."""
+"""Prefixes of the methods that an agent calls. All other methods of the protocol are called by the client."""
 _OF_CLIENT = ("initialize", "authenticate", "logout", "session/", "providers/", "nes/", "document/")
 _ANSWERS = frozenset({"outcome", "content", "terminalId", "output", "exitStatus", "exitCode", "signal", "action"})
 """Fields that occur only in a client's responses."""
@@ -34,7 +34,7 @@ class AcpxState(NamedTuple):
 
 
 class Acpx:
-    """The ACP translator for such captures."""
+    """Translator for output of `acpx --format json`, which does not mark the sender of a message."""
 
     name = "acpx"
     version = 2
@@ -55,7 +55,7 @@ class Acpx:
 
 
 def side_of(asked: PendingRequests, message: JsonObject) -> tuple[Side, PendingRequests]:
-    """Return the sender of a message, and the requests that are then unanswered.
+    """Return the sender of a message, and the requests that are unanswered after it.
 
     Both sides number their requests from 0, so a response's id may be ambiguous. Then its fields decide.
     """
@@ -89,7 +89,7 @@ def is_outgoing(line: JsonObject) -> bool:
 
 
 class CaptureAdapter:
-    """Adapter of a translator to the lines of a wire capture; the raw bytes remain those of the line in the file."""
+    """Adapter that makes a translator read the lines of a wire capture. The stored raw bytes are still the lines of the file."""
 
     _inner: ClassVar[Translator[Any]]
 
@@ -104,7 +104,7 @@ class CaptureAdapter:
         return self._inner.feed(state, _message(raw))
 
     def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
-        """Implement `Hears`."""
+        """Implement `ReadsSentLines`."""
         translate = getattr(self._inner, "said", None)
         return (state, ()) if translate is None else translate(state, _message(raw))
 

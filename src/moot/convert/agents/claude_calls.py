@@ -1,4 +1,4 @@
-"""Tool calls, turn results, usage, cost and notes of Claude Code. It runs its tools itself."""
+"""Tool calls, turn results, usage, cost and notes of Claude Code, which runs its tools itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIMITS = {"error_max_turns": "raise it with max_steps", "error_max_budget_usd":
 
 
 def usage_of_turn(result: JsonObject) -> Usage:
-    """Return the turn's tokens, including sub-agents and side calls. Older versions count only the main agent's calls."""
+    """Return the turn's tokens, including those of sub-agents and auxiliary calls. Older versions report only the main agent's calls."""
     models = as_object(result.get(_SINCE))
     if not models:
         return usage_of(as_object(result.get("usage")))
@@ -37,7 +37,7 @@ def usage_of_turn(result: JsonObject) -> Usage:
 
 
 def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
-    """Return the turn's cost in nano-dollars, or None if unknown: `total_cost_usd` counts the whole session, forks included."""
+    """Return the turn's cost in nano-dollars, or None if unknown. In a resumed session, `total_cost_usd` includes earlier turns."""
     models = as_object(result.get(_SINCE))
     if _SINCE in result:
         amounts = [nano_dollars(as_object(model).get("costUSD")) for model in models.values()]
@@ -46,7 +46,7 @@ def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
 
 
 def context_usage(result: JsonObject, model: Json, usage: JsonObject | None) -> float | None:
-    """Return how full the model's context was in its last call, 0 to 1, or None if unknown."""
+    """Return the used part of the model's context in its last call, from 0 to 1, or None if unknown."""
     window = count(as_object(as_object(result.get("modelUsage")).get(as_text(model))).get("contextWindow"))
     last = usage_of(usage or {})
     return round(min((last.input + (last.output or 0)) / window, 1.0), 4) if window and last.input else None
@@ -67,7 +67,7 @@ def failure_of(result: JsonObject) -> Failure | None:
 
 
 def note_of(event: JsonObject) -> str:
-    """Return a note for the user about a `system` event; empty for nearly all of them."""
+    """Return a note for the user about a `system` event; empty for most events."""
     match event.get("subtype"):
         case "api_retry":
             tries = f"{event.get('attempt')} of {event.get('max_retries')}"
@@ -88,7 +88,7 @@ def plan_of(arguments: Json) -> JsonObject | None:
 
 
 def structured_facts(result: Json) -> JsonObject | None:
-    """Return the facts of a tool's structured result without long strings, or None if nothing is worth keeping."""
+    """Return a tool's structured result without long strings, or None if nothing is left or it is still too large."""
     if not isinstance(result, dict):
         return None
     try:
@@ -122,16 +122,16 @@ class Call(NamedTuple):
     parent: str = ""
     """The id of the call whose sub-agent makes this call; empty for the agent itself."""
     agent: str = ""
-    """The sub-agent's kind."""
+    """The kind of the sub-agent; empty for the agent itself or if unknown."""
 
 
 def mark_own(chunk: Chunk, call: Call) -> Chunk:
-    """Mark the chunk of a call's input as the agent's own tool, not moot's."""
+    """Return the chunk, marked as belonging to a tool that the agent runs itself."""
     return {**chunk, "providerExecuted": True, "dynamic": True, "toolMetadata": _metadata(call)}
 
 
 def input_chunks(call: Call, block: JsonObject) -> tuple[Chunk, ...]:
-    """Return the chunks for an input that was not streamed."""
+    """Return the chunks for a call whose input was not streamed."""
     name = as_text(block.get("name")) or "unknown"
     start: Chunk = {"type": "tool-input-start", "toolCallId": call.id, "toolName": name}
     try:
@@ -144,7 +144,7 @@ def input_chunks(call: Call, block: JsonObject) -> tuple[Chunk, ...]:
 
 
 def output_of(call: Call, block: JsonObject, line: JsonObject) -> Chunk:
-    """Return the call's one output, from its `tool_result` and the other fields of the line."""
+    """Return the chunk with the call's output, from its `tool_result` block and the other fields of the line."""
     if _denied(call, line):
         return tool_denied(call.id, approval=call.id, reason=_error_text(block))
     content = block.get("content")

@@ -1,8 +1,8 @@
-"""Claude Code's stdout (`--output-format stream-json`) to chunks, with and without partial messages.
+"""Translation of Claude Code's stdout (`--output-format stream-json`) to chunks, with and without partial messages.
 
-With partial messages, a model call arrives as the Messages API's own events and again as `assistant` lines, one per block, each before its
-block's end; without them only as lines. Tool outputs are `user` lines. A sub-agent's lines name the call that started it. Lines of the
-control protocol (`control_request`, `control_response`) and nearly all `system` events produce no chunk.
+Without partial messages, a model call arrives as `assistant` lines, one per block. With them, it also arrives as events of the Messages
+API, and each line precedes the end event of its block. Tool outputs are `user` lines. A sub-agent's lines name the call that started it.
+Lines of the control protocol (`control_request`, `control_response`) and most `system` events produce no chunk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from moot.types.usage import Usage
 _FILLED_INPUT = re.compile(rb'"input"\s*:\s*\{\s*"')
 _NOTHING: JsonObject = {}
 _REMEMBERED = 8
-"""Number of recent messages whose late lines are still recognized."""
+"""Number of recent streamed messages whose `assistant` lines are still recognized."""
 
 
 class State(NamedTuple):
@@ -48,7 +48,7 @@ class State(NamedTuple):
     message: str = ""
     """The id of the model's open message."""
     streamed: tuple[str, ...] = ()
-    """The newest messages that arrived as events, including the open one: their `assistant` lines add nothing."""
+    """Ids of the newest messages that arrived as events, including the open one. Their `assistant` lines add nothing."""
     block: int = 0
     calls: tuple[Call, ...] = ()
     """Tool calls without an output."""
@@ -68,7 +68,7 @@ class State(NamedTuple):
 class ClaudeCode:
     name = NAME
     version = 2
-    """Version 2 keeps the words of a denied call, and links the calls of sub-agents to the call that started them."""
+    """Version 2 keeps the reason of a denied call, and links the calls of sub-agents to the call that started them."""
 
     def open(self, options: ExchangeOptions) -> State:
         return State(anthropic_stream.State(begin(options), NAME), options.extra.get("resumed") is True)
@@ -99,13 +99,13 @@ class ClaudeCode:
 
 
 class ClaudeStreamJson(ClaudeCode):
-    """The same translator for captures of `claude -p --output-format stream-json`."""
+    """The same translator under the name for captures of `claude -p --output-format stream-json`."""
 
     name = "claude-stream-json"
 
 
 def call_id(state: State, vendor_id: str) -> str:
-    """Return the toolCallId under which a call of the agent is shown."""
+    """Return moot's `toolCallId` for a call of the agent."""
     return next((call.id for call in reversed(state.calls) if call.vendor_id == vendor_id), vendor_id)
 
 
@@ -158,7 +158,7 @@ class _Line:
             self.chunks.append(FINISH_STEP)
 
     def end_call(self, *, cut: bool) -> None:
-        """Close what the model call has open."""
+        """Close the open text and calls of the model call, and add its usage."""
         state = self.state
         writer = Writer(state.inner.parts)
         writer.close(cut=cut)
@@ -222,7 +222,7 @@ class _Line:
             self._append_text({"type": "content_block_stop", "index": index})
 
     def _complete(self, blocks: list[JsonObject]) -> None:
-        """Complete a call's input before its block ends, because approvals and tool runs may come in between."""
+        """Complete the inputs of calls before their blocks end, because approvals and tool outputs may come first."""
         for block in blocks:
             call = next((call for call in self.state.inner.parts.calls if call.vendor_id == block.get("id") and not call.done), None)
             if block.get("type") == "tool_use" and call is not None:
@@ -261,7 +261,7 @@ class _Line:
             vendor_id = as_text(block.get("tool_use_id"))
             call = next((call for call in self.state.calls if call.vendor_id == vendor_id), None)
             if block.get("type") == "tool_result" and call is not None:
-                # lines may have been lost: the call's input is completed before its output
+                # complete the call's input before its output, because lines may have been lost
                 if any(known.id == call.id and not known.done for known in self.state.inner.parts.calls):
                     self._complete([{"type": "tool_use", "id": vendor_id}])
                 if call in self.state.calls:  # otherwise its input could not be parsed, and the parse error was its output

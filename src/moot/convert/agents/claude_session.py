@@ -1,4 +1,4 @@
-"""The lines of Claude Code's session files: one message per prompt, with the same parts that the stream translator produces.
+"""Reading of Claude Code's session files: one message per prompt, with the same parts that the stream translator produces.
 
 A model call spans several lines, one per block, each with the message's id and usage. A tool's output is a user line.
 """
@@ -18,7 +18,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, text_part
 
 _REFUSED = "The user doesn't want to "
-"""The beginning of the output of a call that the user denied, for lines without a field that says so."""
+"""The start of the output of a call that the user denied. It is used for lines without a field that says so."""
 _SYNTHETIC = "<synthetic>"
 """The model name in lines that the program writes itself."""
 _MADE_BY: JsonObject = {METADATA: {"provider": NAME}}
@@ -55,7 +55,7 @@ def part_of(block: JsonObject) -> Part | None:
 class _Step(SessionStep):
     reason: str = ""
     at: str = ""
-    """The uuid of its newest line, after which the agent can continue."""
+    """The uuid of the step's newest line, from which the agent can continue the session."""
 
 
 class ClaudeMessage(SessionMessage):
@@ -74,7 +74,7 @@ class ClaudeMessage(SessionMessage):
         return not self._steps or self._steps[-1].id != id
 
     def said(self, line: JsonObject, at: int = 0) -> tuple[str, ...]:
-        """Add a line of the model and return the vendor's ids of its calls."""
+        """Add a line of the model. Return the vendor's ids of the calls in it."""
         message = as_object(line.get("message"))
         if line.get("isApiErrorMessage") is True or line.get("is_api_error_message") is True:
             self.error = "\n".join(as_text(as_object(block).get("text")) for block in as_list(message.get("content")))
@@ -111,7 +111,7 @@ class ClaudeMessage(SessionMessage):
             step.cost = (step.cost or 0) + round(cost * 1e9)
 
     def _block(self, block: JsonObject) -> str:
-        """Add a block; return the id if it is a call."""
+        """Add a block. Return the vendor's id if it is a call, otherwise an empty string."""
         kind = block.get("type")
         if kind == "text" and not block.get("citations"):
             if text := as_text(block.get("text")):
@@ -141,7 +141,7 @@ class ClaudeMessage(SessionMessage):
         return vendor_id
 
     def _other(self, block: JsonObject) -> None:
-        """Add a rare block, using the stream's own translator."""
+        """Add a block of another kind, using the translator of the Messages API's stream."""
         state = State(Parts(PREFIX, len(self._steps), tuple(self._used), self._next_id), NAME)
         state, started = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
         state, ended = take(state, {"type": "content_block_stop", "index": 0})
@@ -150,7 +150,7 @@ class ClaudeMessage(SessionMessage):
         self._next_id = state.parts.next
 
     def output(self, block: JsonObject, line: JsonObject, at: int = 0) -> bool:
-        """Add the output of a call; return False if no call waits for it."""
+        """Add the output of a call. Return False if no call is waiting for it."""
         place = self._calls.pop(as_text(block.get("tool_use_id")), None)
         if place is None:
             return False
@@ -172,7 +172,7 @@ class ClaudeMessage(SessionMessage):
         self._show_note(note_of(line), f"{line.get('subtype')}")
 
     def cost(self, amount: int) -> None:
-        """Add the cost of the newest model calls together, in nano-dollars."""
+        """Add a cost in nano-dollars to the newest model call."""
         if self._steps:
             self._steps[-1].cost = (self._steps[-1].cost or 0) + amount
 

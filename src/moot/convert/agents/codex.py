@@ -1,8 +1,8 @@
-"""Lines of the Codex app-server (JSON-RPC) to chunks.
+"""Translation of the Codex app-server's lines (JSON-RPC) to chunks.
 
-A model call appears as items (reasoning, texts, calls) and ends with its token usage (`thread/tokenUsage/updated`) once its calls are
-done; that is a step. Items of another thread than the one started belong to a sub-agent. Responses to our requests and messages about
-accounts, limits and status produce no chunk. A resumed session first reports its earlier usage.
+A model call is a step. It consists of items (reasoning, texts, calls) and ends with its token usage (`thread/tokenUsage/updated`) once its
+calls are done. Items of other threads belong to sub-agents. Responses to moot's requests and messages about accounts, limits and status
+produce no chunk. A resumed session first reports its earlier usage.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _DELTAS = {
 _SHOWN = 16_384
 """Maximum number of characters of a command's output shown while it runs."""
 _EACH = 4_096
-"""Up to this size every piece of output is shown, above it only each doubling, so that long output does not fill the log twice."""
+"""Number of characters up to which every change of the output is shown. Above it, output is shown again each time its length doubles."""
 
 
 class Part(NamedTuple):
-    """An open text or reasoning part; it is not started until it has content."""
+    """An open text or reasoning part. Its start chunk is sent when it gets content."""
 
     item: str
     kind: str
     id: str
     source: str = ""
-    """For reasoning: summary or content, whichever came first. The other repeats it in different words."""
+    """For reasoning, the field that is shown: summary or content, whichever came first. The other one has the same content."""
     piece: int = 0
     said: int = 0
 
@@ -57,12 +57,12 @@ class State(NamedTuple):
     inner: tuple[str, ...] = ()
     """Threads of sub-agents, in order of appearance."""
     started_by: tuple[tuple[str, str], ...] = ()
-    """Threads of sub-agents with the id of the first call that named each."""
+    """Threads of sub-agents, each with the id of the first call that named it."""
     inner_turns: tuple[str, ...] = ()
     """Turns of sub-agents that started in this exchange. Earlier usage of a resumed sub-agent is not counted."""
     step: bool = False
     counted: bool = False
-    """True once the model call has reported its tokens: the step ends with the last of its calls."""
+    """True once the model call has reported its tokens, so that the step ends with the last of its calls."""
     parts: tuple[Part, ...] = ()
     calls: tuple[Call, ...] = ()
     """Tool calls without an output."""
@@ -104,7 +104,7 @@ class Line:
             self._asked(as_text(params.get("itemId")), params)
 
     def _asked(self, id: str, params: JsonObject) -> None:
-        """Mark the call that a person is asked about. An approval request may be the first mention of its call."""
+        """Mark the call that the user is asked to approve. An approval request may be the first mention of its call."""
         if id and "command" in params and not any(call.item == id for call in self.state.calls):
             self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
         calls = tuple(call._replace(asked=True) if call.item == id else call for call in self.state.calls)
@@ -135,7 +135,7 @@ class Line:
     # ── the session and its turns ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _response(self, result: JsonObject) -> None:
-        """Handle a response to one of our requests: the session that was started, resumed or forked, or the turn."""
+        """Handle a response to one of moot's requests: the session that was started, resumed or forked, or the turn."""
         if (thread := as_object(result.get("thread"))) and "model" in result:
             self._session_started(thread, forced=True)
             self.know(model=as_text(result.get("model")))
@@ -154,7 +154,7 @@ class Line:
         self.state = self.state._replace(facts={**self.state.facts, **{name: value for name, value in facts.items() if value}})
 
     def _inner(self, params: JsonObject) -> str:
-        """Return the sub-agent that the message is about; empty for the agent itself."""
+        """Return the thread of the sub-agent that the message is about; empty for the agent itself."""
         thread = as_text(params.get("threadId"))
         return thread if self.state.thread and thread and thread != self.state.thread else ""
 
@@ -191,7 +191,7 @@ class Line:
             self.state = self.state._replace(error=failure.to_json())
 
     def note(self, method: str, params: JsonObject) -> None:
-        """Add a note for the user unless another part already says it."""
+        """Add a note for the user, if the message is one that the user should see."""
         if text := note_of(method, params):
             self.chunks.append(data("note", {"text": text}, id=f"{self.state.prefix}.{method}"))
 
@@ -205,7 +205,7 @@ class Line:
             self.chunks.append(START_STEP)
 
     def end_step(self) -> None:
-        """End the model call if one is open; its tool calls may continue after it."""
+        """End the step if one is open. Its tool calls may continue."""
         if self.state.step:
             for part in self.state.parts:
                 self.end_part(part)
@@ -233,7 +233,7 @@ class Line:
             self._end_step_if_due()
 
     def add(self, usage: Usage) -> None:
-        """Add a model call's tokens."""
+        """Add the tokens of a model call to the total."""
         self.state = self.state._replace(usage=(Usage.from_json(self.state.usage) + usage).to_json())
 
     # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -263,7 +263,7 @@ class Line:
         self._end_step_if_due()
 
     def _link(self, item: JsonObject, call: Call) -> None:
-        """Remember which sub-agents the call started, or talked to if an earlier exchange started them."""
+        """Remember which sub-agents the call started, or first mentioned if an earlier exchange started them."""
         known = dict(self.state.started_by)
         fresh = [(thread, call.id) for thread in map(as_text, as_list(item.get("receiverThreadIds"))) if thread and thread not in known]
         if fresh:
@@ -296,7 +296,7 @@ class Line:
         self.state = self.state._replace(parts=tuple(updated if known.id == part.id else known for known in self.state.parts))
 
     def _whole(self, item: JsonObject, part: Part) -> None:
-        """Complete a part that was streamed: add what is missing and close it."""
+        """Complete a streamed part with the text that is still missing, and end it."""
         text = _text_of(item, part.source)
         if len(text) > part.said:
             self._append_text(part, text[part.said :], part.piece)
@@ -318,7 +318,7 @@ class Line:
             self.state = self.state._replace(made=self.state.made + 1)
 
     def _parent(self, inner: str) -> str:
-        """Return the call that started a sub-agent; empty if unknown."""
+        """Return the id of the call that started a sub-agent; empty if unknown."""
         return dict(self.state.started_by).get(inner, "")
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -420,5 +420,5 @@ def close(state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
 
 
 def call_id(state: State, item: str) -> str:
-    """Return the toolCallId under which an item of Codex is shown."""
+    """Return moot's `toolCallId` for an item of Codex."""
     return next((call.id for call in reversed(state.calls) if call.item == item), item)

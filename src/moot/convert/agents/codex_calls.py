@@ -1,4 +1,4 @@
-"""Tool calls, plans, tokens and failures of Codex: from a protocol item to the call's input and its output."""
+"""Tool calls, plans, tokens and failures of Codex, converted from the items and fields of its protocol."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _FAILURE_KINDS = {
 
 
 def plan_of(params: JsonObject) -> JsonObject:
-    """Return the current plan."""
+    """Return the plan of a plan update, as the data of a `data-plan` chunk."""
     return vendor.plan_of(params.get("plan"), "step", _STATES)
 
 
 def camel(name: str) -> str:
-    """Return a name of Codex's files and headless stream in the app-server's spelling."""
+    """Convert a name from snake_case, used in Codex's files and headless stream, to the app-server's camelCase."""
     return _HUMP.sub(lambda found: found[1].upper(), name)
 
 
 def usage_of(told: JsonObject) -> Usage:
-    """Return the tokens of one model call, in the app-server's or the headless spelling. Cache writes are not additional input."""
+    """Return the tokens of one model call. The names may be in camelCase or snake_case. Cache writes are part of the input."""
     return Usage(
         input=_either(told, "inputTokens", "input_tokens"),
         output=_either(told, "outputTokens", "output_tokens"),
@@ -72,7 +72,7 @@ def failure_of(error: JsonObject) -> Failure:
 
 
 def note_of(method: str, params: JsonObject) -> str:
-    """Return a note for the user about an event that is not a part; empty for nearly all."""
+    """Return a note for the user about an event that produces no part; empty for most events."""
     match method:
         case "model/rerouted":
             return f"Codex goes on with {as_text(params.get('toModel'))} in place of {as_text(params.get('fromModel'))}"
@@ -96,17 +96,17 @@ class Call(NamedTuple):
     """A call without an output."""
 
     item: str
-    """Codex's own id of the call."""
+    """Codex's id of the call."""
     id: str
     name: str
     inner: str = ""
-    """The sub-agent that makes the call; empty for the agent itself."""
+    """The thread of the sub-agent that makes the call; empty for the agent itself."""
     waits: bool = False
-    """True if the call's details are known only at its end, so that its input is still incomplete."""
+    """True if the call's input is known only at its end."""
     output: str = ""
     """The beginning of the call's output."""
     said: int = 0
-    """Characters of output so far."""
+    """Number of characters of output so far."""
     shown: int = 0
     asked: bool = False
     """True if Codex asked for permission."""
@@ -134,25 +134,25 @@ def unwrap_shell(command: str) -> str:
 
 
 def is_call(item: JsonObject) -> bool:
-    """Return True if the item is an action of Codex."""
+    """Return True if the item is a tool call."""
     return item.get("type") in _KINDS
 
 
 def input_of(item: JsonObject) -> tuple[str, JsonObject, bool]:
-    """Return name and input of the call, and whether the input is still incomplete."""
+    """Return the call's name, its input, and True if the input is still incomplete."""
     kind = _KINDS[as_text(item.get("type"))]
     return kind.name(item), kind.input(item), kind.waits
 
 
 def mark_own(chunk: Chunk, call: Call, facts: JsonObject | None = None) -> Chunk:
-    """Mark the chunk as the agent's own tool, not moot's."""
+    """Return the chunk, marked as belonging to a tool that the agent runs itself."""
     details: JsonObject = {**({"agent": call.inner} if call.inner else {}), **(facts or {})}
     metadata: JsonObject = {"vendorId": call.item, NAME: details} if details else {"vendorId": call.item}
     return {**chunk, "providerExecuted": True, "dynamic": True, "toolMetadata": nested(metadata, call.parent)}
 
 
 def output_of(item: JsonObject, call: Call) -> Chunk:
-    """Return the call's one output."""
+    """Return the chunk with the call's output."""
     kind = _KINDS[as_text(item.get("type"))]
     status = item.get("status")
     if status == "declined":

@@ -1,7 +1,7 @@
-"""Captures of `codex exec --json`: complete items without deltas, spelled differently from the app-server's.
+"""Translation of `codex exec --json`: complete items without deltas, with names in snake_case.
 
-They don't mark the end of a model call, so text or reasoning after a call starts the next one. Tokens are reported once, at the end of
-the turn. A resumed session's count includes earlier turns, so its usage stays unknown.
+The end of a model call is not marked, so text or reasoning after a tool call starts the next one. Tokens are reported once, at the end of
+the turn. In a resumed session they include earlier turns, so the usage stays unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CodexExec:
 
     name = "codex-exec"
     version = 2
-    """Version 2 reports a call that was declined without a question as failed."""
+    """Version 2 reports a call that was declined without asking the user as failed."""
 
     def open(self, options: ExchangeOptions) -> State:
         facts: JsonObject = {"resumed": True} if options.extra.get("resumed") is True else {}
@@ -75,13 +75,13 @@ def _take(line: Line, event: JsonObject) -> None:
 
 
 def _step(line: Line, item: JsonObject) -> None:
-    """Start a step if text follows the output of a call; another call may belong to the same model call."""
+    """Let a tool call continue the open step. Only text or reasoning after a call's output starts the next step."""
     if item.get("type") not in _TALK and line.state.step:
         line.state = line.state._replace(counted=False)
 
 
 def _item(item: JsonObject) -> JsonObject:
-    """Return the item in the app-server's spelling."""
+    """Return the item with the app-server's names."""
     fields: JsonObject = {camel(name): value for name, value in item.items()}
     kind = camel(as_text(item.get("type")))
     fields["type"] = _TYPES.get(kind, kind)

@@ -1,7 +1,7 @@
-"""The lines of Codex's session files: one message per prompt, with the same parts that the app-server translator produces.
+"""Reading of Codex's session files: one message per prompt, with the same parts that the app-server translator produces.
 
-Nearly everything is recorded twice: as an item of the model API and as a display event. Text and reasoning come from the items.
-Events say more about calls, so an event overrides the item of its call.
+Nearly everything is recorded twice, as an item of the model API and as a display event. Text and reasoning are taken from the items. Events
+contain more about calls, so an event overrides the item of its call.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from moot.types.message import Part, text_part
 
 API = "openai"
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "image_generation_call", "tool_search_call"})
-"""API items that are tool calls."""
+"""Types of API items that are tool calls."""
 OUTPUT_TYPES = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 _SHELLS = frozenset({"shell", "local_shell", "shell_command", "exec_command", "container.exec"})
 _EXIT = re.compile(r"(?:Exit code:|Process exited with code) (-?\d+)")
 _OUTPUT = "\nOutput:\n"
 _REFUSED = ("exec command rejected by user", "rejected by user", "patch rejected by user")
 _MARK = re.compile(r"<image(?: name=[^>]*)?>|</image>")
-"""Markers around an image in a prompt, each in a text of its own."""
+"""Markers around an image in a prompt, each in a separate text block."""
 
 
 def user_parts(content: Json) -> tuple[Part, ...]:
@@ -60,7 +60,7 @@ def user_parts(content: Json) -> tuple[Part, ...]:
 
 
 def reasoning_part(item: JsonObject) -> Part | None:
-    """Return the part for a `reasoning` item with its sealed content, or None if it is empty."""
+    """Return the part for a `reasoning` item, including its encrypted content, or None if it is empty."""
     summary, content = as_list(item.get("summary")), as_list(item.get("content"))
     text = "\n\n".join(as_text(as_object(piece).get("text")) for piece in summary or content)
     made: JsonObject = {"itemId": item["id"]} if isinstance(item.get("id"), str) else {}
@@ -77,7 +77,7 @@ def reasoning_part(item: JsonObject) -> Part | None:
 
 
 def call_input(item: JsonObject) -> tuple[str, Json]:
-    """Return name and input of a call, in the app-server's form where that is known."""
+    """Return the name and input of a call, in the app-server's form if that is known."""
     kind = item.get("type")
     if kind == "local_shell_call":
         return "shell", {"command": _command(as_object(item.get("action")).get("command"))}
@@ -111,7 +111,7 @@ def _arguments(arguments: Json) -> Json:
 
 
 def vendor_output(item: JsonObject, call: Call) -> Chunk:
-    """Return the output of a tool that the vendor runs."""
+    """Return the chunk with the output of a tool that the vendor ran."""
     if encoded := as_text(item.get("result")):
         picture: Json = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{encoded}"}
         return mark_own(tool_output(call.id, {"type": "content", "value": [picture]}), call)
@@ -119,7 +119,7 @@ def vendor_output(item: JsonObject, call: Call) -> Chunk:
 
 
 def outcome_of(item: JsonObject) -> Chunk:
-    """Return the output of a call from the item that holds it: text with or without a header, JSON text, or pieces."""
+    """Return the chunk with the output of a call, whose item contains text with or without a header, JSON text, or pieces."""
     id = as_text(item.get("call_id"))
     call = Call(id, id, "")
     output = item.get("output", item.get("tools"))
@@ -161,7 +161,7 @@ def _split_output(text: str) -> tuple[str, int | None]:
 
 
 def as_protocol(item: JsonObject) -> JsonObject:
-    """Return an item of the file in the app-server's spelling."""
+    """Return an item of the file with the app-server's names."""
     renamed: JsonObject = {camel(name): value for name, value in item.items()}
     kind = as_text(item.get("type"))
     renamed["type"] = kind[:1].lower() + kind[1:]
@@ -185,7 +185,7 @@ def as_protocol(item: JsonObject) -> JsonObject:
 class _Step(SessionStep):
     counted: bool = False
     told: bool = False
-    """True if the token count comes from the model call itself, not from a display event."""
+    """True if the token count comes from the model call and not from a display event."""
 
 
 class CodexMessage(SessionMessage):
@@ -200,7 +200,7 @@ class CodexMessage(SessionMessage):
         self.model = model
         self.reason = ""
         self.turn = ""
-        """Codex's own id of the turn, after which it can continue; empty until the turn is over."""
+        """Codex's id of the turn, from which it can continue the session; empty until the turn is over."""
 
     @property
     def between(self) -> bool:
@@ -208,7 +208,7 @@ class CodexMessage(SessionMessage):
         return not self._steps or self._steps[-1].counted
 
     def item(self, item: JsonObject, at: int = 0, exactly: JsonObject | None = None) -> None:
-        """Add an API item: text, reasoning, a call or its output. `exactly` holds the extra fields of a line that moot wrote."""
+        """Add an API item: text, reasoning, a call or its output. `exactly` is the extra field of a line that moot wrote."""
         kind, part = as_text(item.get("type")), as_object((exactly or {}).get("part"))
         if kind in OUTPUT_TYPES:
             self._output(item, exactly or {})
@@ -232,7 +232,7 @@ class CodexMessage(SessionMessage):
             self._steps[-1].until = self.last_at
 
     def facts(self, step: int, model: str, cost: int | None) -> None:
-        """Add a line written by moot about the model call with this number."""
+        """Add facts about the model call with the number `step`, from a line that moot wrote."""
         self.model = model or self.model
         if step > len(self._steps):
             self._steps.append(_Step("", self.model, self.last_at, self.last_at))
@@ -284,7 +284,7 @@ class CodexMessage(SessionMessage):
         self._apply_output(place, chunk)
 
     def shown(self, item: JsonObject, at: int = 0) -> bool:
-        """Add a display item; return True if it says more than the API's items."""
+        """Add a display item. Return True if it is a call, for which it contains more than the API item."""
         protocol_item = as_protocol(item)
         if not is_call(protocol_item):
             self.event(f"item/{as_text(protocol_item.get('type'))}", protocol_item)
@@ -316,9 +316,9 @@ class CodexMessage(SessionMessage):
             self._steps[-1].counted = True
 
     def took(self, usage: JsonObject, *, told: bool, id: str = "", counted: JsonObject | None = None) -> None:
-        """Add the tokens of the newest model call. If `told`, they come from the call itself and end its step.
+        """Add the tokens of the newest model call, and end its step. If `told`, they come from the call itself, not from a display event.
 
-        `counted` is the usage from a line written by moot, as moot counts them.
+        `counted` is the usage from a line that moot wrote, in moot's form; it takes precedence.
         """
         if not self._steps:
             return

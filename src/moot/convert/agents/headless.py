@@ -1,4 +1,4 @@
-"""Line streams of headless agents: `gemini -o stream-json` and `opencode run --format json`."""
+"""Translators for the output of headless agents: `gemini -o stream-json` and `opencode run --format json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HeadlessState(NamedTuple):
     answered: bool = False
     """True if a call of this step has its output."""
     open: tuple[tuple[str, str], ...] = ()
-    """Tool calls without an output: the agent's id, and ours."""
+    """Tool calls without an output, each with the agent's id and moot's id."""
 
 
 class HeadlessWriter:
@@ -50,7 +50,7 @@ class HeadlessWriter:
             self._said = self._said._replace(step=False)
 
     def text(self, kind: Spoken, text: str) -> None:
-        """Append to an open text, or start a new one."""
+        """Append to the open text of this kind, or start a new one."""
         if text:
             self._in_step()
             self._writer.say(kind, text)
@@ -85,7 +85,7 @@ class HeadlessWriter:
         self._said = self._said._replace(open=tuple(call for call in self._said.open if call != known), answered=True)
 
     def close(self, ended: Ended) -> tuple[Chunk, ...]:
-        """Close everything that is open, and return the chunks."""
+        """Close everything that is open. Return all chunks."""
         self._writer.end()
         why = "cancelled before it ended" if ended == "cancelled" else "the agent ended without saying what came of this call"
         self._writer.chunks += [tool_error(id, why) for _, id in self._said.open]
@@ -94,7 +94,7 @@ class HeadlessWriter:
         return self.chunks
 
     def _in_step(self) -> None:
-        """Start a step if none is open, or if this follows the outputs of all calls: some agents don't report steps."""
+        """Start a step if none is open, or if all calls of the open one have outputs, because some agents don't report steps."""
         if not self._said.step or (self._said.answered and not self._said.open):
             self.step()
 
@@ -120,7 +120,7 @@ class GeminiState(NamedTuple):
 
 
 class GeminiStream:
-    """The translator. Qwen Code is a fork of Gemini CLI, so it has the same stream."""
+    """Translator for `gemini -o stream-json`, also for Qwen Code, which is a fork of Gemini CLI."""
 
     name = "gemini-stream-json"
     version = 1
@@ -227,7 +227,7 @@ class OpencodeRun:
         return state._replace(said=writer.said), writer.chunks
 
     def close(self, state: OpencodeState, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        # a refused permission ends the program after a step that was to continue
+        # if a permission is refused, the program ends after a step that should have continued
         error = _failed(state.error, ended, agent="opencode", over=state.reason not in ("", "tool-calls"))
         reason = "error" if error is not None else state.reason if state.reason in FINISH_REASONS else "other"
         facts = _with_noise({"session": state.session} if state.session else {}, state.noise)

@@ -15,7 +15,7 @@ PREFIX = "1.0"
 """Prefix of the ids of parts."""
 
 EXACTLY = "moot"
-"""A field of lines that moot writes, for facts about a part that the agent's own fields can't hold."""
+"""Name of the extra field in lines that moot writes, for facts about a part that have no place in the agent's own fields."""
 
 
 @dataclass(slots=True)
@@ -35,24 +35,24 @@ class SessionStep:
         if self.until > self.begun > 0:
             facts["ms"] = self.until - self.begun
         if self.id:
-            facts["response_id"] = self.id  # copies of a session share this id, so that the cost counts once
+            facts["response_id"] = self.id  # the same in all copies of a session, so that the cost is counted once
         return facts
 
 
 class SessionMessage:
-    """Base of the agents' messages."""
+    """Base class of an agent's message that is built line by line."""
 
     __slots__ = ("_calls", "_next_id", "_parts", "error", "last_at")
 
     def __init__(self, at: int = 0) -> None:
         self._parts: list[Part] = []
         self._calls: dict[str, int] = {}
-        """Tool calls without an output: the agent's id → index of the part."""
+        """Indexes of the parts of tool calls without an output, by the agent's id of the call."""
         self._next_id = 0
         self.error = ""
-        """The final error, in the program's own text."""
+        """The text of the error with which the message ended; empty if there is none."""
         self.last_at = at
-        """The time in ms of the newest line, initially of the prompt."""
+        """Time of the newest line, at first of the prompt, in ms since the epoch; 0 if unknown."""
 
     @property
     def waits(self) -> bool:
@@ -60,7 +60,7 @@ class SessionMessage:
         return bool(self._calls)
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """Return the parts so far. `over` means that nothing more will come."""
+        """Return the parts so far. If `over`, no more lines follow, and calls without an output are marked as failed."""
         parts: list[Part] = list(self._parts)
         for place in self._calls.values() if over else ():
             parts[place] = {**parts[place], "state": "output-error", "errorText": UNSETTLED["eof"]}

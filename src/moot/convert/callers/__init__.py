@@ -1,8 +1,8 @@
-"""Moot as a model for other programs, in the dialects that they speak. Pure, like all of `convert/`.
+"""Translation for other programs that call moot like a model provider, in the dialect of their client. No I/O, as in all of `convert/`.
 
-A request of any dialect (OpenAI chat completions, OpenAI responses, Anthropic messages) becomes an `Asked`. The chunks of a run become
-`Change`s of a few pieces (text, reasoning, calls of the caller's own tools), which each dialect writes as a stream or as a whole answer.
-The joined stream equals the whole answer.
+A request in any dialect (OpenAI chat completions, OpenAI responses, Anthropic messages) becomes a `CallerRequest`. The chunks of a run
+become `Change`s of a few pieces (text, reasoning, calls of the caller's own tools), which each dialect writes as a stream or as a complete
+answer. The joined stream equals the complete answer.
 """
 
 __all__: list[str] = []

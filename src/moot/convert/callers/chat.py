@@ -1,6 +1,6 @@
-"""OpenAI chat completions for callers (reference: OpenAI API, create chat completion).
+"""OpenAI chat completions: requests and answers of callers (reference: OpenAI API, create chat completion).
 
-Reasoning goes into `reasoning_content`, which DeepSeek introduced and most clients of this dialect read.
+Reasoning is sent in `reasoning_content`, which DeepSeek introduced and most clients of this dialect read.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from moot.types.usage import Usage
 AUDIO = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 OBJECT: JsonObject = {"type": "object"}
-"""The schema for `json_object`: any object."""
+"""The schema used for the response format `json_object`, which accepts any object."""
 
 
 def read_chat(body: Json) -> CallerRequest:
-    """Parse the body. Raise UsageError for unsupported fields; hints (seed, penalties, tiers) are ignored."""
+    """Parse the body of a request. Raise UsageError for unsupported fields. Hints (seed, penalties, tiers) are ignored."""
     fields = Fields(body)
     if fields.value.get("n") not in (None, 1):
         raise invalid_field("n", "Only 1 is supported.", fix="Make more calls.")
@@ -44,7 +44,7 @@ def read_chat(body: Json) -> CallerRequest:
 
 
 def read_settings(fields: Fields, effort: Effort | None, max_tokens: int | None, form: Fields, *, nested: bool) -> ModelSettings:
-    """Return the settings. `nested` means chat completions, which nest names and schemas one level deeper than responses."""
+    """Return the model settings of a request. Chat completions are `nested`: names and schemas are one level deeper than in responses."""
     return ModelSettings(
         temperature=fields.number("temperature", 0, 2),
         max_tokens=max_tokens,
@@ -79,7 +79,7 @@ def _choice(fields: Fields, *, nested: bool) -> str:
 
 
 def read_function(tool: Fields, *, nested: bool) -> ToolDefinition:
-    """Return a tool of the caller."""
+    """Return the definition of a caller's tool. See `read_settings` for `nested`."""
     if tool.text("type", "function") != "function":
         raise invalid_field(tool.path("type"), f"Tool type {tool.text('type')!r} is not supported. Use 'function'.")
     return tool_of(tool.fields("function") if nested else tool, "parameters")
@@ -113,7 +113,7 @@ def _assistant(drafts: Drafts, message: Fields) -> None:
 
 
 def _text(message: Fields) -> str:
-    """Return the text of a message, given whole or in pieces."""
+    """Return the text of a message, whose content is a string or a list of texts."""
     if not isinstance(message.value.get("content"), list):
         return message.text("content")
     texts: list[str] = []
@@ -151,7 +151,7 @@ _REASONS = {"length": "length", "content-filter": "content_filter"}
 
 
 class ChatAnswer:
-    """Writer of the stream: the data of each frame, in order. The dialect's frames have no event names."""
+    """Writer of a streamed answer. The methods return the data of the next frames, which have no event names in this dialect."""
 
     def __init__(self, id: str, model: str, created: int, *, usage: bool = False) -> None:
         self._head: JsonObject = {"id": f"chatcmpl-{id}", "object": "chat.completion.chunk", "created": created, "model": model}
@@ -191,7 +191,7 @@ class ChatAnswer:
 
 
 def chat_completion(id: str, model: str, created: int, pieces: Sequence[Piece], outcome: Outcome) -> JsonObject:
-    """Return the whole answer of a successful run."""
+    """Return the complete answer of a successful run."""
     text = "".join(piece.text for piece in pieces if piece.kind == "text")
     reasoning = "".join(piece.text for piece in pieces if piece.kind == "reasoning")
     calls: list[Json] = [_call(piece, piece.text) for piece in pieces if piece.kind == "call"]

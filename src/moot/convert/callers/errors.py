@@ -1,4 +1,4 @@
-"""Errors in each vendor's form: a status and an error object (references: OpenAI and Claude API, errors)."""
+"""Errors in the vendors' forms: an HTTP status and an error object (references: OpenAI and Claude API, errors)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATUSES = {
     "limit": 400,
     "cancelled": 409,
 }
-"""Failure kind → status. Other failures of a provider are 502."""
+"""HTTP status by kind of failure. Other kinds, which are failures of a provider, get 502."""
 
 _COMPLETION = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 409: "conflict_error"}
 _MESSAGE = {
@@ -48,24 +48,24 @@ _CODES = {
 
 
 def status_of(failure: Failure) -> int:
-    """Return the HTTP status of an answer that has not started."""
+    """Return the HTTP status for a failure before the answer has started."""
     return STATUSES.get(failure.kind, 502)
 
 
 def code_of(failure: Failure) -> str:
-    """Return the failure's code for programs: the vendor's own if there is one."""
+    """Return the failure's code for programs: the vendor's code if there is one, otherwise moot's."""
     return _CODES.get(failure.kind, failure.kind)
 
 
 def completion_error(failure: Failure, status: int = 0) -> JsonObject:
-    """Return the error body, which is also the frame of a stream that fails. The status is by default that of the failure's kind."""
+    """Return the error for OpenAI's clients: the response body or, in a stream, the last frame. `status` defaults to the failure's."""
     status = status or status_of(failure)
     kind = _COMPLETION.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": failure.advice(), "type": kind, "param": None, "code": code_of(failure)}}
 
 
 def message_error(failure: Failure, status: int = 0) -> JsonObject:
-    """Return the error for Anthropic's clients: the body, which is also the event `error`."""
+    """Return the error for Anthropic's clients: the response body or, in a stream, the data of the event `error`."""
     status = status or status_of(failure)
     kind = _MESSAGE.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {"type": "error", "error": {"type": kind, "message": failure.advice()}}

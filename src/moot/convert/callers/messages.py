@@ -1,6 +1,6 @@
-"""Anthropic messages for callers (reference: Claude API, create a message, streaming messages).
+"""Anthropic messages: requests and answers of callers (reference: Claude API, create a message, streaming messages).
 
-Blocks of this dialect are sequential: changes of another block wait until the open one has ended.
+Blocks of this dialect are sequential, so changes of other blocks wait until the open block has ended.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _BUDGETS = ((4_096, "low"), (10_240, "medium"), (16_384, "high"))
 
 
 def read_messages(body: Json, *, counting: bool = False) -> CallerRequest:
-    """Parse the body. Raise UsageError for unsupported fields; hints are ignored.
+    """Parse the body of a request. Raise UsageError for unsupported fields. Hints are ignored.
 
-    `counting` is for a request that only counts tokens: it has no `max_tokens`.
+    Set `counting` for a request that only counts tokens, which has no `max_tokens`.
     """
     fields = Fields(body)
     fields.refuse("mcp_servers", "This field is not supported. Configure MCP servers for an agent.")
@@ -155,7 +155,7 @@ _DELTAS = {"text": ("text_delta", "text"), "reasoning": ("thinking_delta", "thin
 
 
 class MessagesAnswer:
-    """Writer of the stream: the data of each frame, whose `type` is its event's name."""
+    """Writer of a streamed answer. The methods return the data of the next frames; its `type` is the name of the event."""
 
     def __init__(self, id: str, model: str, *, thinking: bool) -> None:
         self._id = id
@@ -190,7 +190,7 @@ class MessagesAnswer:
         return [{"type": "message_delta", "delta": delta, "usage": _usage(outcome.usage)}, {"type": "message_stop"}]
 
     def _flush(self) -> list[JsonObject]:
-        """Return the frames that can be sent: of the open block, and of the next ones once it has ended."""
+        """Return the frames that can be sent now: those of the open block and, if it has ended, of the next blocks."""
         frames: list[JsonObject] = []
         while self._pending:
             if self._current is None:
@@ -220,7 +220,7 @@ class MessagesAnswer:
 
 
 def message_answer(id: str, model: str, pieces: Sequence[Piece], outcome: Outcome, *, thinking: bool) -> JsonObject:
-    """Return the whole answer of a successful run. `thinking` means that the caller asked for it."""
+    """Return the complete answer of a successful run. `thinking` is True if the caller asked for the reasoning."""
     shown = [piece for piece in pieces if thinking or piece.kind != "reasoning"]
     content: list[Json] = [_block(piece) for piece in shown]
     return {
@@ -236,7 +236,7 @@ def message_answer(id: str, model: str, pieces: Sequence[Piece], outcome: Outcom
 
 
 def _block(piece: Piece, *, opened: bool = False) -> JsonObject:
-    """Return a piece as a block. A block that has just opened is empty, unless it is redacted."""
+    """Return a piece as a block. If `opened`, the block has just started, so a signature is still empty."""
     match piece.kind:
         case "text":
             return {"type": "text", "text": piece.text}

@@ -1,11 +1,11 @@
-"""A run's chunks, or the stored parts of its answer, as the pieces that a caller receives; and digests that identify an answer.
+"""The pieces of an answer that a caller receives, and digests that identify an answer.
 
-A caller receives text, reasoning and the calls of its own tools. If an agent uses moot's tools, the caller receives only its text. Text
-of a later step is separated from earlier text by an empty line.
+A caller receives text, reasoning and the calls of its own tools, but not calls of moot's tools. Text of a later step is separated from
+earlier text by an empty line.
 
-Most dialects send the whole history without an id, so the earlier answer that a request continues is identified by content: every message
-has a digest over itself and all messages before it. The system prompt is excluded, because it often contains the time, as are white space
-and reasoning, which most callers don't send back.
+In most dialects, a request contains the whole history but no id. The answer that it continues is found by content: every message has a
+digest over itself and all messages before it. The digest excludes the system prompt, which often contains the time, and white space and
+reasoning, which most callers don't send back.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from moot.types.usage import Usage
 
 Kind = Literal["text", "reasoning", "call"]
 IsCallerTool = Callable[[str], bool]
-"""Predicate that is true for the name of one of the caller's own tools."""
+"""Return True if the name is that of one of the caller's own tools."""
 
 APART = "\n\n"
 
 
 class Piece(NamedTuple):
-    """A unit of the answer: a text, reasoning or call."""
+    """A unit of the answer: a text, a reasoning text or a call of a caller's tool."""
 
     kind: Kind
     text: str = ""
-    """For a call: its arguments as JSON."""
+    """The text; for a call, its arguments as JSON."""
     id: str = ""
-    """The call's id."""
+    """The id of the call; empty for other kinds."""
     name: str = ""
-    """The name of the call's tool."""
+    """The name of the called tool; empty for other kinds."""
     proof: tuple[str, str] = ("", "")
-    """Metadata that the maker of a piece of reasoning needs back: `signature` or `redactedData`, and its value."""
+    """Name (`signature` or `redactedData`) and value of metadata that a reasoning's provider needs back; both empty if there is none."""
 
 
 class Change(NamedTuple):
@@ -51,9 +51,9 @@ class Change(NamedTuple):
     at: int
     """Index of the piece, from 0."""
     piece: Piece
-    """The piece when it opens, or when it closes."""
+    """The piece as it is when it opens or closes."""
     text: str = ""
-    """The added text."""
+    """The added text; empty for other changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Outcome:
 
 
 class PieceReader:
-    """Converter of a run's chunks, one by one. Unknown chunks add nothing."""
+    """Converter of a run's chunks to changes, one chunk at a time. Unknown chunks are ignored."""
 
     def __init__(self, theirs: IsCallerTool) -> None:
         self._theirs = theirs
         self._pieces: list[Piece] = []
         self._texts: list[list[str]] = []
         self._open: dict[str, int | None] = {}
-        """Open parts by kind and id; None if a part is still empty and so has no piece."""
+        """Index of the piece of each open part, by kind and id; None if the part is still empty."""
         self._apart = False
         """True if an earlier step had text and none has followed since."""
 
@@ -91,7 +91,7 @@ class PieceReader:
         return []
 
     def close(self) -> list[Change]:
-        """Close what a run left open."""
+        """Close the pieces that a run left open. Return the changes."""
         still = [index for index in self._open.values() if index is not None]
         self._open.clear()
         return [self._closed(index) for index in still]
@@ -182,14 +182,14 @@ def pieces_of(parts: Sequence[Part], theirs: IsCallerTool) -> tuple[Piece, ...]:
 
 
 def arguments(value: Json) -> str:
-    """Return a call's arguments as text; invalid JSON is passed on unchanged."""
+    """Return a call's arguments as JSON text. Text, which may be invalid JSON, is returned unchanged."""
     if isinstance(value, str):
         return value
     return dumps({} if value is None else value).decode()
 
 
 def proof_of(piece: Part | Chunk) -> tuple[str, str]:
-    """Return the signature of a piece of reasoning, or its redacted data."""
+    """Return name and value of the signature or redacted data of a reasoning part. Both are empty if there is none."""
     metadata = piece.get("providerMetadata")
     details = metadata.get(METADATA) if isinstance(metadata, dict) else None
     made: JsonObject = details if isinstance(details, dict) else {}
@@ -258,7 +258,7 @@ def _said(parts: Sequence[Part]) -> list[str]:
 
 
 def _outputs(parts: Sequence[Part]) -> list[str]:
-    """Return the outputs of the calls; empty if no call has one, as when the answer was given."""
+    """Return the outputs of the calls; empty if no call has one yet, as in a new answer."""
     calls = [part for part in parts if is_tool(part) and ("output" in part or "errorText" in part)]
     return [f"{part.get('toolCallId')} {dumps(part.get('output', part.get('errorText'))).decode()}" for part in calls]
 

@@ -1,4 +1,4 @@
-"""A caller's request, independent of the dialect: its validated fields, its messages and tools."""
+"""A caller's request in a form that is independent of the dialect, and the validation of its fields."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from moot.types.model import Effort, ModelSettings
 from moot.types.provider import ToolDefinition
 
 OUTPUT = "data-tool-output"
-"""Type of a user part: the output of a call whose answer the caller did not repeat."""
+"""Type of a user part that contains the output of a call, if the request does not repeat the answer with the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerRequest:
     model: str
     messages: tuple[Message, ...]
-    """All messages that the caller sent, oldest first, without ids. Outputs are on the calls of the answers that made them."""
+    """All messages that the caller sent, oldest first, without ids. The outputs of calls are in the assistant messages with the calls."""
     system: str = ""
     tools: tuple[ToolDefinition, ...] = ()
     """The caller's own tools, which it runs itself."""
     settings: ModelSettings = field(default_factory=ModelSettings)
     stream: bool = False
     stream_usage: bool = False
-    """Send usage at the end of a chat completions stream."""
+    """True to send the usage at the end of a chat completions stream."""
     after: str = ""
     """Id of the earlier answer that `messages` continue; empty if `messages` are the whole history."""
     conversation: str = ""
-    """Conversation to use, by the caller's name; empty to find it by content or create one."""
+    """The caller's name of the conversation to use; empty to find it by content or create one."""
 
 
 def invalid_field(where: str, words: str, *, fix: str = "") -> UsageError:
-    """Return the error for an invalid field."""
+    """Return the error for an invalid field at the path `where`."""
     return UsageError(f"{where}: {words}" if where else words, fix=fix)
 
 
@@ -63,7 +63,7 @@ class Fields:
         return value
 
     def needed(self, name: str) -> str:
-        """Return a required string that is not empty."""
+        """Return a string. Raise UsageError if it is missing or empty."""
         if self.value.get(name) is None:
             raise invalid_field(self.path(name), "This field is missing.")
         text = self.text(name)
@@ -150,7 +150,7 @@ EFFORTS: dict[str, Effort] = {
     "xhigh": "max",
     "max": "max",
 }
-"""Reasoning effort in the callers' dialects → moot's."""
+"""Moot's reasoning effort by the value in callers' dialects."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
 _DATA = re.compile(r"data:[\w.+-]+/[\w.+*-]+(;[\w=.+-]+)*;base64,", re.ASCII)
@@ -161,7 +161,7 @@ class Drafts:
 
     def __init__(self, *, after: bool = False) -> None:
         self._after = after
-        """True if the request continues an earlier answer and may contain the outputs of its calls."""
+        """True if the request names the answer that it continues. Then it may contain outputs of that answer's calls."""
         self._system: list[str] = []
         self._drafts: list[tuple[Role, list[Part]]] = []
         self._calls: dict[str, Part] = {}
@@ -176,7 +176,7 @@ class Drafts:
         after: str = "",
         conversation: str = "",
     ) -> CallerRequest:
-        """Return the request with these messages; `tool` parses one of its tools."""
+        """Return the request with the messages read so far. `tool` parses one item of its `tools`."""
         return CallerRequest(
             fields.needed("model"),
             tuple(Message("", role, tuple(parts)) for role, parts in self._drafts if parts),
@@ -204,7 +204,7 @@ class Drafts:
             self._drafts.append(("user", list(parts)))
 
     def answer(self, parts: Sequence[Part] = (), *, join: bool = False) -> None:
-        """Add an assistant message; with `join`, extend the last one if none of its calls has an output yet."""
+        """Add an assistant message. With `join`, extend the last one instead if none of its calls has an output yet."""
         role, known = self._drafts[-1] if self._drafts else ("user", [])
         if not join or role != "assistant" or any("output" in part or "errorText" in part for part in known):
             self._drafts.append(("assistant", []))
@@ -236,14 +236,14 @@ class Drafts:
 
 
 def tool_name_of(name: str, where: str) -> str:
-    """Return the name. Raise UsageError if no model would accept it."""
+    """Return a tool's name. Raise UsageError if it is not valid."""
     if _NAME.fullmatch(name) is None:
         raise invalid_field(where, f"{name[:80]!r} is not a valid tool name. Use at most 128 letters, digits, _ and -.")
     return name
 
 
 def file_part(url: str, where: str, *, media_type: str = "", name: str = "", detail: str = "") -> Part:
-    """Return a file as a part. Only `data:` and http(s) URLs are accepted: others would refer to this machine, not the caller's."""
+    """Return a file as a part. Only `data:` and http(s) URLs are accepted, because others would refer to files on this machine."""
     if url.startswith("data:"):
         if _DATA.match(url) is None:
             raise invalid_field(where, "Expected data:MEDIA/TYPE;base64,….")
@@ -259,7 +259,7 @@ def file_part(url: str, where: str, *, media_type: str = "", name: str = "", det
 
 
 def tool_of(tool: Fields, schema: str) -> ToolDefinition:
-    """Return a tool of the caller; `schema` is the field with its arguments' schema."""
+    """Return the definition of a caller's tool. `schema` is the name of the field with the schema of its arguments."""
     found = tool.fields(schema).value or {"type": "object", "properties": {}}
     return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), found)
 
@@ -273,7 +273,7 @@ def content_of(fields: Fields, name: str, piece: Callable[[Fields], Part]) -> li
 
 
 def effort_of(fields: Fields, name: str) -> Effort | None:
-    """Return moot's reasoning effort."""
+    """Return moot's reasoning effort for the value of a field, or None if the field is omitted."""
     word = fields.one_of(name, tuple(EFFORTS))
     return EFFORTS[word] if word else None
 

@@ -1,4 +1,4 @@
-"""OpenAI responses for callers (reference: OpenAI API, create a model response, streaming events)."""
+"""OpenAI responses: requests and answers of callers (reference: OpenAI API, create a model response, streaming events)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.types.usage import Usage
 
 
 def read_responses(body: Json) -> CallerRequest:
-    """Parse the body. Raise UsageError for unsupported fields; hints are ignored."""
+    """Parse the body of a request. Raise UsageError for unsupported fields. Hints are ignored."""
     fields = Fields(body)
     fields.refuse("background", "Background answers are not supported. Wait for the answer.")
     fields.refuse("prompt", "Stored prompts are not supported.")
@@ -89,18 +89,18 @@ def _piece(piece: Fields) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The fields of a response that repeat its request, and its own facts."""
+    """The fields of a response that are known when it starts."""
 
     id: str
     """The run's id."""
     model: str
     created: int
     asked: CallerRequest | None = None
-    """None for an answer that is fetched later: the request's fields are not repeated."""
+    """The request, whose fields the response repeats; None for an answer that is fetched later."""
 
 
 class ResponsesAnswer:
-    """Writer of the stream: the data of each frame, whose `type` is its event's name."""
+    """Writer of a streamed answer. The methods return the data of the next frames; its `type` is the name of the event."""
 
     def __init__(self, head: Head) -> None:
         self._head = head
@@ -133,7 +133,7 @@ class ResponsesAnswer:
         return frames
 
     def _inner(self, change: Change) -> list[JsonObject]:
-        """Return the frames about the content of an item."""
+        """Return the frames about the content of an output item."""
         piece, arguments = change.piece, "response.function_call_arguments"
         if piece.kind == "call":
             match change.what:
@@ -167,7 +167,7 @@ class ResponsesAnswer:
 
 
 def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> JsonObject:
-    """Return the whole answer, also of a failed run: this dialect can hold what came before the failure."""
+    """Return the complete answer. For a failed run, it includes the output before the failure."""
     if outcome.error is not None:
         error: JsonObject = {"code": code_of(outcome.error), "message": outcome.error.advice()}
         return _response(head, "failed", pieces, error=error, usage=outcome.usage)
@@ -226,7 +226,7 @@ def _item_id(run: str, at: int, piece: Piece) -> str:
 
 
 def _item(run: str, at: int, piece: Piece, status: str) -> JsonObject:
-    """Return a piece as an item of the output, at its start or its end."""
+    """Return a piece as an output item. If the status is `in_progress`, the item has just started and is empty."""
     id, started = _item_id(run, at, piece), status == "in_progress"
     match piece.kind:
         case "text":
@@ -252,7 +252,7 @@ _FRAMES = {
     "text": ("response.output_text", "response.content_part", "content_index", _text),
     "reasoning": ("response.reasoning_summary_text", "response.reasoning_summary_part", "summary_index", _summary),
 }
-"""Kind of piece → names of the frames about its text and its part, the field with its index, its content."""
+"""For each kind of piece: the prefixes of the frames about its text and its part, the name of the index field, and the part's content."""
 
 
 def _usage(usage: Usage) -> JsonObject | None:

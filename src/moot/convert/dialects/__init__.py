@@ -1,1 +1,1 @@
-"""Wire formats of model providers: request bodies, and translators of their streams."""
+"""Dialects, the wire formats of model providers: request bodies, and translators of response streams."""

@@ -1,7 +1,7 @@
-"""Request bodies of Anthropic messages (reference: Claude API, create a message).
+"""Request bodies for Anthropic messages (reference: Claude API, create a message).
 
-Roles alternate, so adjacent messages of one role are merged; outputs come first in the message after their calls. Thinking is sent back
-unchanged, and only to the provider that signed it.
+Roles must alternate, so adjacent messages with the same role are merged. Tool outputs come first in the message after their calls. Thinking
+is sent back unchanged, and only to the provider that signed it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _BUDGETS: dict[Effort, int] = {"low": 4_096, "medium": 10_240, "high": 16_384, "
 _LEAST = 1_024
 
 OUTPUT_TOKENS = 32_000
-"""Default maximum of output tokens in a request."""
+"""Default maximum number of output tokens in a request."""
 
 
 def max_tokens(settings: ModelSettings, model: Model) -> int:
-    """Return `max_tokens`, which this wire format requires."""
+    """Return the value of `max_tokens`, which every request must have."""
     return settings.max_tokens or min(model.max_output or 8_192, OUTPUT_TOKENS)
 
 
 def thinking_fields(settings: ModelSettings, model: Model, limit: int) -> JsonObject:
-    """Return `thinking` and `output_config.effort` of a body; empty if no effort was set or the model does not reason."""
+    """Return the fields `thinking` and `output_config.effort` of a request; empty if no effort was set or the model does not reason."""
     effort = settings.effort
     if effort is None or not model.reasoning:
         return {}
@@ -46,7 +46,7 @@ def thinking_fields(settings: ModelSettings, model: Model, limit: int) -> JsonOb
 
 
 def takes_sampling(model: Model) -> bool:
-    """Return True if temperature and top_p may be set. Claude 4.7 and later answer 400."""
+    """Return True if the model accepts temperature and top_p. Claude 4.7 and later answer with status 400."""
     return _version(model) < (4, 7)
 
 
@@ -58,7 +58,7 @@ def _adaptive(effort: Effort, version: tuple[int, int], *, show: bool) -> JsonOb
 
 
 def _version(model: Model) -> tuple[int, int]:
-    """Return the model's version; (0, 0) for other vendors' models behind this wire format, which accept thinking budgets."""
+    """Return the version of a Claude model; (0, 0) for other vendors' models, which accept thinking budgets."""
     match = _VERSION.search(model.wire_name)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
@@ -70,7 +70,7 @@ _BEGIN = "(The conversation's earlier messages are left out.)"
 
 
 class AnthropicMessages:
-    """The dialect of Anthropic's own models, and of endpoints that copy it."""
+    """The dialect of Anthropic's models, and of other endpoints that use it."""
 
     name = "anthropic"
 
@@ -85,7 +85,7 @@ class AnthropicMessages:
         messages = _messages(prompt)
         thinking = thinking_fields(settings, model, limit)
         if _mode(thinking) == "enabled" and _unsigned(messages):
-            thinking = {}  # a turn of calls that started without thinking, on another model, can't continue with a thinking budget
+            thinking = {}  # a turn whose calls were made without thinking, by another model, can't continue with a thinking budget
         body: JsonObject = {"model": model.wire_name, "max_tokens": limit}
         offered = prompt.tools if model.tools == "native" else ()
         tools: list[Json] = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in offered]
@@ -114,7 +114,7 @@ class AnthropicMessages:
 
 
 def _choice(settings: ModelSettings, thinking: JsonObject) -> JsonObject:
-    """Return the tool choice. A thinking model can't be forced to call a tool."""
+    """Return the field `tool_choice`; empty for the default. A model that is thinking can't be forced to call a tool."""
     forced = settings.tool_choice not in ("", "none") and _mode(thinking) in ("", "disabled")
     choice: JsonObject = {"type": "none" if settings.tool_choice == "none" else "auto"}
     if forced:
@@ -158,7 +158,7 @@ def _text(text: str) -> JsonObject:
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
-    """Return the blocks of a user message or a tool output. Texts of white space alone are refused, so they are omitted."""
+    """Return the blocks of a user message or a tool output. The API refuses texts of only white space, so they are omitted."""
     shown = [part for part in texts_and_files(parts) if part["type"] == "file" or str(part["text"]).strip()]
     return [_file(part, model) if part["type"] == "file" else _text(str(part["text"])) for part in shown]
 
@@ -176,7 +176,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 def _step_blocks(step: Step, ids: list[str], message: Message, prompt: ModelPrompt, *, goes_on: bool) -> list[Json]:
-    """Return the assistant's own blocks of a step, in order."""
+    """Return the assistant's blocks of a step, in order."""
     provider = prompt.model.id.provider
     waiting = iter(ids)
     blocks: list[Json] = []
@@ -201,7 +201,7 @@ def _step_blocks(step: Step, ids: list[str], message: Message, prompt: ModelProm
 
 
 def _call(part: Part, id: str, message: Message, provider: str, *, goes_on: bool) -> list[Json]:
-    """Return a call. One that the vendor ran has its result, or is alone if the answer was paused in the middle of it."""
+    """Return the blocks of a call. A call that the vendor ran is followed by its result, unless the answer was paused during the call."""
     made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
     rest, name = made.get("block"), re.sub(r"[^a-zA-Z0-9_-]", "_", tool_name(part))[:128] or "unknown"
     kind = "tool_use"
@@ -222,7 +222,7 @@ def _call(part: Part, id: str, message: Message, provider: str, *, goes_on: bool
 
 
 def _outputs(step: Step, ids: list[str], message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return a result for every call of the step that the provider has not answered itself."""
+    """Return a result block for every call of the step, except those that the provider ran itself."""
     results: list[Json] = []
     for call, id in zip(step.calls, ids, strict=True):
         if ran_by(call, METADATA, message, prompt.model.id.provider):
@@ -256,7 +256,7 @@ def _unsigned(messages: list[JsonObject]) -> bool:
 
 
 def _mark_messages(messages: list[JsonObject]) -> None:
-    """Set breakpoints on the last two user messages: the last request wrote the cache up to the older one."""
+    """Set cache breakpoints on the last two user messages. The previous request wrote the cache up to the older one."""
     for message in [message for message in messages if message["role"] == "user"][-2:]:
         if isinstance(content := message["content"], list):
             _mark(content[-1])

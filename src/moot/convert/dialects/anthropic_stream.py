@@ -1,7 +1,7 @@
-"""Stream events of Anthropic messages to chunks (reference: Claude API, streaming messages).
+"""Translation of Anthropic's stream events to chunks (reference: Claude API, streaming messages).
 
-The wire format marks the start and end of each block. Blocks of unknown kinds become whole `custom` parts and are sent back unchanged.
-A signature arrives just before its block's end and is attached to the end of the part.
+The events mark the start and end of each block. Blocks of unknown kinds become `custom` parts and are sent back unchanged. A signature
+arrives just before the end of its block and is attached to the end of the part.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ REASONS = {
     "refusal": "content-filter",
 }
 PAUSES = frozenset({"pause_turn", "compaction"})
-"""Reasons that only pause the answer: the model continues when its output so far is sent back."""
+"""Stop reasons that only pause the answer. The model continues when its output so far is sent back."""
 
 
 def usage_of(usage: JsonObject) -> Usage:
-    """Convert the counts to moot's: the vendor's `input_tokens` excludes tokens read from or written to its cache."""
+    """Convert the token counts to moot's. The vendor's `input_tokens` excludes tokens read from or written to the cache."""
     fresh, read, written = (count(usage.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
     total = None if fresh is None and read is None and written is None else (fresh or 0) + (read or 0) + (written or 0)
     reasoning = count(as_object(usage.get("output_tokens_details")).get("thinking_tokens"))
@@ -74,13 +74,13 @@ class State(NamedTuple):
     at: int = -1
     """The index of the open block."""
     kind: Literal["", "text", "thinking", "other"] = ""
-    """The kind of the open block; calls are found by their own index."""
+    """The kind of the open block; empty if none is open or it is a call. Calls are found by their index."""
     block: JsonObject | None = None
-    """The open block's signature, its citations, or the whole block."""
+    """The open block's signature or citations, or the whole block if its kind is unknown."""
     sources: tuple[str, ...] = ()
     reason: str = ""
     ending: JsonObject | None = None
-    """Other fields of the message's end."""
+    """Other fields of the event that ended the message."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
     stopped: bool = False
@@ -189,7 +189,7 @@ class _Turn(Turn[State]):
             self.writer.arguments(call, arguments)
 
     def _result(self, kind: str, block: JsonObject) -> None:
-        """Handle the output of a vendor's tool: for a call of this exchange, or of a paused one before it."""
+        """Handle the output of a vendor's tool. The call is in this exchange, or in an earlier one that was paused."""
         vendor_id, content = as_text(block.get("tool_use_id")), block.get("content")
         calls = self.writer.parts.calls
         call = next((call for call in reversed(calls) if call.vendor_id == vendor_id), None)
@@ -233,7 +233,7 @@ class _Turn(Turn[State]):
                 self._grow(index, delta)
 
     def _expect(self, index: int, kind: Literal["text", "thinking"], block: JsonObject) -> None:
-        """Open a delta's block if its start was lost."""
+        """Open the block of a delta if the block's start event was lost."""
         if self._state.kind != kind or self._state.at != index:
             self.end_open()
             self._open(index, kind, block)
@@ -258,7 +258,7 @@ class _Turn(Turn[State]):
             self.end_open()
 
     def end_open(self) -> None:
-        """Close the open block, with all metadata that its provider needs back."""
+        """Close the open block. Attach the metadata that its provider needs back."""
         state = self._state
         block = state.block or {}
         if state.kind == "thinking" and block.get("signature"):
@@ -329,7 +329,7 @@ class AnthropicStream(StreamTranslator[State]):
 
 
 def take(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
-    """Translate an event that came in another envelope than SSE: agents pass these events on."""
+    """Translate one event that did not arrive as a server-sent event, for example from an agent that passes events on."""
     turn = _Turn(state)
     turn.take(event)
     return turn.state, tuple(turn.writer.chunks)

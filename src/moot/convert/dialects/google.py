@@ -1,8 +1,8 @@
-"""Request bodies of Gemini (reference: Gemini API, generateContent). The model is named in the URL.
+"""Request bodies for Gemini (reference: Gemini API, generateContent). The URL contains the model.
 
-Roles alternate, so adjacent messages of one role are merged; outputs come first in the content after their calls. A signature is sent
-back on the part that it arrived with, and only to the provider that made it. JSON Schemas are reduced to the subset of OpenAPI that
-Google's models accept.
+Roles must alternate, so adjacent messages with the same role are merged. Tool outputs come first in the content after their calls. A
+signature is sent back on the part with which it arrived, and only to the provider that made it. JSON Schemas are reduced to the subset of
+OpenAPI that Google's models accept.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from moot.types.provider import ModelPrompt, ToolDefinition
 _KEPT = ("title", "description", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "default")
 _FORMATS = {"string": ("date-time",), "number": ("float", "double"), "integer": ("int32", "int64")}
 _DEPTH = 12
-"""Depth to which a recursive schema is expanded; below it any object is accepted."""
+"""Depth to which a recursive schema is expanded. Below it, any object is accepted."""
 
 _NESTED = 3
-"""Maximum nesting of `allOf` in `allOf`."""
+"""Maximum nesting of `allOf` inside `allOf`."""
 
 _SIZE = 500
-"""Maximum number of expanded subschemas, because references that fan out would grow exponentially."""
+"""Maximum number of expanded subschemas, because references can make a schema grow exponentially."""
 
 
 def subset(schema: JsonObject) -> JsonObject:
-    """Reduce the schema to the subset: expand references, convert `const` and type lists, drop the rest."""
+    """Return the schema reduced to the accepted subset. Expand references, convert `const` and type lists, and drop other keywords."""
     return _Reduction(schema).reduced(schema, 0)
 
 
@@ -103,7 +103,7 @@ def _resolved(schema: Json, root: JsonObject, level: int = 0) -> JsonObject:
 
 
 def _types(schema: JsonObject) -> tuple[list[str], bool]:
-    """Return the types, and True if null is one of them. Without a `type` they are guessed from the other keywords."""
+    """Return the types except null, and True if null is allowed. Without the keyword `type`, they are guessed from other keywords."""
     named = schema.get("type")
     kinds = [str(kind) for kind in named] if isinstance(named, list) else [named] if isinstance(named, str) else []
     nullable = "null" in kinds or schema.get("nullable") is True
@@ -123,7 +123,7 @@ def _values(schema: JsonObject) -> list[Json]:
 
 
 _NAMES: dict[type[object], str] = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-"""JSON values → types of a schema; all others are strings."""
+"""Schema types by Python type. All other values are strings."""
 
 
 def _is_null(schema: Json, root: JsonObject) -> bool:
@@ -134,11 +134,11 @@ _BEGIN = "(The conversation's earlier messages are left out.)"
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
 _UNSIGNED = "skip_thought_signature_validator"
-"""Accepted in place of a signature for a call that another vendor's model made (Gemini API, thought signatures)."""
+"""Value accepted instead of a signature for a call that another vendor's model made (Gemini API, thought signatures)."""
 
 
 class Google:
-    """The dialect of Google's Gemini API: parts with signatures, schemas in a subset, tools that the vendor runs."""
+    """The dialect of Google's Gemini API: parts with signatures, reduced schemas, and tools that the vendor runs."""
 
     name = "google"
 
@@ -147,7 +147,7 @@ class Google:
         return GoogleStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """Build the body of a request; streaming and the model are part of the URL."""
+        """Build the body of a request. The model and the choice of streaming are part of the URL."""
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {}
         if prompt.system:
@@ -171,7 +171,7 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 
 def _choice(settings: ModelSettings) -> JsonObject:
-    """Return the tool choice; empty if the model may choose freely. The wire format can't limit a model to one call at a time."""
+    """Return the field for the tool choice; empty if the model may choose freely. The API can't limit a model to one call at a time."""
     choice = settings.tool_choice
     if not choice:
         return {}
@@ -199,7 +199,7 @@ def _config(settings: ModelSettings, model: Model) -> JsonObject:
 
 
 def _thinking(effort: str, model: Model) -> JsonObject:
-    """Return a level from Gemini 3 on, a token budget before. The large models can't turn thinking off."""
+    """Return a thinking level for Gemini 3 and later, or a token budget for 2.5. Large models can't turn thinking off."""
     found = _VERSION.search(model.wire_name)
     version = int(found[1]) + int(found[2] or 0) / 100 if found else 0.0
     large = "pro" in model.wire_name
@@ -249,7 +249,7 @@ def _data(file: _files.File) -> JsonObject:
 
 
 def _step_parts(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return the model's own parts of a step, in order."""
+    """Return the model's parts of a step, in order."""
     provider = prompt.model.id.provider
     parts: list[Json] = []
     made_calls = (made_here(part, METADATA, message, provider, field="callProviderMetadata") for part in step.calls)
@@ -293,7 +293,7 @@ def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> 
 
 
 def _id(part: Part, message: Message, model: Model) -> JsonObject:
-    """Return the vendor's own id of a call, if it has one; calls without ids are matched by order."""
+    """Return the field with the vendor's id of a call; empty if it has none. Calls without ids are matched by order."""
     id, own = vendor_id(part), message.metadata.get("provider", model.id.provider) == model.id.provider
     return {"id": id} if id is not None and own else {}
 
@@ -303,7 +303,7 @@ def _name(part: Part) -> str:
 
 
 def _ran(part: Part, message: Message, provider: str) -> list[Json]:
-    """Return a call of the vendor's own tool with its output; empty if it has none."""
+    """Return the parts for a call that the vendor ran and its output; empty if there is no output."""
     made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
     result = made_here(part, METADATA, message, provider, field="resultProviderMetadata")
     if result is None or not isinstance(result.get("type"), str):
@@ -321,7 +321,7 @@ def _with_block(made: JsonObject, fields: JsonObject) -> JsonObject:
 
 
 def _outputs(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return a response for every call of the step that the provider has not answered itself, then the files of the outputs."""
+    """Return a response for every call of the step, except those that the provider ran itself, then the files of the outputs."""
     model = prompt.model
     responses: list[Json] = []
     files: list[Json] = []

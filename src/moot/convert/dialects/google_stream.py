@@ -1,7 +1,7 @@
-"""`streamGenerateContent` events to chunks (reference: Gemini API, GenerateContentResponse).
+"""Translation of `streamGenerateContent` events to chunks (reference: Gemini API, GenerateContentResponse).
 
-Each event is a whole response with more parts and no boundaries: a part opens with its first piece and closes when another kind starts
-or a signature arrives. A signature belongs to the part that it arrived with, of any kind, and is sent back on that part only.
+Each event is a complete response with more parts. The start and end of a part are not marked: it starts with its first piece and ends when
+another kind starts or a signature arrives. A signature belongs to the part with which it arrived, and is sent back only on that part.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]"
 
 
 def usage_of(usage: JsonObject) -> Usage:
-    """Convert the counts to moot's: the vendor's answer count excludes reasoning, its prompt count excludes what tools read."""
+    """Convert the token counts to moot's. The vendor counts reasoning separately from the answer, and tool prompts from the prompt."""
     prompt, tools = count(usage.get("promptTokenCount")), count(usage.get("toolUsePromptTokenCount"))
     answer, thoughts = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
     return Usage(_sum(prompt, tools), _sum(answer, thoughts), count(usage.get("cachedContentTokenCount")), None, thoughts)
@@ -49,7 +49,7 @@ def _sum(a: int | None, b: int | None) -> int | None:
 
 
 def sources(candidate: JsonObject) -> Iterator[tuple[str, Chunk]]:
-    """Yield each source as a key that identifies it and its chunk, which has no id yet."""
+    """Yield for each source a key that identifies it, and its chunk without an id."""
     for item in as_list(as_object(candidate.get("groundingMetadata")).get("groundingChunks")):
         yield from _grounded(as_object(item))
     for item in as_list(as_object(candidate.get("urlContextMetadata")).get("urlMetadata")):
@@ -88,7 +88,7 @@ def merge_piece(arguments: JsonObject, piece: JsonObject) -> JsonObject:
 
 
 def _merged(value: Json, path: list[str | int], piece: Json) -> Json:
-    """Return the value with the piece at the end of the path. Strings are appended, everything else is replaced."""
+    """Return the value with the piece added at the path. A string is appended to a string; everything else is replaced."""
     if not path:
         return value + piece if isinstance(value, str) and isinstance(piece, str) else piece
     step, rest = path[0], path[1:]
@@ -105,9 +105,9 @@ METADATA = "google"
 
 _FACTS = {"responseId": "response_id", "modelVersion": "model"}
 _RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
-"""Parts of calls that the vendor runs, and the parts of their outputs."""
+"""Fields with calls that the vendor runs, and the fields with their outputs."""
 _NAMES = ("id", "toolType")
-"""Fields that identify the call of an output that is a part of its own."""
+"""Fields of an output that identify its call."""
 _KINDS = ("text", "functionCall", "inlineData", "fileData", *_RAN, *_RAN.values())
 _KNOWN = frozenset({"thought", "thoughtSignature", "partMetadata"})
 """Fields of a part other than its content."""
@@ -119,12 +119,12 @@ class State(NamedTuple):
     facts: JsonObject | None = None
     reason: str = ""
     ending: JsonObject | None = None
-    """Other facts of the last events: ratings, searches, why the answer ended."""
+    """Other facts for the metadata: safety ratings, search queries, and a message about the end of the answer."""
     growing: JsonObject | None = None
-    """The call whose arguments are streaming: `name`, `id`, `args`, `signature`."""
+    """The call whose arguments are streaming, with the fields `name`, `id`, `args` and `signature`."""
     sources: tuple[str, ...] = ()
     blocked: str = ""
-    """Why the prompt itself was rejected."""
+    """The vendor's reason for rejecting the prompt; empty if it was accepted."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
     unreadable: int = 0
@@ -221,7 +221,7 @@ class _Turn(Turn[State]):
         self.writer.give(made, arguments if isinstance(arguments, str) else canonical.dumps(as_object(arguments)).decode())
 
     def _grow(self, call: JsonObject, known: JsonObject | None, signature: str) -> None:
-        """Merge a piece of a streamed call; each piece names its place in the arguments."""
+        """Merge a piece of a streamed call. Each piece contains its path in the arguments."""
         name = as_text(call.get("name"))
         if known is None or (name and name != known["name"]):
             self.end_growing()
@@ -235,7 +235,7 @@ class _Turn(Turn[State]):
             self.end_growing()
 
     def end_growing(self) -> None:
-        """Emit the streamed call once it is complete."""
+        """Add the call that was streaming, which is now complete."""
         known = self._state.growing
         if known is not None:
             self._state = self._state._replace(growing=None)
@@ -252,7 +252,7 @@ class _Turn(Turn[State]):
             self.writer.chunks.append({"type": kind, "url": url, "mediaType": media_type, "providerMetadata": self._sealed({}, signature)})
 
     def _ran(self, kind: str, call: JsonObject, signature: str) -> None:
-        """Add a call of a tool that the vendor runs; its output is a part of its own."""
+        """Add a call of a tool that the vendor runs. Its output follows in another part."""
         code = kind == "executableCode"
         arguments = {name: call[name] for name in ("language", "code") if name in call} if code else as_object(call.get("args"))
         rest = {name: value for name, value in call.items() if name != "args" and name not in arguments}
@@ -273,7 +273,7 @@ class _Turn(Turn[State]):
         self.writer.chunks.append({**tool_output(call.id, output), "providerExecuted": True, "providerMetadata": details})
 
     def _call_with_id(self, kind: str, id: str) -> Call | None:
-        """Return the newest call of that kind, with that id if there is one."""
+        """Return the newest call whose output is of this kind, and which has this id unless it is empty."""
         for call in reversed(self.writer.parts.calls):
             made = as_object((call.metadata or {}).get(METADATA))
             if _RAN.get(as_text(made.get("type"))) == kind and (not id or call.vendor_id == id):

@@ -1,6 +1,6 @@
-"""Ollama's own chat: request bodies and JSON lines to chunks (reference: Ollama API, generate a chat completion).
+"""Ollama's native chat API: request bodies, and translation of JSON lines to chunks (reference: Ollama API, generate a chat completion).
 
-A call arrives whole, its arguments as an object, usually without an id. The last line has `done`, with token counts and nanoseconds.
+A call arrives complete, with its arguments as an object and usually without an id. The last line has `done`, token counts and durations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ METADATA = "ollama"
 _REASONS = {"stop": "stop", "length": "length"}
 _NANOSECONDS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 _PICTURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", "R0lGO": "image/gif"}
-"""Prefixes of image types in base64, because the wire format does not name the type."""
+"""Image types by the start of their base64 data, because the API does not send the type."""
 
 
 class State(NamedTuple):
@@ -43,11 +43,11 @@ class State(NamedTuple):
     reason: str = ""
     done: bool = False
     totals: JsonObject | None = None
-    """Counts and durations of the last line."""
+    """Token counts and durations from the last line."""
     error: JsonObject | None = None
     unreadable: int = 0
     body: str = ""
-    """The beginning of a body sent in place of an answer."""
+    """The start of a body that was sent instead of an answer; empty if there is none."""
 
 
 class _Turn(Turn[State]):
@@ -120,7 +120,7 @@ class OllamaStream(StreamTranslator[State]):
             turn.take(line, "")
             return turn.state, tuple(turn.writer.chunks)
         if raw[-1:] != b"\n" and (state.facts is not None or text[:1] == b"{"):
-            return state, ()  # a truncated tail is ignored
+            return state, ()  # ignore a truncated last line
         body = state.body if state.facts is not None else start_of_body(state, raw)
         return state._replace(unreadable=state.unreadable + 1, body=body), ()
 
@@ -139,7 +139,7 @@ class OllamaStream(StreamTranslator[State]):
 
 
 class OllamaChat:
-    """Ollama's native `/api/chat`: lines of JSON, thinking, and the context's size in the request."""
+    """The dialect of Ollama's native `/api/chat`, whose requests contain the size of the context."""
 
     name = "ollama"
 
@@ -186,7 +186,7 @@ def _messages(prompt: ModelPrompt) -> list[Json]:
 
 
 def _add(messages: list[Json], role: str, parts: tuple[Part, ...], model: Model) -> None:
-    """Append a message unless it is empty: texts in one string, images as bare base64 next to it."""
+    """Append a message unless it is empty. Its texts become one string, its images a list of base64 data."""
     texts: list[str] = []
     images: list[Json] = []
     for part in texts_and_files(parts):
@@ -202,13 +202,13 @@ def _add(messages: list[Json], role: str, parts: tuple[Part, ...], model: Model)
 
 
 def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return steering, the assistant's message, a tool message for each call in order, and the images of their outputs."""
+    """Return the messages of a step: steering, the assistant's message, an output for each call in order, and the images of outputs."""
     messages: list[Json] = []
     _add(messages, "user", step.steering, prompt.model)
     calls, provider = step.calls, prompt.model.id.provider
     text = text_of_step(step)
     assistant: JsonObject = {"role": "assistant", "content": text}
-    # reasoning is for models that think between calls; other models can't use it
+    # send reasoning back only to the provider that made it; some models continue it between calls
     own = (part for part in step.parts if part.get("type") == "reasoning" and made_here(part, METADATA, message, provider) is not None)
     if thinking := "".join(str(part.get("text", "")) for part in own):
         assistant["thinking"] = thinking

@@ -1,4 +1,4 @@
-"""Request bodies of OpenAI chat completions (reference: OpenAI API, create chat completion)."""
+"""Request bodies for OpenAI chat completions (reference: OpenAI API, create chat completion)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
 
 def effort_fields(settings: ModelSettings, model: Model, quirks: Quirks) -> JsonObject:
-    """Return the body's fields for effort and display; none if nothing was set or the model does not reason."""
+    """Return the fields for the reasoning effort and its display; empty if nothing was set or the model does not reason."""
     effort = settings.effort
     if not model.reasoning:
         return {}
@@ -45,7 +45,7 @@ def effort_fields(settings: ModelSettings, model: Model, quirks: Quirks) -> Json
 
 
 def _openrouter_reasoning(settings: ModelSettings) -> JsonObject:
-    """Return OpenRouter's object, which can also hide the reasoning."""
+    """Return OpenRouter's field `reasoning`, which can also hide the reasoning."""
     fields: JsonObject = {}
     if settings.effort == "none":
         fields["enabled"] = False
@@ -60,7 +60,7 @@ _AUDIO = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/wav": "wav", "audio/x-
 
 
 class OpenAIChat:
-    """The dialect that nearly every endpoint supports."""
+    """The dialect of OpenAI chat completions, which nearly every endpoint supports."""
 
     name = "openai-chat"
 
@@ -69,7 +69,7 @@ class OpenAIChat:
         return OpenAIStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """Build the body of a streaming request. Reasoning is sent back only to the provider that made it, if its quirks say how."""
+        """Build the body of a streaming request. Reasoning is sent back only to its provider, in the form set in the quirks."""
         settings, quirks, model = prompt.settings, prompt.quirks, prompt.model
         body: JsonObject = {"model": model.wire_name, "messages": to_messages(prompt), "stream": True}
         if quirks.stream_usage:
@@ -95,7 +95,7 @@ class OpenAIChat:
 
 
 def to_messages(prompt: ModelPrompt) -> list[Json]:
-    """Build the `messages` of the body: every call is directly followed by exactly one output."""
+    """Return the `messages` of the body. Every call is directly followed by exactly one output."""
     messages: list[Json] = []
     system = "developer" if prompt.quirks.developer_role else "system"
     if prompt.system:
@@ -110,7 +110,7 @@ def to_messages(prompt: ModelPrompt) -> list[Json]:
 
 
 def is_strict(schema: Json) -> bool:
-    """Return True if the schema meets OpenAI's strict mode: no object with optional or additional properties."""
+    """Return True if the schema can be used in OpenAI's strict mode: no object has optional or additional properties."""
     if isinstance(schema, list):
         return all(is_strict(item) for item in schema)
     if not isinstance(schema, dict):
@@ -129,7 +129,7 @@ def is_strict(schema: Json) -> bool:
 
 
 def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
-    """Return the tool choice, with `named` for one tool; empty if the model may choose freely: not every endpoint accepts these fields."""
+    """Return the fields for the tool choice; empty for the default, because not every endpoint accepts them. `named` requires one tool."""
     fields: JsonObject = {}
     if settings.tool_choice:
         fields["tool_choice"] = named if settings.tool_choice.startswith("=") else settings.tool_choice
@@ -139,12 +139,12 @@ def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
 
 
 def function_tool(tool: ToolDefinition) -> JsonObject:
-    """Return a tool as a function that the model may call."""
+    """Return a tool's definition as a function."""
     return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> str | list[Json]:
-    """Return plain text as a string, because not every endpoint accepts content parts. Empty if there is nothing to send."""
+    """Return the content, which may be empty. If it is only text, return a string, because not every endpoint accepts content parts."""
     shown = texts_and_files(parts)
     pieces = [_file(part, model) if part["type"] == "file" else {"type": "text", "text": part["text"]} for part in shown]
     texts = [str(piece["text"]) for piece in pieces if "text" in piece]
@@ -168,7 +168,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return steering, the assistant's message, a tool message for each call, and the images of tool outputs."""
+    """Return the messages of a step: steering, the assistant's message, an output for each call, and the images of outputs."""
     messages: list[Json] = []
     if steering := _content(step.steering, prompt.model):
         messages.append({"role": "user", "content": steering})
@@ -216,7 +216,7 @@ def _reasoning(step: Step, message: Message, provider: str, quirks: Quirks) -> J
     if quirks.reasoning_back != "reasoning_details":
         text = "".join(str(part.get("text", "")) for part, _ in own)
         return {quirks.reasoning_back: text} if text else {}
-    details: list[Json] = []  # the entries as received; their texts are stored in the parts
+    details: list[Json] = []  # the entries as they were received, with their texts from the parts
     for part, made in own:
         if isinstance(detail := made.get("detail"), dict):
             field = "summary" if detail.get("type") == "reasoning.summary" else "text"

@@ -1,7 +1,7 @@
-"""`chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
+"""Translation of `chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
 
-This wire format has no boundaries: a part opens with its first token and closes when another kind starts. Vendors put reasoning, usage and
-errors in different places. All known places are read, everything else is ignored.
+The start and end of a part are not marked: it starts with its first token and ends when another kind starts. Vendors put reasoning, usage
+and errors in different places. All known places are read, everything else is ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Piece(msgspec.Struct):
-    """A text delta and nothing else; an event with other content does not decode."""
+    """An event with only a text delta. Decoding fails for events with other content."""
 
     choices: list[_Choice]
     usage: None = None
@@ -85,7 +85,7 @@ class State(NamedTuple):
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """Facts of the first event about the answer as a whole; None until the first event."""
+    """Facts about the whole answer from the first event; None before it."""
     reason: str = ""
     usage: JsonObject | None = None
     error: JsonObject | None = None
@@ -93,7 +93,7 @@ class State(NamedTuple):
     """True once `[DONE]` was received."""
     refused: bool = False
     detail: JsonObject | None = None
-    """The entry of `reasoning_details` behind the open reasoning part, without its text."""
+    """The entry of `reasoning_details` for the open reasoning part, without its text."""
     unreadable: int = 0
     body: str = ""
 
@@ -160,7 +160,7 @@ class _Turn(Turn[State]):
             self.writer.say("text", text)
 
     def _piece(self, piece: JsonObject) -> None:
-        """Handle content in pieces: some vendors send thinking and text as a list."""
+        """Handle one piece of a content list, which some vendors send with thinking and text."""
         if piece.get("type") == "text":
             self._append_text(as_text(piece.get("text")))
         elif piece.get("type") == "thinking":
@@ -173,7 +173,7 @@ class _Turn(Turn[State]):
             self.writer.say("reasoning", text, self._made_by({}))
 
     def _detail(self, item: JsonObject) -> None:
-        """Handle an entry of `reasoning_details`: a reasoning part with its text, and the rest in the metadata."""
+        """Handle an entry of `reasoning_details`. Its text goes into a reasoning part, its other fields into the part's metadata."""
         text = as_text(item.get("text")) or as_text(item.get("summary"))
         rest: JsonObject = {name: value for name, value in item.items() if name not in ("text", "summary") and value is not None}
         known = self._state.detail
@@ -186,7 +186,7 @@ class _Turn(Turn[State]):
         self.writer.say("reasoning", text)
 
     def end_reasoning(self) -> None:
-        """Close an open reasoning part, with all metadata that its provider needs back."""
+        """Close the open reasoning part, if there is one. Attach the metadata that its provider needs back."""
         if self.writer.parts.kind == "reasoning":
             detail = self._state.detail
             self.writer.end(self._made_by({"detail": detail}) if detail is not None else None)
@@ -206,7 +206,7 @@ class _Turn(Turn[State]):
         if call is None:
             self.end_reasoning()
             key = _index(delta, len(self.writer.parts.calls) if vendor_id else position)
-            extra = as_object(delta.get("extra_content"))  # thought signatures of Gemini behind this wire
+            extra = as_object(delta.get("extra_content"))  # thought signatures of Gemini models behind this API
             metadata = self._made_by({"extra_content": extra}) if extra else None
             call = self.writer.call(key, vendor_id, name, free=isinstance(delta.get("custom"), dict), metadata=metadata)
         elif name and not call.name:
@@ -324,7 +324,7 @@ def _reason(state: State) -> str:
     if state.refused:
         return "content-filter"
     reason = _REASONS.get(state.reason, "other") if state.reason else ("stop" if state.done else "other")
-    return "tool-calls" if reason == "stop" and state.parts.calls else reason  # local servers say stop after a call
+    return "tool-calls" if reason == "stop" and state.parts.calls else reason  # local servers report stop after a call
 
 
 def _usage(usage: JsonObject) -> tuple[Usage, int | None]:

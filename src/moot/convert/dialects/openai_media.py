@@ -1,4 +1,4 @@
-"""Image and audio endpoints of OpenAI: request fields and response parsing (reference: OpenAI API, images, audio)."""
+"""OpenAI's endpoints for images and audio: request fields and parsing of responses (reference: OpenAI API, images, audio)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moot.types.usage import Usage
 
 
 def fields(model: str, order: ImageRequest) -> JsonObject:
-    """Return the body of an image request without source images. Only the oldest models return a URL by default instead of the image."""
+    """Return the body of an image request, without source images. The DALL-E models must be asked to return the image and not a URL."""
     body: JsonObject = {"model": model, "prompt": order.prompt, "n": 1}
     if order.size:
         body["size"] = order.size
@@ -25,7 +25,7 @@ def fields(model: str, order: ImageRequest) -> JsonObject:
 
 
 class OpenAiMedia:
-    """Translator of one whole response. It is not part of a message, so it produces no chunks, only usage."""
+    """Translator of one complete response. It is not part of a message, so it produces usage but no chunks."""
 
     name = "openai-media"
     version = 1

@@ -1,7 +1,7 @@
-"""Request bodies of OpenAI responses (reference: OpenAI API, create a model response).
+"""Request bodies for OpenAI responses (reference: OpenAI API, create a model response).
 
-Nothing is stored by the vendor (`store: false`): its items are sent back whole, with sealed reasoning unchanged, and only to the provider
-that made them. An item keeps its id only together with its reasoning; the vendor refuses it otherwise.
+The vendor stores nothing (`store: false`), so complete items are sent back to the provider that made them, with encrypted reasoning
+unchanged. An item keeps its id only if its reasoning is sent too, because the vendor refuses it otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 class OpenAIResponses:
-    """The dialect of OpenAI's own models: items with ids, sealed reasoning, tools that the vendor runs."""
+    """The dialect of OpenAI responses: items with ids, encrypted reasoning, and tools that the vendor runs."""
 
     name = "openai-responses"
 
@@ -33,7 +33,7 @@ class OpenAIResponses:
         return ResponsesStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """Build the body of a streaming request. The wire format has no stop sequences, so `settings.stop` is omitted."""
+        """Build the body of a streaming request. The API has no stop sequences, so `settings.stop` is ignored."""
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {"model": model.wire_name}
         if prompt.system:
@@ -60,12 +60,12 @@ class OpenAIResponses:
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:
-    # this wire format makes every schema strict by default
+    # the default would be strict
     return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": False}
 
 
 def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
-    """Return the options of a reasoning model: always its sealed reasoning, the rest only if an effort was set."""
+    """Return the fields for a reasoning model. Always request its encrypted reasoning; set the other options only if an effort is set."""
     fields: JsonObject = {"include": ["reasoning.encrypted_content"]}
     if settings.effort is not None:
         shown: JsonObject = {"summary": "auto"} if settings.show_reasoning and settings.effort != "none" else {}
@@ -74,7 +74,7 @@ def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
 
 
 def _effort(effort: str, model: Model) -> str:
-    """Map the effort for older models, which have neither `none` nor `xhigh`."""
+    """Return the effort in the values of the model's version. Older models have neither `none` nor `xhigh`."""
     found = _VERSION.search(model.wire_name)
     version = (int(found[1]) + int(found[2] or 0) / 100) if found else 0.0
     if effort == "none":
@@ -186,7 +186,7 @@ class _StepItems:
             self._join(item, "summary", "text", {"type": "summary_text", "text": part.get("text", "")}, made)
 
     def _item_with_id(self, kind: str, made: JsonObject) -> JsonObject:
-        """Return the item with that id in this step, which may have several parts, or a new one for a part without an id."""
+        """Return the step's item with the id in the metadata, creating it if needed. Several parts may belong to one item."""
         id = str(made.get("itemId") or "")
         if id in self._by_id:
             return self._by_id[id]
@@ -197,7 +197,7 @@ class _StepItems:
         return item
 
     def _join(self, item: JsonObject, field: str, words: str, piece: JsonObject, made: JsonObject) -> None:
-        """Add a piece to an item; an item that another part interrupted is completed again."""
+        """Add a piece to an item. If the last piece comes from the same piece of the original item, append to it."""
         pieces = item.setdefault(field, [])
         name, place = f"{made.get('itemId')}", (made.get("kind"), made.get("index"))
         if not isinstance(pieces, list):
@@ -229,7 +229,7 @@ class _StepItems:
         return {"type": kind, "call_id": id, "output": [*pieces, *(_file(file, self._model) for file in output.files)]}
 
     def _ran(self, part: Part) -> list[JsonObject]:
-        """Return a call of the vendor's own tool with its output; empty if it has none."""
+        """Return the items for a call that the vendor ran and its output; empty if there is no output."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
         sent = made.get("item")
         call: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(sent if isinstance(sent, dict) else {})}
@@ -248,7 +248,7 @@ class _StepItems:
         return [call, answer]
 
     def _sound(self) -> list[Json]:
-        """Return the items without reasoning that is unreadable or that nothing follows: both are refused."""
+        """Return the items without reasoning that has no content or that no other item follows, because the vendor refuses both."""
         kept: list[JsonObject] = []
         alone = False
         for item in self._items:

@@ -1,8 +1,8 @@
-"""Item events of OpenAI responses to chunks (reference: OpenAI API, streaming events of responses).
+"""Translation of the events of OpenAI responses to chunks (reference: OpenAI API, streaming events of responses).
 
-A response is a list of items, each with its own start and end. Other facts of an item (its id, its encrypted content, unknown fields) go
-into the metadata of its part, so that it is sent back unchanged. Items of unknown kinds become `custom` parts. An item that was not
-streamed is read from its end event, and one without an end event from the response's.
+A response is a list of items, each with a start and an end event. Other fields of an item (its id, encrypted content, unknown fields) are
+stored in the metadata of its part, so that the item can be sent back unchanged. Items of unknown kinds become `custom` parts. An item that
+was not streamed is read from its end event, or from the end event of the response.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from moot.types.usage import Usage
 METADATA = "openai"
 
 OWN_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Items that need an output from moot, and the field that holds their input."""
+"""Types of items that need an output from moot, and the field with their input."""
 
 REASONS = {"max_output_tokens": "length", "content_filter": "content-filter"}
-"""Reasons why a response is incomplete."""
+"""Finish reasons by the reason why a response is incomplete."""
 
 _GIVEN = ("action", "actions", "queries", "operation", "arguments", "code", "container_id")
 _PICTURES = {"jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": "image/svg+xml"}
@@ -36,7 +36,7 @@ _FACTS = {"id": "response_id", "model": "model", "service_tier": "service_tier"}
 _THOUGHTS = {"summary_text": "summary"}
 _WORDS = {"output_text": "text", "refusal": "refusal", "reasoning_text": "thought"}
 _SPOKEN = {"text": "text", "refusal": "text", "summary": "reasoning", "thought": "reasoning"}
-"""Kind of text in an item → kind of our part."""
+"""Kinds of moot's parts by the kind of text in an item."""
 _TEXT = b"event: response.output_text.delta\ndata: "
 _DELTAS = {
     "response.output_text.delta": "text",
@@ -65,7 +65,7 @@ def _picture(item: JsonObject) -> Chunk | None:
 
 
 def _error_of(item: JsonObject) -> str:
-    """Return why a vendor tool's call failed; empty if it did not."""
+    """Return the reason why a call of a vendor's tool failed; empty if it did not fail."""
     error = item.get("error")
     text = as_text(error) or as_text(as_object(error).get("message"))
     if not text and isinstance(error, dict):
@@ -112,7 +112,7 @@ def _texts_of(item: JsonObject) -> list[tuple[str, int, str, list[Json]]]:
 
 
 def _at_of(event: JsonObject) -> str:
-    """Return the position of the event's item: its index, or its id for servers that send no index."""
+    """Return the position of the event's item: its index, or its id if the server sends no index."""
     index = event.get("output_index")
     return str(index) if isinstance(index, int) else as_text(event.get("item_id")) or as_text(as_object(event.get("item")).get("id"))
 
@@ -122,19 +122,19 @@ class State(NamedTuple):
     provider: str = ""
     facts: JsonObject | None = None
     open: JsonObject | None = None
-    """The origin of the open part: `at`, `itemId`, `kind`, `index`, `phase`, `annotations`."""
+    """Origin of the open part, with the fields `at`, `itemId`, `kind`, `index`, `phase` and `annotations`; None if none is open."""
     begun: tuple[str, ...] = ()
-    """Items that have started, by position."""
+    """Positions of the items that have started."""
     said: tuple[str, ...] = ()
-    """Items that have produced text."""
+    """Positions of the items that have produced text."""
     ended: tuple[str, ...] = ()
     phases: JsonObject | None = None
-    """Position → the phase of the message there."""
+    """Phases of messages, by position."""
     sources: tuple[str, ...] = ()
     status: str = ""
     """The status of the whole response, once it has ended."""
     reason: str = ""
-    """The reason why it is incomplete."""
+    """The reason why the response is incomplete; empty if it is not."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
     refused: bool = False
@@ -180,7 +180,7 @@ class _Turn(Turn[State]):
             self._draft(event)
 
     def _whole(self, response: JsonObject, status: str) -> None:
-        """Handle the response as a whole: at its start, at its end, or sent in place of a stream."""
+        """Handle a complete response object: at the start, at the end, or sent instead of a stream."""
         if facts := {ours: response[theirs] for theirs, ours in _FACTS.items() if response.get(theirs) is not None}:
             self._state = self._state._replace(facts={**(self._state.facts or {}), **facts})
         if isinstance(usage := response.get("usage"), dict):
@@ -257,14 +257,14 @@ class _Turn(Turn[State]):
             self.writer.give(call, text)
 
     def _end_call(self, call: Call, item: JsonObject) -> None:
-        """End a call that the vendor runs; most calls carry their own output."""
+        """End a call that the vendor runs. Most of these calls contain their output."""
         kind, arguments = as_text(item.get("type")), item.get("arguments")
         asks = kind == "mcp_approval_request"
         paired = bool(item.get("call_id") or item.get("execution") or asks)
         if kind == "code_interpreter_call" and call.text:
             call = self.writer.arguments(call, '"}')
         details: JsonObject | None = None
-        if paired:  # the output is an item of its own: this item's fields are stored next to the input
+        if paired:  # the output is another item, so store this item's fields with the call
             details = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": _rest_of(item)})
         given = {name: item[name] for name in _GIVEN if item.get(name) is not None}
         if call.text or call.done:
@@ -277,7 +277,7 @@ class _Turn(Turn[State]):
             self._answer(call, item, _rest_of(item, "result"))
 
     def _output(self, item: JsonObject) -> None:
-        """Handle the output of a call of this response in an item of its own."""
+        """Handle an item with the output of a call of this response."""
         id, kind = as_text(item.get("call_id")), as_text(item.get("type"))
         calls = [call for call in self.writer.parts.calls if call.executed]
         like = kind.removesuffix("_output")
@@ -342,7 +342,7 @@ class _Turn(Turn[State]):
             self.writer.say("text" if part_kind == "text" else "reasoning", text)
 
     def _end_spoken(self, at: str, item: JsonObject) -> None:
-        """End a message or reasoning item, with all metadata that must be sent back."""
+        """End a message or reasoning item. Attach the metadata that its provider needs back."""
         if at not in self._state.said:
             for kind, index, text, _ in _texts_of(item):
                 if text or kind == "summary":
@@ -375,7 +375,7 @@ class _Turn(Turn[State]):
         self._state = self._state._replace(open=known)
 
     def end_open(self) -> None:
-        """Close the open part, with all metadata that its provider needs back."""
+        """Close the open part. Attach the metadata that its provider needs back."""
         known = self._state.open
         if known is not None:
             extra = known.get("annotations") or known.get("encryptedContent")

@@ -1,4 +1,4 @@
-"""Stored tool calls and files as every dialect sends them back: ids, arguments, exactly one output, placeholder text."""
+"""Stored tool calls and files in the form in which all dialects send them back: ids, arguments, outputs, placeholder text."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class File(NamedTuple):
     url: str
     name: str
     base64: str
-    """The data of a `data:` URL; empty for a URL that the vendor fetches itself."""
+    """The data of a `data:` URL in base64; empty for a URL that the vendor fetches itself."""
 
 
 def parse_file(part: Part) -> File:
-    """Parse a file part; nothing is fetched."""
+    """Parse a file part. Nothing is fetched."""
     url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
     data = ""
     if url.startswith("data:"):
@@ -42,12 +42,12 @@ def parse_file(part: Part) -> File:
 
 
 def is_accepted(file: File, model: Model) -> bool:
-    """Return True if the model accepts files of that kind. Text is always sent, as text."""
+    """Return True if the file can be sent to the model. Text files always can, as text."""
     return file.kind == "text" or file.kind in model.modalities
 
 
 def text_of_file(file: File) -> str:
-    """Return the content of a text file; for any other file, text that says what was omitted."""
+    """Return the content of a text file. For any other file, return a note that names the omitted file."""
     if file.kind == "text" and file.base64:
         try:
             text = base64.b64decode(file.base64).decode("utf-8", "replace")
@@ -77,7 +77,7 @@ UNANSWERED = "This call was not carried out: no one approved it."
 
 
 class Output(NamedTuple):
-    """A call's output as a model reads it."""
+    """The output of a call, in the form in which a model reads it."""
 
     text: str
     files: tuple[Part, ...] = ()
@@ -85,7 +85,7 @@ class Output(NamedTuple):
 
 
 def output_of(part: Part) -> Output:
-    """Return the call's one output. A call that never had one gets text that says so, so that no call is sent without an output."""
+    """Return the call's output. A call without one gets a text that says so, because every call must be sent with an output."""
     approval = answer if isinstance(answer := part.get("approval"), dict) else dict[str, Json]()
     match part.get("state"):
         case "output-available":
@@ -104,7 +104,7 @@ def output_of(part: Part) -> Output:
 
 
 def arguments_of(part: Part) -> JsonObject:
-    """Return the call's arguments as an object. Unparsable input is sent back wrapped, so that the model sees what it wrote."""
+    """Return the call's arguments as an object. Invalid JSON is wrapped in an object, so that the model sees what it wrote."""
     value = part.get("input", part.get("rawInput"))
     if isinstance(value, dict):
         return value
@@ -114,9 +114,9 @@ def arguments_of(part: Part) -> JsonObject:
 
 
 def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = None) -> list[str]:
-    """Return the id under which each call of a step is sent: the vendor's own if it matches `fits` and is unique.
+    """Return the ids with which the calls of a step are sent: the vendor's ids if they match the pattern `fits` and are unique.
 
-    Ids are unique within the step, or within the whole request if one `taken` set is passed for all steps. The set is updated.
+    Ids are unique within the step, or within the whole request if the same set `taken` is passed for all steps. The set is updated.
     """
     used = set[str]() if taken is None else taken
     ids: list[str] = []
@@ -137,13 +137,13 @@ def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = Non
 
 
 def is_custom(call: Part) -> bool:
-    """Return True if the call's input is plain text, for a vendor's custom tool."""
+    """Return True if the call's input is plain text, as for OpenAI's custom tools."""
     metadata = call.get("toolMetadata")
     return isinstance(metadata, dict) and metadata.get("custom") is True and isinstance(call.get("input"), str)
 
 
 def made_here(part: Part, dialect: str, message: Message, provider: str, *, field: str = "providerMetadata") -> JsonObject | None:
-    """Return a dialect's metadata on a part that this provider made, or None if another provider made it.
+    """Return the dialect's metadata of a part if this provider made the part, otherwise None.
 
     Signatures are valid only for the provider that issued them, and many endpoints refuse others.
     """
@@ -162,7 +162,7 @@ def ran_by(part: Part, dialect: str, message: Message, provider: str) -> bool:
 
 
 def vendor_id(call: Part) -> str | None:
-    """Return the vendor's own id of a call, or None if it sent none."""
+    """Return the vendor's id of a call, or None if the vendor sent none."""
     metadata = call.get("toolMetadata")
     id = metadata.get("vendorId") if isinstance(metadata, dict) else None
     return id if isinstance(id, str) else None
@@ -179,7 +179,7 @@ def text_of_step(step: Step) -> str:
 
 
 def add_turn(turns: list[JsonObject], role: str, field: str, pieces: list[Json], is_output: Callable[[JsonObject], bool]) -> None:
-    """Append to the last message if it has that role, with outputs before everything else: roles must alternate."""
+    """Add pieces to the last message if it has this role, with outputs first. Otherwise append a message, because roles must alternate."""
     known = turns[-1][field] if turns and turns[-1]["role"] == role else None
     if isinstance(known, list):
         known += pieces
@@ -189,7 +189,7 @@ def add_turn(turns: list[JsonObject], role: str, field: str, pieces: list[Json],
 
 
 def _content(output: Json) -> tuple[str, tuple[Part, ...]]:
-    """Return text and files of an output: a string, `{type: content, value: [text and file parts]}`, or other JSON, serialized."""
+    """Return the text and files of an output: a string, `{type: content, value: [text and file parts]}`, or other JSON as text."""
     if isinstance(output, str):
         return output, ()
     value = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None

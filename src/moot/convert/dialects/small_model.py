@@ -1,7 +1,7 @@
-"""The openai-chat wire format for very small models: tools are called by structured output, because servers don't parse their tool calls.
+"""The openai-chat dialect for very small models, which call tools with structured output, because servers can't parse their tool calls.
 
-The request asks for one JSON object (`response_format: json_schema`): one alternative for each tool, `{"tool", "arguments"}`, plus
-`{"reply"}`. The translator parses that object while it streams, and emits the chunks of a native tool call or text.
+The request asks for one JSON object (`response_format: json_schema`): `{"tool", "arguments"}` with one alternative for each tool, or
+`{"reply"}`. The translator parses that object while it streams, and emits the chunks of a normal tool call or of text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import ModelPrompt, ToolDefinition
 
 Mode: TypeAlias = Literal["start", "reply", "input", "plain", "after"]
-"""start: not decided yet · reply: inside the reply's string · input: inside the arguments · plain: not our JSON · after: done."""
+"""start: not known yet. reply: inside the reply's string. input: inside the arguments. plain: not the requested JSON. after: complete."""
 
 _LONGEST_START = 400
 _REPLY = re.compile(r'\s*\{\s*"reply"\s*:\s*"')
@@ -45,27 +45,27 @@ _INPUT_MARK = re.compile(r'["\\{}\[\]]')
 
 
 class Scan(NamedTuple):
-    """Parser state; JSON-serializable."""
+    """State of the parser, which can be serialized as JSON."""
 
     mode: Mode = "start"
     held: str = ""
-    """Buffered input: the beginning, an incomplete escape, or a surrogate that waits for its pair."""
+    """Buffered input: the start of the object, an incomplete escape, or a surrogate without its second half."""
     depth: int = 0
     quoted: bool = False
     escaped: bool = False
 
 
 class Found(NamedTuple):
-    """The result of feeding more text."""
+    """The result of feeding a piece of text."""
 
     text: str = ""
     """Text of the answer."""
     tool: str = ""
-    """The name of a tool, once."""
+    """The name of the called tool, reported once; otherwise empty."""
     input: str = ""
-    """JSON of the arguments."""
+    """A piece of the arguments' JSON."""
     done: bool = False
-    """The reply or the arguments are complete."""
+    """True if the reply or the arguments are complete."""
 
 
 def feed(scan: Scan, text: str) -> tuple[Scan, Found]:
@@ -82,7 +82,7 @@ def feed(scan: Scan, text: str) -> tuple[Scan, Found]:
 
 
 def rest(scan: Scan) -> str:
-    """Return text still buffered at the end of the answer: it was not our object, or ended in an incomplete escape."""
+    """Return the text that is still buffered at the end of the answer: the start of something else, or an incomplete escape."""
     if scan.mode == "reply":
         return "\ufffd" if scan.held else ""
     return scan.held
@@ -100,7 +100,7 @@ def _start(text: str) -> tuple[Scan, Found]:
 
 
 def _may_become(text: str, literals: tuple[str, ...]) -> bool:
-    """Return True if the text can be the start of these literals with white space between them; an empty literal matches any name."""
+    """Return True if the text can be the start of these literals, with white space between them. An empty literal stands for any name."""
     inside = False
     for literal in literals:
         text = text if inside else text.lstrip()
@@ -118,7 +118,7 @@ def _may_become(text: str, literals: tuple[str, ...]) -> bool:
 
 
 def _reply(scan: Scan, text: str) -> tuple[Scan, Found]:
-    """Decode a JSON string as it arrives; incomplete escapes are buffered."""
+    """Decode a JSON string as it arrives. Incomplete escapes are buffered."""
     text = scan.held + text
     out: list[str] = []
     position = 0
@@ -136,7 +136,7 @@ def _reply(scan: Scan, text: str) -> tuple[Scan, Found]:
 
 
 def _escape(text: str, at: int) -> tuple[str, int] | None:
-    """Return the character of the escape at that position and where it ends; None if it is incomplete."""
+    """Return the character of the escape at this position, and the escape's end; None if it is incomplete."""
     if at + 1 >= len(text):
         return None
     if text[at + 1] != "u":
@@ -193,10 +193,10 @@ def _input(scan: Scan, text: str) -> tuple[Scan, Found]:
 
 
 TOOLS = ("read_file", "list_files", "search_files", "find_files", "ask_user")
-"""Tools offered to such a model, in order: none with side effects, unless the user clearly asks for one (`schema_wishes`)."""
+"""Tools offered to such a model, in order. Tools with side effects are offered only if the user clearly asks (`requested_tool`)."""
 TEMPERATURE = 0.3
 OUTPUT_TOKENS = 600
-"""Enough for the longest reply that the schema allows."""
+"""Maximum number of output tokens, enough for the longest reply that the schema allows."""
 _INNER = OpenAIStream()
 
 
@@ -212,8 +212,8 @@ class OpenAISchema:
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
         """Build the body: a short system prompt, examples, the end of the conversation, and the schema of the answer.
 
-        Without tools, or if the caller asks for a schema of its own, it is plain chat within the same limits. Once the question is settled
-        (see `is_settled`), the reply is the only alternative, so that every prompt gets an answer.
+        Without tools, or if the caller sets a schema, it is plain chat within the same limits. If only an answer is needed (see
+        `is_settled`), a reply is the only alternative, so that every prompt gets an answer.
         """
         tools = () if prompt.settings.schema is not None else _offered(prompt.tools, question_of(prompt.messages))
         settings = dataclasses.replace(
@@ -243,7 +243,7 @@ def _offered(tools: Sequence[ToolDefinition], question: str) -> tuple[ToolDefini
 
 
 class State(NamedTuple):
-    """The inner dialect's state and this one's; JSON-serializable."""
+    """The state of the openai-chat translator and of this one, which can be serialized as JSON."""
 
     inner: Inner
     parts: Parts
@@ -255,7 +255,7 @@ class SchemaStream:
     version = 1
 
     def open(self, options: ExchangeOptions) -> State:
-        ours = dataclasses.replace(options, prefix=f"{options.prefix}.s")  # the inner dialect numbers its own parts
+        ours = dataclasses.replace(options, prefix=f"{options.prefix}.s")  # the openai-chat translator numbers its parts separately
         return State(_INNER.open(options), begin(ours))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
@@ -275,7 +275,7 @@ class SchemaStream:
 
 
 class _Reading:
-    """Handler of the inner dialect's chunks for one raw event."""
+    """Handler of the openai-chat translator's chunks for one raw event."""
 
     def __init__(self, parts: Parts, scan: Scan) -> None:
         self.writer = Writer(parts)
@@ -294,7 +294,7 @@ class _Reading:
                     self.writer.chunks.append(chunk)
 
     def end(self) -> None:
-        """End the text: emit what is buffered, or an error for an incomplete call."""
+        """End the text. Emit buffered text, and an error for an incomplete call."""
         if buffer := rest(self.scan):
             self.writer.say("text", buffer)
         self.writer.close(cut=True)

@@ -1,7 +1,7 @@
 """Prompts of very small models: a short system prompt with examples, the end of the conversation, and reduced tool schemas.
 
-Such a model chooses badly among many tools. So a tool with side effects is offered only if the user's message clearly asks for it, and then
-it is the only one. Whether the call may run is decided like any other.
+Such a model is bad at choosing between many tools. So a tool with side effects is offered only if the user's message clearly asks for it,
+and then it is the only one. Its calls need the same permissions as any others.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from moot.types.message import Message, Part, is_tool, text_of, tool_name
 from moot.types.provider import ToolDefinition
 
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]|[ \t]+|\n+|[^\x00-\x7f]|.", re.DOTALL)
-# letters that tokenizers split: long words, clusters, rare pairs
+# words that tokenizers split: long ones, and those with clusters or rare pairs of letters
 _ODD = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiouy]{4}|[jqxz][^aeiou]|.{13}", re.IGNORECASE)
 _CUT = "\n[… cut …]\n"
 
 
 def tokens(text: str) -> int:
-    """Return an upper estimate: about 1.6 times the truth for prose and code, 1.0 for noise (measured on Qwen2.5 and SmolLM2)."""
+    """Return an upper estimate of the tokens: 1.6 times too many for prose and code, exact for noise (measured on Qwen2.5 and SmolLM2)."""
+
     return sum(_piece(match[0]) for match in _PIECES.finditer(text))
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the text if it has at most `limit` tokens, else its beginning and a quarter of its end, with the gap marked."""
+    """Return the text shortened to `limit` tokens: three quarters from its start and one quarter from its end, with the gap marked."""
     if tokens(text) <= limit:
         return text
     room = limit - tokens(_CUT)
@@ -63,14 +64,14 @@ def _take(text: str, limit: int) -> str:
 
 
 REPLY_LENGTH = 800
-"""Maximum length of an answer."""
+"""Maximum number of characters of an answer."""
 STRING_LENGTH = 200
-"""Maximum length of any other string."""
+"""Maximum number of characters of other strings."""
 LONG_LENGTH = 1000
-"""Maximum length of a string that is a command or file content."""
+"""Maximum number of characters of a string that is a command or file content."""
 _LONG = frozenset({"command", "content", "old_text", "new_text"})
 _ALSO = {"shell": ("command",)}
-"""Tool → optional arguments that a small model should fill in."""
+"""Optional arguments that a small model should fill in, by tool."""
 _ITEMS = 4
 _DEPTH = 6
 _KEPT = frozenset({"minimum", "maximum"})
@@ -78,14 +79,14 @@ _STRING: JsonObject = {"type": "string", "maxLength": STRING_LENGTH}
 
 
 def answer_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
-    """Return one alternative for each tool, `{"tool", "arguments"}`, and `{"reply"}`."""
+    """Return the schema of an answer: `{"tool", "arguments"}` with one alternative for each tool, or `{"reply"}`."""
     alternatives: list[Json] = [_object({"tool": {"const": tool.name}, "arguments": small_arguments(tool)}) for tool in tools]
     alternatives.append(_object({"reply": {"type": "string", "minLength": 1, "maxLength": REPLY_LENGTH}}))
     return {"anyOf": alternatives}
 
 
 def small_arguments(tool: ToolDefinition) -> JsonObject:
-    """Return the schema of the required arguments only: a small model fills in every field it sees, usually with nonsense."""
+    """Return the schema with only the required arguments. A small model fills in every field it sees, usually with nonsense."""
     root = tool.schema
     properties = _objects(root.get("properties"))
     names = _names(root.get("required"), properties) or [name for name in _ALSO.get(tool.name, ()) if name in properties]
@@ -116,7 +117,7 @@ def _small(schema: JsonObject, root: JsonObject, depth: int, called: str = "") -
 
 
 def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """Follow references and the first non-null choice of an anyOf; stop in a cycle."""
+    """Return the schema after following references and the first non-null choice of an `anyOf`. Stop in a cycle."""
     for _ in range(_DEPTH):
         reference, choices = schema.get("$ref"), schema.get("anyOf")
         if isinstance(reference, str):
@@ -151,10 +152,10 @@ def _number(value: Json) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-# a word that looks like a file name; with this hint, half a billion parameters choose the right tool
+# a word that looks like a file name; a hint with it makes even a model of 0.5 billion parameters choose the right tool
 FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
 ACTION_TOOLS = ("shell", "write_file", "edit_file")
-"""The tools that a request may ask for."""
+"""The tools with side effects that a user's message may ask for."""
 EXAMPLES: dict[str, tuple[tuple[str, JsonObject], ...]] = {
     "shell": (
         ("run `ls -l docs`", {"command": "ls -l docs"}),
@@ -169,7 +170,7 @@ EXAMPLES: dict[str, tuple[tuple[str, JsonObject], ...]] = {
         ("In a.ini change size = 5 to size = 7", {"path": "a.ini", "edits": [{"old_text": "size = 5", "new_text": "size = 7"}]}),
     ),
 }
-"""Tool → example requests and their arguments."""
+"""Example requests and their arguments, by tool."""
 OUTCOMES: tuple[tuple[str, str], ...] = (
     ("run `make test`\n\nOutput of shell:\n3 passed in 0.2 s", "The tests were run: 3 passed."),
     (
@@ -178,9 +179,9 @@ OUTCOMES: tuple[tuple[str, str], ...] = (
     ),
     ("run `rm old.txt`\n\nOutput of shell:\nError: The user denied this call.", "You did not allow it, so nothing was done."),
 )
-"""Example outcomes and how to report them."""
+"""Example outcomes, each with the reply that reports it."""
 _LONGEST = 600
-"""Longer messages are not plain requests."""
+"""Maximum number of characters of a message that can ask for a tool with side effects."""
 _POLITE = re.compile(
     r"(?:(?:ok|okay|now|then|please|hey|moot|(?:can|could|would|will) you|i want you to|i(?:'d| would) like you to|use the shell to"
     r"|in the shell|go and)[ ,]+)*",
@@ -216,19 +217,19 @@ def _after(pattern: re.Pattern[str], text: str) -> int:
 
 
 SYSTEM_TOKENS = 480
-"""Limit of the system prompt, by our high estimate; DESIGN section 1 allows 500."""
+"""Maximum number of tokens of the system prompt, as estimated by `tokens`."""
 HISTORY_TOKENS = 1_900
-"""Limit of all other messages, by our high estimate, including examples and the chat template; 2,000 are allowed."""
+"""Maximum number of tokens of all other messages, including examples and the chat template, as estimated by `tokens`."""
 STEPS = 3
-"""Maximum model calls for one prompt. The last one has no tools, so it ends in an answer."""
+"""Maximum number of model calls for one prompt. The last one has no tools, so it produces an answer."""
 _OWN_WORDS_TOKENS = 120
-"""Limit of a caller's own system prompt: a small model follows short instructions better than long ones."""
+"""Maximum number of tokens of the agent's own instructions. A small model follows short instructions better than long ones."""
 _EXAMPLES_TOKENS = 420
 _QUESTION_TOKENS = 150
 _ONE_CALL = 3
-"""Lines of a question with one call: the question, the call, its output."""
+"""Number of lines of a question with one call: the question, the call and its output."""
 _PER_MESSAGE = 6
-"""Tokens that the chat template adds to a message."""
+"""Number of tokens that the chat template adds to a message."""
 _OPENING = "You are moot, a helpful assistant."
 _FORM = "You answer with one JSON object: a tool call to look something up, or a reply."
 _RULES = (
@@ -241,21 +242,21 @@ _ACTION_RULES = (
 )
 _REPORT = "(Tell in one short sentence what came of it.)"
 _WITHOUT_EXAMPLE = "ask_user"
-"""Offered without an example: with one, the model asks back instead of looking."""
+"""Tool that is offered without an example. With one, the model would ask questions instead of reading files."""
 _REPLIES = (("Hello, who are you?", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
 _LINE_NUMBERS = re.compile(r"^[ ]*\d+\t", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message as the model sees it."""
+    """One message in the form in which the model sees it."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
 def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
-    """Build at most `SYSTEM_TOKENS`: the first paragraph of the caller's own instructions, then the tools and how to answer."""
+    """Return a system prompt of at most `SYSTEM_TOKENS`: the first paragraph of the instructions `own`, the tools, and how to answer."""
     if not tools:
         return cut(own, SYSTEM_TOKENS)
     own = own.strip().partition("\n\n")[0]
@@ -268,7 +269,7 @@ def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
 def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[Line]:
     """Return an example conversation that shows each tool and two replies, as far as it fits; empty without tools.
 
-    If `settled`, the action was done or denied, and the examples show how to report that.
+    If `settled`, the requested action was done or denied, and the examples show how to report that.
     """
     if not tools:
         return []
@@ -300,7 +301,7 @@ def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[
 
 
 def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, room: int) -> list[Line]:
-    """Return the newest lines that fit `room`, oldest first; always including the last question and its tool outputs."""
+    """Return the newest messages that fit into `room` tokens, oldest first. The last question and its tool outputs are always included."""
     start = _question_at(messages)
     question = question_of(messages)
     as_json = bool(tools)
@@ -319,13 +320,13 @@ def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, roo
         if room < 0:
             break
         kept.append(line)
-    while kept and kept[-1].role == "assistant":  # an answer without its question misleads more than it helps
+    while kept and kept[-1].role == "assistant":  # drop answers without their question, which would mislead the model
         kept.pop()
     return [*reversed(kept), *current]
 
 
 def cost(lines: Sequence[Line]) -> int:
-    """Return the tokens of these lines, by our high estimate."""
+    """Return the number of tokens of these lines, as estimated by `tokens`."""
     return sum(map(_cost, lines))
 
 
@@ -341,7 +342,7 @@ def is_settled(messages: Sequence[Message]) -> bool:
 
 
 def question_of(messages: Sequence[Message]) -> str:
-    """Return the user's last message."""
+    """Return the text of the user's last message."""
     return text_of(messages[_question_at(messages)].parts) if messages else ""
 
 
@@ -353,7 +354,7 @@ def _tool_line(tool: ToolDefinition) -> str:
 
 
 def _calls(tool: ToolDefinition) -> list[tuple[str, str]]:
-    """Return the tool's examples as question and call: those that need only the arguments this model is offered."""
+    """Return the tool's examples as question and call. Prefer those that use only the arguments offered to this model."""
     properties = small_arguments(tool)["properties"]
     known = properties if isinstance(properties, dict) else {}
     found: list[tuple[str, str]] = []
@@ -385,7 +386,7 @@ def _lines(message: Message, as_json: bool) -> Iterator[Line]:
 
 
 def _with_hint(lines: list[Line], question: str, messages: Sequence[Message], names: Sequence[str]) -> list[Line]:
-    """Add what to do next to the last line: a small model follows what it read last."""
+    """Add an instruction to the last line, because a small model follows what it read last."""
     if not lines or lines[-1].role != "user":
         return lines
     last = lines[-1].text

@@ -1,4 +1,4 @@
-"""The code that all translators of streams share: the fields of their state, the way from a frame to an event, and the ending."""
+"""Code that all translators of provider streams share: the fields of their state, parsing of frames to events, and the ending."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
 NO_FACTS: JsonObject = {"response_id": None}
-"""Metadata of an answer until an event provides some."""
+"""Facts of an answer whose events have provided none."""
 
 _BODY = 1000
-"""Bytes and characters kept of a body sent in place of a stream: enough for an error message."""
+"""Maximum number of bytes, and of characters, kept of a body that was sent instead of a stream. It is enough for an error message."""
 
 
 class StreamState(Protocol):
@@ -53,7 +53,7 @@ S = TypeVar("S", bound=StreamState)
 def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject | None:
     """Parse an event, or return None if the data is not an object.
 
-    If `filled` finds an object in the field, integers keep all their digits: they are a call's input.
+    If `field` occurs and `filled` matches, the event contains a call's input, and its integers keep all their digits.
     """
     try:
         event = frames.parse(data)
@@ -68,7 +68,7 @@ def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject
 
 
 def start_of_body(state: StreamState, raw: bytes) -> str:
-    """Return the beginning of a body sent in place of a stream, as far as it has arrived."""
+    """Return the start of a body that was sent instead of a stream, including the piece `raw`."""
     return (state.body + raw[:_BODY].decode("utf-8", "replace"))[:_BODY]
 
 
@@ -88,11 +88,11 @@ class Turn(Generic[S]):
         return self._state if parts is self._state.parts else self._state._replace(parts=parts)  # pyright: ignore[reportPrivateUsage]
 
     def take(self, event: JsonObject, name: str) -> None:
-        """Handle an event, which came under that name."""
+        """Handle an event. `name` is the event name of its frame."""
         raise NotImplementedError
 
     def end_open(self) -> None:
-        """Close the open part, with all metadata that its provider needs back."""
+        """Close the open part. Attach the metadata that its provider needs back."""
         self.writer.end()
 
     def fail(self, error: Json) -> None:
@@ -101,7 +101,7 @@ class Turn(Generic[S]):
             self._state = self._state._replace(error=failure(error).to_json())  # pyright: ignore[reportPrivateUsage]
 
     def made_by(self, fields: JsonObject) -> JsonObject:
-        """Return providerMetadata with these fields and the provider that made them."""
+        """Return `providerMetadata` with these fields and the provider's name."""
         return {self.metadata: {**fields, "provider": self._state.provider} if self._state.provider else fields}
 
     def close(
@@ -116,7 +116,8 @@ class Turn(Generic[S]):
         error: Failure | None = None,
         facts: JsonObject | None = None,
     ) -> tuple[tuple[Chunk, ...], Ending]:
-        """Close everything that is open. `error` is the failure that follows from the reason; `facts` are added to the metadata."""
+        """Close everything that is open and return the ending. `whole` is True if the answer is complete, `error` the failure if the reason
+        means one. `facts` are added to the metadata."""
         state, seen = self._state, self._state.facts is not None
         whole = whole and state.error is None
         if state.error is not None:
@@ -132,7 +133,7 @@ class Turn(Generic[S]):
 
 
 def _unfinished(unreadable: int, body: str, *, seen: bool) -> Failure:
-    """Return the failure of an answer with gaps or without an end: garbled, truncated, empty or not a stream."""
+    """Return the failure for an answer that has gaps, is truncated or empty, or is not a stream."""
     if seen and unreadable:  # events that are not JSON: their content is lost
         return Failure(f"{unreadable} of the answer's events could not be read: something may be missing", "transport", retryable=True)
     if seen:
@@ -146,16 +147,16 @@ def _unfinished(unreadable: int, body: str, *, seen: bool) -> Failure:
 
 
 class StreamTranslator(Generic[S]):
-    """Base of the translators; each adds `feed`, with a fast path for the events that only append to the open part, and `close`."""
+    """Base class of the translators. Each adds `close`, and `feed` with a fast path for events that only append to the open part."""
 
     name: ClassVar[str]
     version = 1
     _begin: Callable[[Parts, str], S]
-    """The type of the state."""
+    """Type of the translator's state."""
     _turn: Callable[[S], Turn[S]]
-    """The type of the handler."""
+    """Type of the handler of one event."""
     _input: ClassVar[tuple[bytes, re.Pattern[bytes]]]
-    """The field with a call's input, see `event_of`."""
+    """Arguments `field` and `filled` of `event_of`."""
 
     def open(self, options: ExchangeOptions) -> S:
         return self._begin(begin(options), as_text(options.extra.get("provider")))
@@ -180,7 +181,7 @@ class StreamTranslator(Generic[S]):
         return turn.state, tuple(turn.writer.chunks)
 
     def _feed_body(self, state: S, raw: bytes) -> tuple[S, tuple[Chunk, ...]]:
-        """Feed a complete answer sent in place of a stream. After the first event, the rest is a truncated event and is ignored."""
+        """Handle a body that was sent instead of a stream. If events came before, it is a truncated event and is ignored."""
         if state.facts is not None:
             return state, ()
         if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":

@@ -1,4 +1,4 @@
-"""File parts: local text files attached to a prompt, their content, and the text in which a model reads them."""
+"""File parts: attached local files, their content, and the text that a model gets for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.types.chunk import OURS
 from moot.types.message import Part, text_of, text_part
 
 HEAD = "head"
-"""Name of the metadata that keeps the beginning of a `data:` URL that a client sent, up to its content."""
+"""Name of the metadata field with the start of a client's `data:` URL, up to its content."""
 
 
 MEDIA_TYPES = {
@@ -25,7 +25,7 @@ MEDIA_TYPES = {
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     "epub": "application/epub+zip",
 }
-"""Document formats that are not text."""
+"""Media types of document formats that are not text, by format."""
 
 
 def kind_of(name: str, media_type: str = "") -> str:
@@ -35,7 +35,7 @@ def kind_of(name: str, media_type: str = "") -> str:
 
 
 def local_file(data: bytes, path: str, media_type: str = "", lines: tuple[int, int] | None = None) -> Part:
-    """Return a local file, or a range of its lines, as a file part with its path and its size. Without a media type it is text in UTF-8."""
+    """Return a local file, or a range of its lines, as a file part with path and size. Without a media type, it must be UTF-8 text."""
     media_type = media_type or _text_type(path)
     about: JsonObject = {"path": path, "size": len(data), **({"lines": [*lines]} if lines is not None else {})}
     return {
@@ -54,19 +54,19 @@ def _text_type(path: str) -> str:
 
 @cache
 def _types() -> MimeTypes:
-    """Return the types that Python knows, without the machine's own, so that a file has the same type everywhere."""
+    """Return Python's built-in media types without those of the system, so that a file has the same type on every machine."""
     types = MimeTypes()
-    types.add_type("text/markdown", ".md")  # older versions of Python lack it
+    types.add_type("text/markdown", ".md")  # missing in older versions of Python
     return types
 
 
 def with_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts as a model reads them: local text files as text that starts with the path, all others unchanged."""
+    """Return the parts for a model: local text files become text that starts with the path, other parts are unchanged."""
     return tuple(text_part(text) if (text := prompt_text(part)) is not None else part for part in parts)
 
 
 def prompt_text(part: Part) -> str | None:
-    """Return the text in which a model reads a local text file, or None for any other part."""
+    """Return the text that a model gets for a local text file, or None for any other part."""
     about = facts_of(part)
     path, lines = about.get("path"), about.get("lines")
     if part.get("type") != "file" or not isinstance(path, str) or (text := file_text(part)) is None:
@@ -76,7 +76,7 @@ def prompt_text(part: Part) -> str | None:
 
 
 def label_of(part: Part) -> str:
-    """Return name, media type and, if known, size of a file part, for people."""
+    """Return a readable label of a file part: its name, its media type and, if known, its size."""
     about = facts_of(part)
     lines, size = about.get("lines"), about.get("size")
     name = str(part.get("filename") or "file")
@@ -87,20 +87,20 @@ def label_of(part: Part) -> str:
 
 
 def readable_prompt(parts: Sequence[Part]) -> str:
-    """Return a prompt as a person reads it: a line for each attached file, then the text."""
+    """Return a prompt for display: a line for each attached file, then the text."""
     labels = [f"[{label_of(part)}]" for part in parts if part.get("type") == "file"]
     return "\n".join(filter(None, [*labels, text_of([*parts])]))
 
 
 def facts_of(part: Part) -> JsonObject:
-    """Return what moot knows about a file: `path`, `size` in bytes and `lines`, as far as they are known."""
+    """Return moot's metadata of a file part: `path`, `size` in bytes and `lines`, if known."""
     metadata = part.get("providerMetadata")
     about = metadata.get(OURS) if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) else {}
 
 
 def decode_data_url(part: Part) -> bytes | None:
-    """Return the content of a `data:` URL, or None if the file part has another or an invalid URL."""
+    """Return the content of a file part's `data:` URL, or None if it has no valid one."""
     head, comma, body = str(part.get("url", "")).partition(",")
     if not comma or not head.startswith("data:"):
         return None
@@ -111,7 +111,7 @@ def decode_data_url(part: Part) -> bytes | None:
 
 
 def file_text(part: Part) -> str | None:
-    """Return the text of a text file part, or None."""
+    """Return the content of a file part with UTF-8 text, or None for other parts."""
     if not str(part.get("mediaType", "")).startswith("text/") or (data := decode_data_url(part)) is None:
         return None
     try:

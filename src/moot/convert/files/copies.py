@@ -16,7 +16,7 @@ from moot.errors import Refused
 from moot.types.model import ImageLimits
 
 MOST_PIXELS = 120_000_000
-"""A larger image is refused before it is decoded: a few kilobytes can expand to gigabytes."""
+"""Maximum number of pixels of an image that is decoded. A few kilobytes can expand to gigabytes."""
 
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _QUALITY = 85
@@ -26,23 +26,23 @@ _ORIENTATION = 0x0112
 _LYING = (5, 6, 7, 8)
 """EXIF orientations that rotate an image by 90 degrees."""
 
-Image.MAX_IMAGE_PIXELS = None  # replaced by MOST_PIXELS, because Pillow only issues warnings
+Image.MAX_IMAGE_PIXELS = None  # MOST_PIXELS is checked instead, because Pillow only issues warnings
 
 
 @lru_cache(maxsize=8)
 def fit_image(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
-    """Convert the image to fit the limits. Return its bytes, media type, width and height. The result is deterministic.
+    """Convert the image to fit the limits. Return its bytes, media type, width and height, always the same for the same image.
 
-    Raise Refused if it is not an image, can't be read, or is too large to decode. Of an animation, the first frame is used.
+    Of an animation, the first frame is used. Raise Refused if it is not an image, can't be read, is too large, or can't be made to fit.
     """
     with _opened(data) as opened:
         return _fitted(opened, limits)
 
 
 def strip_metadata(data: bytes) -> tuple[bytes, str]:
-    """Return the image and its media type without metadata: no location, camera, comment or profile.
+    """Return the image without metadata such as location, camera, comments and profiles, and its media type.
 
-    Raise Refused as `fitted` does. Of an animation, the first frame is used.
+    Of an animation, the first frame is used. Raise Refused if it is not an image, can't be read, or is too large.
     """
     with _opened(data) as opened:
         photo = opened.format == "JPEG"
@@ -88,7 +88,7 @@ def _times(size: tuple[int, int], factor: float) -> tuple[int, int]:
 
 
 def _encoded(picture: Image.Image, limits: ImageLimits) -> list[tuple[str, bytes]]:
-    """Return the formats to try; the lossless one first if a JPEG would lose transparency."""
+    """Return the image in each allowed format, as media type and bytes. PNG comes first if JPEG would lose transparency."""
     made: list[tuple[str, bytes]] = []
     if "image/jpeg" not in limits.formats or picture.mode == "RGBA":
         made.append(("image/png", _saved(picture, "PNG")))

@@ -1,4 +1,4 @@
-"""Media type and dimensions of an image, from its first bytes. Nothing is decoded."""
+"""Media type and dimensions of an image, read from its first bytes without decoding it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Head(NamedTuple):
 
 
 _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
-"""JPEG markers of a frame's header (ITU T.81, table B.1)."""
+"""JPEG markers of a frame header, which contains the dimensions (ITU T.81, table B.1)."""
 
 
 def head_of(data: bytes) -> Head | None:
-    """Return None if it is not PNG, JPEG, GIF or WebP, or is truncated before the dimensions."""
+    """Return the image's media type and dimensions; None if it is not PNG, JPEG, GIF or WebP, or is truncated before the dimensions."""
     for magic, read in _READERS.items():
         if data.startswith(magic):
             try:

@@ -1,4 +1,4 @@
-"""Decision whether a wildcard of an allow rule covers the words of a command. Pure."""
+"""The decision if an allow rule's wildcard may cover the words of a command. No I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RUNNERS: dict[tuple[str, ...], str] = {
     ("python", "-m"): "module",
     ("python3", "-m"): "module",
 }
-"""Commands that run the words after them, so that the entry of the inner command applies."""
+"""Commands that run the words after them as another command, whose table entry then applies. The value names the words in between."""
 _MODULES = frozenset({"mypy", "pyright", "pytest", "ruff"})
 
 _GLOBAL_FLAGS = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "--no-advice"})
@@ -27,7 +27,7 @@ _GLOBAL_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace
 
 
 def git_globals(words: tuple[str, ...]) -> int:
-    """Return how many words after `git` are options for git itself."""
+    """Return how many words after `git` are options of git itself, before the subcommand."""
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _GLOBAL_VALUES else 1
@@ -35,7 +35,7 @@ def git_globals(words: tuple[str, ...]) -> int:
 
 
 def forms(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the spellings of a command that mean the same: as written, then without options that change nothing."""
+    """Yield equivalent forms of a command: as written, then without options of git that change nothing."""
     yield words
     count = git_globals(words) if words and basename(words[0]) == "git" else 0
     harmless = tuple(word for word in words[1 : 1 + count] if word not in _GLOBAL_FLAGS)
@@ -44,9 +44,10 @@ def forms(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def covers(words: tuple[str, ...], sure: int, *, fed: bool = False, open_words: int = 0) -> bool:
-    """Return whether all words are covered: the first `sure` ones because a rule spells them out, the others by the table.
+    """Return True if a rule covers all words: the first `sure` words literally, the others by a wildcard that the table permits.
 
-    A command that is `fed` text must be in the table, because others may run what they read. The last `open_words` can become options.
+    If `fed`, the command reads text on its standard input and must be in the table, because other commands may run that text. The last
+    `open_words` words may become options when the shell expands file names.
     """
     if sure >= len(words) and not fed:
         return True
@@ -71,7 +72,7 @@ def covers(words: tuple[str, ...], sure: int, *, fed: bool = False, open_words: 
 
 
 def width(words: tuple[str, ...]) -> int:
-    """Return how many leading words name the command in the table, with the runners before it; 0 if the table doesn't have it."""
+    """Return how many leading words name the command, including runners before it such as `env`; 0 if it is not in the table."""
     if not words or dirname(words[0]) not in _SYSTEM_FOLDERS:
         return 0
     if (at := _inner(words)) is not None:
@@ -82,12 +83,12 @@ def width(words: tuple[str, ...]) -> int:
 
 
 def is_harmless(words: tuple[str, ...], open_words: int = 0) -> bool:
-    """Return whether the table has the command with all these words, so that it neither runs another program nor writes elsewhere."""
+    """Return True if the table permits all words of the command, so that it neither runs another program nor writes a chosen file."""
     return any(covers(words, sure, fed=True, open_words=open_words) for sure in range(1, len(words) + 1))
 
 
 def depends_on_folder(words: tuple[str, ...]) -> bool:
-    """Return whether the files of the folder where the command starts can decide which programs it runs."""
+    """Return True if files in the working folder may decide which programs the command runs."""
     if not words or dirname(words[0]) not in _SYSTEM_FOLDERS:
         return True
     if (at := _inner(words)) is not None:
@@ -96,12 +97,12 @@ def depends_on_folder(words: tuple[str, ...]) -> bool:
 
 
 def is_known(name: str) -> bool:
-    """Return whether the table has the command."""
+    """Return True if the command is in the table."""
     return basename(name) in names() and dirname(name) in _SYSTEM_FOLDERS
 
 
 def _inner(words: tuple[str, ...]) -> int | None:
-    """Return the position of the command that these words run; None if they are not a runner, or one with options."""
+    """Return the position of the command that a runner such as `env` runs; None if the words start with no runner, or one with options."""
     for count in (2, 1):
         kind = _RUNNERS.get((basename(words[0]), *words[1:count])) if len(words) > count else None
         if kind is None:
@@ -115,9 +116,10 @@ def _inner(words: tuple[str, ...]) -> int | None:
 
 
 def _fits(entry: Entry, words: tuple[str, ...], sure: int, closed: int) -> bool:
-    """Return whether the entry covers the words. An option that it lacks must be spelled out, together with all words after it.
+    """Return True if the entry covers the words after the command's name, of which a rule spells out the first `sure`.
 
-    From the position `closed` on, words can become options, unless they follow `--`.
+    An option that is not in the entry must be spelled out, together with all words after it. From the position `closed` on, words can
+    become options, unless they follow `--`.
     """
     operands = 0
     at = 0
@@ -151,7 +153,7 @@ def _is_value(entry: Entry, word: str) -> bool:
 
 
 def _letters(entry: Entry, word: str, rest: tuple[str, ...]) -> int | None:
-    """Return how many words a group of letters without `-` takes. The values of its options follow in the next words."""
+    """Return how many words a group of option letters without `-` takes, including the value in the next word; None if it isn't covered."""
     options = [f"-{letter}" for letter in word]
     count = sum(option in entry.values for option in options)
     known = all(option in entry.flags | entry.values for option in options)
@@ -159,7 +161,7 @@ def _letters(entry: Entry, word: str, rest: tuple[str, ...]) -> int | None:
 
 
 def _option(entry: Entry, word: str, rest: tuple[str, ...]) -> int | None:
-    """Return how many words the option takes, itself included; None if it isn't covered. Abbreviated options never are."""
+    """Return how many words the option takes, including itself; None if it isn't covered. Abbreviated options never are."""
     name, equals, value = word.partition("=")
     if entry.style == "words" or word.startswith("--"):
         if equals:

@@ -9,25 +9,25 @@ from dataclasses import dataclass
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./*?\[\]~!^{}-]+", re.ASCII)
 
 ELSEWHERE = "runs in another folder"
-"""Reason of a command of git that follows `cd`: a folder can hold settings that run programs."""
+"""Reason why no rule covers a command that follows `cd` and depends on the folder's files, such as git: they can run programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A command that the shell will run, or a construct that no rule can cover."""
+    """One command of a shell line, or a shell construct, such as a loop, that no rule can cover."""
 
     text: str
-    """The text as written in the line."""
+    """The command's text, as written in the line."""
     words: tuple[str | None, ...]
-    """Name and arguments as passed to the command; None = known only at run time. Empty for a construct."""
+    """The command's name and arguments after quotes are removed. A word is None if it is known only at run time. Empty for a construct."""
     leftover: tuple[str, ...] = ()
-    """Why no allow rule can cover it; empty if one can."""
+    """Reasons why no allow rule can cover the piece; empty if a rule can."""
     within: bool = False
     """True if the previous piece runs this one, so that a rule that covers the previous piece covers this one too."""
     fed: bool = False
-    """True if it reads the output of another command, or text in the line, as its standard input."""
+    """True if the command's standard input is the output of another command, a file or text in the line."""
     open_words: int = 0
-    """Number of words from the first one that begins with a wildcard to the end. File names can turn these into options."""
+    """Number of words from the first one that begins with a wildcard to the end. Matching file names can turn them into options."""
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ class Piece:
 
     @property
     def certain(self) -> bool:
-        """True if it is a command whose words are all known."""
+        """True for a command whose words are all known."""
         return bool(self.words) and None not in self.words
 
     @property

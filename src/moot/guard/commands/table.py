@@ -1,7 +1,7 @@
-"""The table of safe options: for each command, the words that a wildcard of an allow rule may cover.
+"""The table of safe options: for each known command, the words that an allow rule's wildcard may cover.
 
-An entry holds only options and operands that neither run another program nor write a file chosen by the word. A command that isn't in the
-table is covered only if a rule spells out every word.
+An entry has only options and operands that neither run another program nor name a file to write. A command that isn't in the table is
+covered only if a rule spells out every word.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class Entry:
     optional: frozenset[str]
     """Options whose value can only be attached."""
     operands: re.Pattern[str]
-    """The form of operands."""
+    """Pattern that operands must match."""
     first: re.Pattern[str]
-    """The form of the first operand."""
+    """Pattern that the first operand must match."""
     most: int
     """Maximum number of operands."""
     value: re.Pattern[str]
-    """The form of values of options."""
+    """Pattern that the values of options must match."""
     style: Style
-    """letters: `-ab` is `-a -b`; words: `-ab` is one option; letters first: the first word is a group of letters, also without `-`."""
+    """letters: `-ab` means `-a -b`. words: `-ab` is one option. letters first: the first word is a group of letters, even without `-`."""
     reads: bool
     """True if the command only reads, so that a wildcard may also cover the name of the subcommand."""
 
@@ -45,7 +45,7 @@ REFERENCE = r"(?!.*\.\.)[A-Za-z0-9][\w./-]*"
 IN_PROJECT = r"(?![/~@-])(?!(?:.*/)?\.\.(?:/|$))[^\x00:]+(?:::[^\x00]*)?"
 GO_PACKAGE = r"\.|\.\.\.|\./(?!(?:.*/)?\.\.(?:/|$))[\w./-]*"
 NO_SIGNATURE = r"(?s)(?!.*(?:%G|signature)).*"
-"""Values of git's formats, without the placeholders that run a program to check signatures."""
+"""Values of git's format options, except those with placeholders that run a program to check signatures."""
 
 
 def _entry(
@@ -58,7 +58,7 @@ def _entry(
     style: Style = "letters",
     reads: bool = True,
 ) -> Entry:
-    """Parse options: `-abc` and `--word` are flags, `-n:` and `--word:` have a value, `-u?` and `--word?` may have an attached one."""
+    """Parse an entry. `-abc` and `--word` are flags, `-n:` and `--word:` have a value, `-u?` and `--word?` may have an attached one."""
     found: dict[str, set[str]] = {"": set(), ":": set(), "?": set()}
     for option in options.split():
         kind = option[-1] if option[-1] in ":?" else ""
@@ -282,16 +282,16 @@ _ANY_OPTION = frozenset(
         *("stat", "strings", "tac", "tail", "wc", "which"),
     )
 )
-"""Commands without any option that runs a program or writes a file, so that it does no harm if a file name becomes an option."""
+"""Commands that have no option that runs a program or writes a file. It is harmless if a file name becomes one of their options."""
 
 
 def takes_any_option(words: tuple[str, ...]) -> bool:
-    """Return whether no option of the command runs a program or writes a file."""
+    """Return True if no option of the command runs a program or writes a file."""
     return words[0] in _ANY_OPTION
 
 
 def is_local(words: tuple[str, ...]) -> bool:
-    """Return whether the table has the command and it runs no programs that the files around it name."""
+    """Return True if the command is in the table and files in its working folder can't make it run programs."""
     return words[0] in _SYSTEM or " ".join(words[:2]) in _SYSTEM
 
 
@@ -302,7 +302,7 @@ def names() -> frozenset[str]:
 
 
 def find(words: tuple[str, ...]) -> tuple[Entry, int] | None:
-    """Return the entry of a command and how many words name it."""
+    """Return a command's entry and the number of words that name it, or None if it is not in the table."""
     for count in range(min(_DEPTH, len(words)), 0, -1):
         if (entry := TABLE.get(words[:count])) is not None:
             return entry, count

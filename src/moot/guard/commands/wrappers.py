@@ -1,4 +1,4 @@
-"""Commands that run other commands: what they run, and which ones hide it. Pure. Errs on the side of too many."""
+"""Commands that run other commands: which commands they run, or if that can't be determined. When in doubt, report too many. No I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RUNNERS = _set(
 )
 """Commands whose arguments are another command."""
 _TARGETED = _set("chroot chrt docker flock ip kubectl newgrp podman sg ssh taskset")
-"""Commands whose first operand is not a command yet, but a host, a folder or a container."""
+"""Commands whose first operand is a host, folder or container, followed by the command to run."""
 _RUNNER_PAIRS = frozenset(
     {("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("hatch", "run"), ("pipenv", "run"), ("npm", "exec"), ("npm", "x"), ("pnpm", "exec")}
     | {("pnpm", "dlx"), ("yarn", "dlx"), ("yarn", "exec"), ("bundle", "exec"), ("docker", "run"), ("docker", "exec"), ("podman", "run")}
@@ -46,7 +46,7 @@ _REBINDING = _set(
     ". alias at batch bind complete crontab dash declare enable eval export hash local mapfile printf read readarray readonly set"
     " shopt source trap typeset unalias unset"
 )
-"""Commands that run text or change the meaning of later words in the line."""
+"""Shell commands that run text, or change the meaning of later words in the line."""
 _RUNNING_OPTIONS: dict[str, tuple[str, ...]] = {
     "cargo": ("--config",),
     "coreutils": ("--coreutils-prog", "--coreutils-prog-shebang"),
@@ -89,12 +89,12 @@ _PLAIN_TOOLS = _set(
     "apt apt-get brew bundle cargo conda docker dnf gem gh helm hg kubectl mkdir npm pip pip3 pnpm podman poetry rm svn touch uv"
     " yarn yum cp mv ln"
 )
-"""Commands outside the table that are known not to run a command in their arguments, unless a word of `_RUNNING_WORDS` is among them."""
+"""Commands outside the table that don't run a command in their arguments, unless one argument is in `_RUNNING_WORDS`."""
 _RUNNING_WORDS = _set("-- compose config debug dlx exec run set shell ssh")
 _TEXTS_ONLY = _set("cp gh git hg ln mkdir mv python python3 rm svn touch")
 """Commands whose arguments are never a command, except as an option or subcommand that is known to run one."""
 _PREFIXES = _set("builtin command doas env exec ionice nice nohup npx setsid stdbuf sudo time timeout uvx")
-"""Commands that do nothing but run the command in their arguments, which is checked by itself."""
+"""Commands that only run the command in their arguments, which is checked separately."""
 _GIT_COMMANDS = _set(
     "add am apply archive bisect blame branch bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout"
     " checkout-index"
@@ -139,7 +139,7 @@ def inner(words: Sequence[str]) -> Iterator[tuple[str, ...] | str]:
 
 
 def _pair(name: str, words: Sequence[str]) -> int:
-    """Return the position after a subcommand that runs another command; 0 if there is none. Options and their values may precede it."""
+    """Return the position after a subcommand that runs another command, such as `docker exec`; 0 if there is none."""
     for at, word in enumerate(words[1:], 1):
         if (name, word) in _RUNNER_PAIRS:
             return at + 1
@@ -149,14 +149,14 @@ def _pair(name: str, words: Sequence[str]) -> int:
 
 
 def runs_others(words: Sequence[str]) -> bool:
-    """Return whether the words after these determine what is run."""
+    """Return True if the words that follow these may determine which program runs."""
     name = basename(words[0]) if words else ""
     known = name in _RUNNERS or name in _REBINDING or name in _SHELLS or name in _INTERPRETERS or _pair(name, words) > 0
     return known or _PYTHON.fullmatch(name) is not None or name in ("find", "fd") or any(_running(name, words[1:]))
 
 
 def hides(piece: Piece) -> bool:
-    """Return whether the words of a command don't determine which programs it runs."""
+    """Return True if the words of a command don't show which programs it runs."""
     if not piece.words:
         return False
     words = piece.known
@@ -173,7 +173,7 @@ def hides(piece: Piece) -> bool:
 
 
 def reads_commands(piece: Piece) -> bool:
-    """Return whether the piece is a shell that runs the text on its standard input."""
+    """Return True if the piece is a shell that runs the text on its standard input."""
     words = piece.known
     if not words or not piece.fed:
         return False
@@ -182,9 +182,9 @@ def reads_commands(piece: Piece) -> bool:
 
 
 def may_run_text(piece: Piece) -> str:
-    """Return the text of a command in which another command may be hidden, because moot doesn't know what it does with its arguments.
+    """Return the text that a command may run as another command, because moot doesn't know how it uses its arguments; empty if none.
 
-    Empty if there is none. Arguments of tools with subcommands of their own count only if they consist of several words.
+    Arguments of known tools with subcommands are returned only if they consist of several words.
     """
     words = piece.known
     name = basename(words[0]) if words else ""
@@ -200,7 +200,7 @@ def may_run_text(piece: Piece) -> str:
 
 
 def is_destructive(words: Sequence[str]) -> bool:
-    """Return whether a permanent permission for the command should never be offered."""
+    """Return True if a permanent permission for the command should never be offered, because it can destroy data."""
     if not words:
         return False
     name = basename(words[0])
@@ -210,14 +210,14 @@ def is_destructive(words: Sequence[str]) -> bool:
 
 
 def runs_file(words: Sequence[str]) -> bool:
-    """Return whether the command runs a script named by its first argument."""
+    """Return True if the command runs a script named by its first argument."""
     name = basename(words[0]) if words else ""
     runs = name in _SHELLS or name in _INTERPRETERS - {"awk", "gawk", "mawk", "nawk", "sed"} or _PYTHON.fullmatch(name) is not None
     return runs and len(words) > 1 and not words[1].startswith("-")
 
 
 def _running(name: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options that run a command, also abbreviated, with their values."""
+    """Yield each option whose value is a command, with that value. Abbreviated options are recognized."""
     options = _RUNNING_OPTIONS.get(name, ())
     if name == "tar" and words and not words[0].startswith("-") and {"I", "F"} & {*words[0]}:  # `tar xfI a.tar x` is `tar -xf a.tar -I x`
         yield from (("-I", word) for word in words[1:])
@@ -233,7 +233,7 @@ def _running(name: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _git_aliases(words: Sequence[str]) -> Iterator[tuple[str, ...] | str]:
-    """Yield what aliases that the line itself defines stand for."""
+    """Yield the commands that git may run because of settings in the line, such as aliases."""
     count = git_globals(tuple(words))
     given = words[1 : 1 + count]
     for at, word in enumerate(given):

@@ -1,6 +1,6 @@
-"""The program that confines itself and then runs a command: `main()` with the arguments MECHANISM OPTIONS… -- COMMAND….
+"""The program that puts itself in a sandbox and then runs a command. Its arguments are MECHANISM OPTIONS… -- COMMAND….
 
-It is started for every command where bubblewrap is missing, so it imports nothing that takes time: `_ctypes` instead of `ctypes`, no `os`.
+Without bubblewrap, it is started for every command, so it imports nothing that takes time: `_ctypes` instead of `ctypes`, and no `os`.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ def encode(path: str) -> bytes:
 
 
 def die_with(parent: int) -> None:
-    """Be killed when the parent ends. It may have ended already."""
+    """Let the kernel kill this process when its parent ends. Exit if it has already ended."""
     need("prctl", _PDEATHSIG, _SIGKILL, 0, 0, 0)
     if posix.getppid() != parent:
         sys.exit(FAILED)
 
 
 def drop_privileges() -> None:
-    """Let the command have no capabilities, even if root starts it, and gain no privileges."""
+    """Prevent the command from having capabilities, even if root starts it, and from gaining privileges."""
     need("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
     for number in range(_CAPABILITIES):
         call("prctl", _CAPBSET_DROP, number, 0, 0, 0)
 
 
 def execute(command: list[str]) -> NoReturn:
-    """Replace the process by the command, which is searched in PATH."""
+    """Replace this process with the command, which is looked up in PATH. Exit if that fails."""
     name, problem = command[0], "not found"
     folders = [b""] if "/" in name else posix.environ.get(b"PATH", b"/usr/bin:/bin").split(b":")
     for folder in folders:
@@ -112,7 +112,7 @@ def bind(source: str, target: str, *, read_only: bool) -> None:
     make_folder(target, file=(posix.stat(source).st_mode & 0o170000) != 0o040000)
     origin, place = encode(source), encode(target)
     need("mount", origin, place, None, _BIND | _REC, None)
-    # flags of the original mount are locked; only those that a mount has anyway may be left out
+    # flags of the original mount are locked and must be repeated
     held = posix.statvfs(target).f_flag & (_RDONLY | _NOEXEC)
     if call("mount", None, place, None, _REMOUNT | _BIND | _NOSUID | _NODEV | held | (_RDONLY if read_only else 0), None) < 0:
         fail(f"the mount of {source}")
@@ -138,7 +138,7 @@ def devices(root: str) -> None:
 
 
 def file_system(root: str, mounts: list[str]) -> None:
-    """Build the file system from groups of kind, target and source, and move into it."""
+    """Build the file system from `mounts`, which lists kind, target and source of each mount, and make it the root."""
     need("mount", b"none", b"/", None, _REC | _PRIVATE, None)
     need("mount", b"tmpfs", encode(root), b"tmpfs", _NOSUID | _NODEV, b"mode=755")
     for name in ("proc", "dev"):
@@ -189,11 +189,11 @@ def namespaces(options: list[str], command: list[str]) -> None:
     main = posix.fork()
     if not main:
         execute(command)
-    sys.exit(code_of(main))  # the kernel then kills the rest of the namespace
+    sys.exit(code_of(main))  # when this process ends, the kernel kills the rest of the namespace
 
 
 def code_of(child: int) -> int:
-    """Wait for the child, and for orphans before it, and return its exit code: 128 and the number of a signal."""
+    """Wait until the child ends, reaping orphans meanwhile. Return its exit code, or 128 plus the signal that killed it."""
     while True:
         pid, status = posix.wait()
         if pid == child:
@@ -206,12 +206,12 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read files, read folders
 _READ_FILE, _WRITE_FILE = 1 << 2, 1 << 1
 _BY_VERSION = ((1, (1 << 13) - 1), (2, 1 << 13), (3, 1 << 14), (5, 1 << 15))
-"""Version of Landlock → the rights that it adds."""
+"""Versions of Landlock, each with the access rights that it added."""
 _ON_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15
 
 
 def landlock_version() -> int:
-    """Return the kernel's version of Landlock, 0 or less if there is none."""
+    """Return the kernel's version of Landlock; 0 or less if it is not available."""
     return call("syscall", _CREATE_RULESET, None, 0, 1)
 
 
@@ -220,9 +220,9 @@ def little(number: int, size: int) -> bytes:
 
 
 def restrict_files(mounts: list[str], version: int, network: bool) -> None:
-    """Allow only the paths in groups of kind and path. Raise no error for paths that don't exist."""
+    """Allow access only to the paths in `mounts`, which lists kind and path of each. Paths that don't exist are ignored."""
     rights = sum(added for since, added in _BY_VERSION if version >= since)
-    scoped = 3 if version >= 6 else 0  # no abstract sockets and signals outside
+    scoped = 3 if version >= 6 else 0  # no abstract sockets and signals of processes outside of the sandbox
     ruleset = little(rights, 8) + little(0 if network or version < 4 else 3, 8) + little(scoped, 8)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     handle = need("syscall", _CREATE_RULESET, ruleset, size, 0)
@@ -248,7 +248,7 @@ _ARCHITECTURES: dict[str, tuple[int, tuple[int, ...], int, tuple[int, ...]]] = {
     "x86_64": (0xC000003E, (101, 310, 311, 165, 166, 272, 308, 155, 161, 248, 249, 250, 321, 298, 323, *_NEWER), 41, (76,)),
     "aarch64": (0xC00000B7, (117, 270, 271, 40, 39, 97, 268, 41, 51, 217, 218, 219, 280, 241, 282, *_NEWER), 198, (45,)),
 }
-"""ptrace, memory of other processes, mounts, namespaces, chroot, keys, bpf, perf, userfaultfd, io_uring."""
+"""The refused calls are ptrace, memory of other processes, mounts, namespaces, chroot, keys, bpf, perf, userfaultfd and io_uring."""
 
 
 def statement(code: int, value: int, true: int = 0, false: int = 0) -> bytes:
@@ -256,7 +256,7 @@ def statement(code: int, value: int, true: int = 0, false: int = 0) -> bytes:
 
 
 def filter_of(machine: str, version: int, network: bool) -> bytes:
-    """Return the seccomp filter: calls of other architectures are refused, and those that Landlock doesn't cover."""
+    """Return the seccomp filter. It refuses system calls of other architectures and dangerous ones that Landlock doesn't cover."""
     audit, refused, socket, truncate = _ARCHITECTURES[machine]
     refused += () if network else (socket,)
     refused += truncate if version < 3 else ()

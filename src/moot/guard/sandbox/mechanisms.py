@@ -1,4 +1,4 @@
-"""Wrapping a command so that it starts in a sandbox."""
+"""Wrapping of a command line, so that the command starts in a sandbox."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_NPROC, PROCESSES), (resou
 """Resource limits of a sandboxed command and its descendants."""
 
 _PROC = ("cpuinfo", "meminfo", "stat", "loadavg", "version", "uptime", "filesystems", "sys")
-"""Files in /proc that Landlock leaves readable. They tell nothing about processes."""
+"""Files in /proc that stay readable with Landlock. They contain nothing about processes."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 _LAUNCH = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import launcher; launcher.main()"
-"""Imported from the package, where Python finds it compiled. A copy in a temporary folder could be replaced."""
+"""Python code that imports the launcher from this package, where it is already compiled. A copy in a temporary folder could be replaced."""
 
 Wrapped = tuple[list[str], dict[str, str]]
 
@@ -35,12 +35,12 @@ def wrap(argv: Sequence[str], confinement: Confinement, environment: Mapping[str
 
 
 def limit(pid: int) -> None:
-    """Set the resource limits of a child that has not started its command yet. Lower limits stay."""
+    """Set the resource limits of a child that has not started its command yet. Limits that are already lower are kept."""
     for kind, wanted in _LIMITS:
         try:
             soft, hard = resource.prlimit(pid, kind)
             resource.prlimit(pid, kind, (_lower(soft, wanted), _lower(hard, wanted)))
-        except ProcessLookupError:  # it has already failed, as `wait` will report
+        except ProcessLookupError:  # the child has already failed, as `wait` will report
             return
 
 
@@ -49,7 +49,7 @@ def _lower(current: int, wanted: int) -> int:
 
 
 def program(mechanism: Mechanism) -> str:
-    """Return the path of the program that a mechanism needs; empty if it is not installed."""
+    """Return the path of the program that a mechanism needs; empty if the mechanism is not available."""
     if mechanism == "bubblewrap":
         return shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin") or ""
     return sys.executable if sys.platform == "linux" else ""
@@ -98,7 +98,7 @@ def _landlock(argv: Sequence[str], confinement: Confinement, environment: Mappin
 
 
 def _rules(mount: Mount, hidden: list[str]) -> list[str]:
-    """Return the rules for a mount. Landlock can't take anything out of a folder, so everything next to hidden paths is listed."""
+    """Return the rules for a mount. Landlock can't exclude paths from a folder, so everything next to hidden paths is listed instead."""
     if mount.target != mount.source:  # hidden, a link, or private
         return []
     inside = [path for path in hidden if is_below(path, (mount.source,))]

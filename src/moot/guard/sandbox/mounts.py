@@ -1,4 +1,4 @@
-"""The files that a sandboxed command sees: an allow list of mounts, from which secrets are taken out again."""
+"""The files that a sandboxed command sees: an allow list of mounts, in which secrets are hidden."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap"),
     "/run/current-system",
 )
-"""Visible and read-only in every sandbox."""
+"""Paths that are visible and read-only in every sandbox."""
 
 _SYSTEM_SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"),
@@ -33,14 +33,14 @@ _VISIBLE = (
     *(".python-version", ".nvmrc", ".vim", ".terminfo", ".hushlogin", ".dircolors"),
 )
 _SECRETS = (".cargo/credentials", ".cargo/credentials.toml", ".local/state")
-"""If the home of the user is inside a writable folder, these are hidden, and all entries that start with a dot and aren't listed here."""
+"""Paths in the user's home that are always hidden. Entries that start with a dot are hidden too, unless a list in this file names them."""
 
 _STARTUP = (
     *(".profile", ".bash_profile", ".bash_login", ".bashrc", ".bash_logout", ".bash_aliases", ".zshrc", ".zshenv", ".zprofile"),
     *(".zlogin", ".config/fish", ".config/autostart", ".config/systemd", ".config/environment.d", ".local/share/systemd", ".gitconfig"),
     *(".config/git", ".local/bin", "bin", ".cargo/bin", ".inputrc", ".vimrc", ".config/nvim", ".tmux.conf", ".xinitrc", ".xprofile"),
 )
-"""Read-only even if the user's home directory is in a writable folder, because the user's shell and programs obey them."""
+"""Paths in a home that stay read-only even inside a writable folder, because the user's shell and programs run or obey them."""
 
 _GIT_SETTINGS = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
 
@@ -49,7 +49,7 @@ _TOOLCHAINS = (
     *(".local/bin", ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/pnpm", ".local/pipx", ".local/go"),
     *("go/bin", ".go/bin", ".local/share/fnm", ".juliaup", ".ghcup", ".dotnet", ".npm-global", "miniconda3", "anaconda3", "mambaforge"),
 )
-"""Folders of programs in a home. Those used by PATH are visible."""
+"""Folders in a home that contain programs. Those that PATH uses are visible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class Mount:
     kind: Kind
     target: str
     source: str = ""
-    """The path outside, or the target of a link."""
+    """The path outside of the sandbox, or the target of a link; empty for an empty folder or file."""
 
 
 def plan(confinement: Confinement, environment: Mapping[str, str]) -> list[Mount]:
-    """Return the mounts in the order in which they are made: what is deeper comes later.
+    """Return the mounts in the order in which to make them: outer folders before the paths inside them.
 
-    Of several mounts with the same target, the strictest counts.
+    If several rules apply to the same target, the strictest wins.
     """
     home = environment.get("HOME", "")
     roots = writable_roots(confinement)
@@ -90,13 +90,13 @@ def plan(confinement: Confinement, environment: Mapping[str, str]) -> list[Mount
 
 
 def _would_cover(hidden: list[str], repository: str, roots: list[str]) -> bool:
-    """Return whether hidden paths inside a repository contain a writable folder, which would disappear with them."""
+    """Return True if a writable folder is inside a hidden path of a repository, so that it would be hidden too."""
     inside = [path for path in hidden if is_below(path, (repository,))]
     return any(is_below(root, inside) for root in roots)
 
 
 def _needed(mounts: list[Mount]) -> list[Mount]:
-    """Leave out read-only mounts inside read-only ones. Every mount takes time when a command starts."""
+    """Return the mounts without read-only ones inside read-only ones, because every mount delays the start of a command."""
     found: list[Mount] = []
     for mount in mounts:
         above = next((other for other in reversed(found) if is_below(mount.target, (other.target,))), None)
@@ -111,7 +111,7 @@ def writable_roots(confinement: Confinement) -> list[str]:
 
 
 def is_below(path: str, roots: Iterable[str]) -> bool:
-    """Return whether an absolute path is one of the roots or below one."""
+    """Return True if an absolute path is one of the roots or below one."""
     return any(root == "/" or path == root or path.startswith(f"{root}/") for root in roots)
 
 
@@ -127,12 +127,12 @@ def _system(confinement: Confinement) -> Iterator[Mount]:
 
 
 def is_private_home(home: str) -> bool:
-    """Return whether commands get an empty home of their own: not for `/` and homes in system folders."""
+    """Return True if commands get an empty, private home. They don't if the home is `/` or overlaps a system folder."""
     return home.startswith("/") and Path(home).is_dir() and not any(is_below(path, (home,)) or is_below(home, (path,)) for path in SYSTEM)
 
 
 def programs(home: str, environment: Mapping[str, str], roots: list[str]) -> Iterator[str]:
-    """Return the folders outside of the system that programs in PATH and moot's own Python need, such as `~/.cargo/bin`."""
+    """Yield the folders outside of the system folders that programs in PATH and moot's own Python need, such as `~/.cargo/bin`."""
     used = [folder for folder in environment.get("PATH", "").split(":") if folder.startswith("/")]
     bases = [base for folder in used if (base := _base_of(folder))]
     homes = dict.fromkeys((home, pwd.getpwuid(os.getuid()).pw_dir))
@@ -140,7 +140,7 @@ def programs(home: str, environment: Mapping[str, str], roots: list[str]) -> Ite
     local = [path for path in known if "/.local/share/" in path]
     yield from (path for path in known if any(is_below(folder, (path,)) for folder in (*used, *bases)))
     yield from (path for path in local if f"{path.partition('/.local/')[0]}/.local/bin" in used)  # links from there lead here
-    # a model may have written what is in a writable folder, so a virtual environment there makes nothing else visible
+    # a model may have written a virtual environment in a writable folder, so it must not make other folders visible
     trusted = [folder for folder in used if not is_below(os.path.realpath(folder), roots)]
     for folder in (*trusted, *(base for name in trusted if (base := _base_of(name))), sys.prefix, sys.base_prefix):
         path = str(Path(folder).parent) if _base_of(folder) else folder
@@ -149,7 +149,7 @@ def programs(home: str, environment: Mapping[str, str], roots: list[str]) -> Ite
 
 
 def _base_of(folder: str) -> str:
-    """Return the installation that the virtual environment of a `bin` folder is based on; empty if there is none."""
+    """Return the Python installation on which the virtual environment of a `bin` folder is based; empty if there is none."""
     try:
         lines = Path(folder).with_name("pyvenv.cfg").read_text(errors="replace").splitlines()
     except OSError:
@@ -172,7 +172,7 @@ def _repository(repository: Repository) -> Iterator[Mount]:
 
 
 def hidden_paths(confinement: Confinement, home: str) -> Iterator[str]:
-    """Return the existing paths that no command may read."""
+    """Yield the existing paths that no command may read."""
     for folder in confinement.hidden:
         if folder.exists():
             yield os.path.realpath(folder)
@@ -183,7 +183,7 @@ def hidden_paths(confinement: Confinement, home: str) -> Iterator[str]:
 
 
 def _dotted(home: str) -> Iterator[str]:
-    """Return the names in a home, and in its `.local/share`, that may hold secrets."""
+    """Yield the names in a home, and in its `.local/share`, that may contain secrets."""
     known = {name.partition("/")[0] for name in (*_STARTUP, *_TOOLCHAINS) if not name.startswith(".config")} | {*_VISIBLE}
     shared = {name.rpartition("/")[2] for name in _TOOLCHAINS if name.startswith(".local/share/")}
     for folder, prefix, kept in ((home, "", known), (f"{home}/.local/share", ".local/share/", shared)):

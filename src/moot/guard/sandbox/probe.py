@@ -1,4 +1,4 @@
-"""Finding the mechanisms that work on this machine, by trying them."""
+"""Detection of the sandbox mechanisms that work on this machine, by trying them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best mechanism, and why better ones can't be used."""
+    """The first mechanism that works, and why those before it don't."""
 
     mechanism: Mechanism | None
     missing: tuple[str, ...] = ()
-    """A sentence about each mechanism that was tried before."""
+    """The reason why each mechanism that was tried before can't be used."""
 
     @property
     def is_complete(self) -> bool:
@@ -45,11 +45,11 @@ async def problem_of(mechanism: Mechanism) -> str:
 
 
 _problems: dict[Mechanism, str] = {}
-"""Results of this process: mechanism → problem, empty if it works."""
+"""Problems of the mechanisms tried in this process; empty for one that works."""
 
 
 async def find(candidates: Sequence[Mechanism]) -> Found:
-    """Return the first of the mechanisms that works here. Each is tried once per process."""
+    """Return the first candidate that works on this machine. Each mechanism is tried once per process."""
     missing: list[str] = []
     for mechanism in candidates:
         if mechanism not in _problems:

@@ -1,7 +1,7 @@
-"""Files that run programs of the user when they change: the settings and hooks of repositories, and `.moot` folders.
+"""Protected files, which could make the user's programs run code: settings and hooks of Git repositories, and `.moot` folders.
 
-Mounts keep a command from changing those that exist. Those that it creates are found afterwards and moved to a quarantine. With Landlock,
-which has no mounts, changed files are restored too.
+Mounts prevent a command from changing existing ones. If it creates new ones, they are moved to a quarantine folder afterwards. With
+Landlock, which has no mounts, changed files are restored too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from moot.types.sandbox import Confinement
 
 _IN_GIT = ("config", "config.worktree", "commondir", "hooks", "info/attributes")
 _LARGEST = 1 << 20
-"""Bytes of a configuration file that is checked."""
+"""Maximum size in bytes of a configuration file that can count as harmless."""
 
-# what `git init` and `git clone` write, which starts no programs
+# lines that `git init` and `git clone` write, which start no programs
 _HARMLESS = re.compile(
     r"\s*(|[#;].*|\[core\]|\[remote \"[\w./-]+\"\]|\[branch \"[\w./-]+\"\]|(repositoryformatversion|filemode|bare|logallrefupdates"
     r"|ignorecase|precomposeunicode|symlinks)\s*=\s*(true|false|\d)|url\s*=\s*(https://|git@|ssh://|/)[^\s\"\\:]*[^\s\"\\]*"
@@ -33,12 +33,12 @@ _HARMLESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Protected files of one writable folder, or of a repository around one."""
+    """Protected files of a writable folder, or of a repository around one."""
 
     held: tuple[str, ...]
     """Existing folders that stay writable but can't be renamed."""
     protected: tuple[str, ...]
-    """Paths that can't be written, whether or not they exist."""
+    """Paths that must not be written or created. Some may not exist."""
 
 
 def real_paths(folders: Iterable[Path]) -> list[str]:
@@ -84,12 +84,12 @@ def _common(git: str) -> str:
 
 
 Kept = dict[str, tuple[int, bytes | None]]
-"""Path → mode and content; None for a folder."""
+"""Mode and content of files, by path. The content of a folder is None; that of a link is its target."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """The protected files before a command, to be compared afterwards."""
+    """Snapshot of the protected files before a command, to be compared afterwards."""
 
     confinement: Confinement
     _paths: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Watch:
 
     @staticmethod
     def start(confinement: Confinement) -> Watch:
-        """Record the protected files, with their content where mounts don't protect them: with Landlock, and behind links."""
+        """Record the protected files. Keep their content if mounts don't protect them, which is the case with Landlock and for links."""
         roots = real_paths((*confinement.writable, *confinement.repositories))
         paths = tuple(path for repository in repositories(roots) for path in repository.protected)
         existing = frozenset(path for path in paths if os.path.lexists(path))
@@ -174,7 +174,7 @@ def _remove(path: str) -> None:
 
 
 def _is_harmless(path: str) -> bool:
-    """Return whether a new path has only what `git init` and `git clone` write."""
+    """Return True if a new path contains only what `git init` and `git clone` write."""
     name = Path(path).name
     if Path(path).is_symlink():
         return False

@@ -1,4 +1,4 @@
-"""The private folder for the commands of a conversation: their `/tmp` and home."""
+"""The private folder for a conversation's sandboxed commands, which contains their `/tmp` and home."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PREFIX = "moot-sandbox-"
 class Scratch:
     """A private folder that is deleted when its conversation is evicted.
 
-    A lock on the folder shows that its process is alive. Deleting one also deletes those of processes that were killed.
+    A lock on the folder shows that its process is alive. Deleting a folder also deletes those of killed processes.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Scratch:
             self._file = _lock(self.folder)
             if self._file >= 0 and self.folder.is_dir():
                 return
-            self._close()  # another process has taken it for an abandoned one before it was locked
+            self._close()  # another process considered it abandoned, because it was not locked yet
 
     async def aclose(self) -> None:
         await to_thread.run_sync(self._delete)
@@ -43,7 +43,7 @@ class Scratch:
 
 
 def delete_abandoned() -> None:
-    """Delete the folders of this user that no live process holds."""
+    """Delete this user's private folders that no live process has locked."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if (file := _lock(folder)) < 0:
             continue

@@ -1,4 +1,4 @@
-"""Spreadsheets, in pieces of some rows."""
+"""Spreadsheets, in pieces of up to 40 rows."""
 
 from __future__ import annotations
 

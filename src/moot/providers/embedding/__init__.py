@@ -1,6 +1,7 @@
-"""Embeddings for semantic search: multilingual-e5-small, computed from weights stored as data (docs/search.md).
+"""Embeddings for semantic search, computed with the model multilingual-e5-small (docs/search.md).
 
-Nothing here is imported before the user searches by meaning or has the weights. `e5` needs numpy, which the extra `semantic` installs.
+Modules of this package are imported only if the user searches by meaning or has installed the weights. `e5` needs numpy, which the extra
+`semantic` installs.
 """
 
 __all__: list[str] = []

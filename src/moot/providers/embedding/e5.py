@@ -1,4 +1,4 @@
-"""multilingual-e5-small (Wang and others, 2024) as an `Embedder`: a 12-layer BERT with its weights file (`E5S1`) and tokenizer."""
+"""An `Embedder` with the model multilingual-e5-small (Wang et al., 2024): a 12-layer BERT, its tokenizer and its weights file (`E5S1`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 _FIX = "Delete it, then run `moot models pull e5-small`."
 _MAGIC = b"E5S1"
 _BLOCK = np.dtype([("scale", "<f2"), ("bits", "u1", (16,))])
-"""Byte j holds number j in its low 4 bits and number j + 16 in its high 4 bits, each with an offset of 8."""
+"""A block of 32 numbers with a common scale. Byte j has number j in its low 4 bits and number j + 16 in its high 4 bits, each plus 8."""
 _NUMBERS = 32
 
 
@@ -46,7 +46,7 @@ class Packed:
     """Replacements for characters, applied before tokenizing."""
     data: mmap.mmap
     places: Mapping[str, tuple[int, int]]
-    """Tensor name → offset of its first byte, and its size."""
+    """Offset and size of each tensor in bytes, by name."""
 
     @classmethod
     def open(cls, path: Path) -> Packed:
@@ -75,7 +75,7 @@ class Packed:
 
 
 def unpacked(blocks: NDArray[np.void]) -> Floats:
-    """Return the numbers of packed rows."""
+    """Return packed rows as rows of floats."""
     bits: NDArray[np.uint8] = blocks["bits"]
     numbers = np.concatenate((bits & 15, bits >> 4), axis=-1).astype(np.float32) - 8
     scaled: Floats = numbers * blocks["scale"][..., None].astype(np.float32)
@@ -83,7 +83,7 @@ def unpacked(blocks: NDArray[np.void]) -> Floats:
 
 
 class _Cursor:
-    """A reader that keeps its position."""
+    """A position in the weights file, from which values are read one after another."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self.data = data
@@ -144,9 +144,9 @@ def _directory(cursor: _Cursor) -> dict[str, tuple[int, int]]:
 
 _SPACES = re.compile(" {2,}")
 _SPACE = "\u2581"
-"""Represents a space in the vocabulary. Each text starts with one."""
+"""Character for a space in the vocabulary. Each text starts with one."""
 _UNLIKELY = 10.0
-"""Difference in log likelihood between the least likely piece and a character that is in no piece."""
+"""Difference in log likelihood between the least likely piece and a character that occurs in no piece."""
 
 
 class Pieces:
@@ -161,7 +161,7 @@ class Pieces:
         self._cost = min(scores, default=0.0) - _UNLIKELY
 
     def numbers(self, text: str) -> list[int]:
-        """Return the numbers of the text's pieces, in order."""
+        """Split the text into its most likely pieces. Return their numbers in the vocabulary, in order."""
         text = _SPACES.sub(" ", normalize("NFC", text).translate(self._replaced))
         text = (text if text.startswith(" ") else f" {text}").replace(" ", _SPACE)
         best = [0.0] + [float("-inf")] * len(text)
@@ -183,9 +183,9 @@ class Pieces:
 
 
 _BATCH = 4096
-"""Vectors that are compared at once, using 6 MB."""
+"""Number of vectors that are compared at once, which takes 6 MB."""
 _ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
-"""Abramowitz and Stegun 7.1.26, good to 1.5e-7."""
+"""Coefficients of an approximation of the error function (Abramowitz and Stegun, 7.1.26), accurate to 1.5e-7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ class _Layer:
 
 
 class E5:
-    """`Embedder` based on a weights file. Raise ProviderError for an invalid file."""
+    """`Embedder` with the weights of a file. Raise ProviderError if the file is invalid."""
 
     model = "multilingual-e5-small-q4@1"
 
@@ -244,7 +244,7 @@ class E5:
         self._layers = [_layer(packed, f"l{number}.") for number in range(packed.layers)]
 
     def embed(self, text: str, *, question: bool) -> bytes:
-        """Return a vector of 8-bit integers."""
+        """Return the text's embedding as a vector of signed 8-bit integers."""
         numbers = self._pieces.numbers(f"{'query' if question else 'passage'}: {text}")[: self._packed.context - 2]
         ids = [self._packed.begin, *numbers, self._packed.end]
         x = self._norm(np.add(unpacked(self._words[ids]), self._places[: len(ids)], dtype=np.float32))
@@ -255,7 +255,7 @@ class E5:
         return np.rint(mean * scale).astype(np.int8).tobytes()
 
     def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
-        """Return the cosine similarities."""
+        """Return the cosine similarity of the vector to each of the others."""
         wanted = np.frombuffer(vector, np.int8).astype(np.float32)
         wanted /= max(float(np.linalg.norm(wanted)), 1e-12)
         found: list[float] = []

@@ -1,4 +1,4 @@
-"""Checks for what semantic search needs. Heavy packages are only imported if the weights are installed."""
+"""Loading of the embedding model for semantic search. Large packages are imported only if the weights are installed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLI
 
 
 def is_available(home: Path) -> bool:
-    """Return whether `load` would probably succeed, judging by the files on disk."""
+    """Return True if numpy and the weights are installed, so that `load_embedder` will probably succeed."""
     return find_spec("numpy") is not None and weights_path(EMBEDDING, home) is not None
 
 
 def load_embedder(home: Path) -> Embedder:
-    """Load the model, which takes half a second and 150 MB. Raise UsageError if something is missing, ProviderError for damaged weights."""
+    """Load the model, which takes half a second and 150 MB. Raise UsageError if it is not installed, ProviderError for damaged weights."""
     if find_spec("numpy") is None:
         raise UsageError("Searching by meaning needs the package 'numpy', which is not installed.", fix="pip install 'moot[semantic]'")
     path = weights_path(EMBEDDING, home)
@@ -39,9 +39,9 @@ def load_embedder(home: Path) -> Embedder:
 
 @contextmanager
 def _one_thread() -> Generator[None]:
-    """Make libraries imported in this block compute in one thread, unless the user has set the variables.
+    """Make libraries imported in this block compute in one thread, unless the user has set their environment variables.
 
-    On a busy machine several threads wait for each other, which makes a single text five times slower. The libraries read the variables
+    On a busy machine, several threads wait for each other, which makes embedding a text five times slower. The libraries read the variables
     once, when they are imported.
     """
     unset = [name for name in _THREADS if name not in os.environ]

@@ -1,1 +1,1 @@
-"""The model endpoints: vendors, servers on the user's machine, custom ones, and the embedded model."""
+"""The providers: vendors, servers on the user's machine, custom endpoints, and the embedded model."""

@@ -1,7 +1,7 @@
-"""The child process of the embedded model: llama.cpp behind HTTP on the loopback interface, until standard input is closed.
+"""The child process of the embedded model, which serves llama.cpp over HTTP on the loopback interface until standard input is closed.
 
-It reads one JSON line with its options, answers with one JSON line (`url` or `error`), and then serves requests. It runs as a script and
-imports nothing from moot, so that a native crash affects nothing else.
+It reads one JSON line with its options, answers with one JSON line (`url` or `error`), and then serves requests. It is a separate process,
+so that a crash of native code affects nothing else, and it imports nothing from moot.
 """
 
 import importlib
@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any, TextIO
 
-# must be set before the native library is loaded: spinning OpenMP threads made generation 4 to 9 times slower on busy cores
+# set before the native library is loaded: waiting OpenMP threads that spin make generation 4 to 9 times slower on busy cores
 os.environ["OMP_WAIT_POLICY"] = "passive"
 os.environ["GOMP_SPINCOUNT"] = "0"
 
@@ -54,7 +54,7 @@ def _start(options: dict[str, Any]) -> Any:
 
 
 def _own_output(log: str) -> TextIO:
-    """Redirect all output of native code to the log, and return a stream for our own answer."""
+    """Redirect all output of native code to the log file. Return a stream to the original stdout, for the answer."""
     answers = os.fdopen(os.dup(1), "w")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
     target = os.open(log, flags, 0o600)

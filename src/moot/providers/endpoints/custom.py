@@ -11,9 +11,9 @@ from moot.types.provider import Facts, Quirks
 
 
 class Custom(HttpProvider):
-    """`providers.<name>: {base_url, dialect, api_key, headers, models, quirks, …}`. The default dialect is openai-chat.
+    """An endpoint with `providers.<name>: {base_url, dialect, api_key, headers, models, quirks, …}`. The default dialect is openai-chat.
 
-    `quirks` sets fields of `moot.types.provider.Quirks` by name: `quirks: {max_tokens: max_completion_tokens}`.
+    `quirks` sets fields of `moot.types.provider.Quirks` by name, for example `quirks: {max_tokens: max_completion_tokens}`.
     """
 
     facts = Facts("custom", needs_key=False, priority=40, open_ended=True)

@@ -23,7 +23,7 @@ _PIECE = 12
 
 
 class Demo:
-    """Always gives the same answer to the same request. It reads the file that a prompt mentions, or lists the folder."""
+    """A provider that always gives the same answer to the same request. It reads the file that a prompt mentions, or lists the folder."""
 
     facts = Facts("demo", needs_key=False, priority=990, main="demo", free=True)
 
@@ -57,7 +57,7 @@ class Demo:
 
 
 def _delta(body: JsonObject) -> JsonObject:
-    """Return a tool call, a summary of tool outputs, or a greeting."""
+    """Return the answer's delta: a tool call, a summary of tool outputs, or a greeting."""
     prompt, outputs = _last(body)
     if outputs:
         lines = ["This is moot's demo provider, which is not a model: it can only repeat the output of a tool."]
@@ -94,7 +94,7 @@ def _tool_call(name: str, arguments: JsonObject) -> JsonObject:
 
 
 def _offered(body: JsonObject) -> dict[str, str]:
-    """Return the names of the offered tools with their path arguments."""
+    """Return the name of each offered tool's path argument, by tool."""
     offered: dict[str, str] = {}
     for tool in _objects(body.get("tools")):
         function = as_object(tool.get("function"))

@@ -13,7 +13,7 @@ from moot.types.provider import Facts
 
 
 class Google(HttpProvider):
-    """`base_url` has no version, because the paths include it. The key is sent in a header, because servers log URLs."""
+    """The Gemini API. The `base_url` has no version, because the paths do. The key is sent in a header, because servers log URLs."""
 
     facts = Facts(
         "google",
@@ -27,7 +27,7 @@ class Google(HttpProvider):
     )
 
     async def models(self) -> Sequence[Model]:
-        """Return the models that answer prompts, with their context sizes. Raise ProviderError."""
+        """Return the models that answer prompts, with their context sizes. Raise ProviderError if the request fails."""
         if self.dialect != self.facts.dialect:
             return await super().models()
         models: list[Model] = []

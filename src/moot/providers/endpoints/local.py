@@ -1,4 +1,4 @@
-"""The embedded model: weights on the local disk, run by llama.cpp in a child process."""
+"""The embedded model, which llama.cpp runs in a child process with weights on the local disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from moot.types.model import Model, ModelId, Price
 from moot.types.provider import Facts, ModelRequest
 
 CONTEXT = 8_192
-"""Context size in tokens that llama.cpp is started with."""
+"""Context size in tokens with which llama.cpp is started."""
 START_SECONDS = 120.0
 """Time limit for loading the weights."""
 _PROGRAM = Path(__file__).with_name("_local_child.py")
@@ -35,7 +35,7 @@ _LOG_CHARACTERS = 400
 
 
 class Server:
-    """A child process that serves one model. It exits when its standard input closes, and therefore when moot exits."""
+    """A child process that serves one model. It exits when its standard input is closed, and therefore when moot exits."""
 
     def __init__(self, child: Child, log: Path, key: str, url: str) -> None:
         self._child = child
@@ -52,7 +52,7 @@ class Server:
         return self._child.process.pid
 
     async def died(self, within: float) -> str:
-        """Return why the process ended, if it has ended or ends within the given seconds. Empty if it is still running."""
+        """Return why the process ended, if it has ended or ends within the given seconds; empty if it is still running."""
         try:
             async with asyncio.timeout(within):
                 code = await self._child.wait()
@@ -71,7 +71,7 @@ async def start(name: str, model: Path, log: Path) -> Server:
     """Start a server and wait until its weights are loaded. Raise ProviderError if that fails."""
     key = secrets.token_urlsafe(32)
     await to_thread.run_sync(lambda: log.parent.mkdir(parents=True, exist_ok=True))
-    # -P: files next to the script must not shadow libraries
+    # -P, because files next to the script must not shadow libraries
     child = await spawn([sys.executable, "-P", str(_PROGRAM)], env=child_environment(), stdin="pipe", stdout="pipe", stderr="null")
     options: JsonObject = {"name": name, "model": str(model), "context": CONTEXT, "key": key, "log": str(log)}
     try:
@@ -91,7 +91,7 @@ async def start(name: str, model: Path, log: Path) -> Server:
 
 
 async def _exchange(child: Child, options: JsonObject) -> JsonObject:
-    """Send the options and return the child's answer. Empty if it ended without one."""
+    """Send the options and return the child's answer; empty if it ended without one."""
     stdin, stdout = child.process.stdin, child.stdout
     assert stdin is not None
     assert stdout is not None
@@ -128,14 +128,14 @@ STEPS = 3
 _OUTPUT = 600
 """Maximum number of tokens in an answer."""
 _DEATH_SECONDS = 1.0
-"""Time to wait after a stream fails, to learn whether the child process died."""
+"""Seconds to wait after a stream fails, to learn if the child process died."""
 
 
 class Local:
     """Models named `model@local`. The server of a model starts with its first request and runs until `close`, or until it crashes.
 
-    Weights are looked up below the home folder. The entry's `path` names the user's own file, whose stem becomes the model name. If the
-    machine can't run the model or the weights are missing, ProviderError says why and what to do.
+    Weights are in moot's home folder. The option `path` of the provider names another file; its name without suffix is the model name.
+    If the machine can't run the model or the weights are missing, requests raise ProviderError with the reason and a fix.
     """
 
     facts = Facts("local", dialect="openai-chat-schema", needs_key=False, priority=800, main=DEFAULT, free=True)
@@ -169,7 +169,7 @@ class Local:
         return sum(http.live for _, http in self._servers.values())
 
     def describe(self, name: str) -> Model:
-        """Return a model of the manifest or the user's own file. Raise UsageError for any other name."""
+        """Return a model of the manifest, or that of the user's own weights file. Raise UsageError for any other name."""
         own = self._own_file()
         return self._own(own) if own and own.stem == name else describe(self.name, find(name))
 
@@ -177,7 +177,7 @@ class Local:
         return _small(self.name, path.stem, CONTEXT, f"answer of a local model ({path.name}): check it")
 
     async def models(self) -> Sequence[Model]:
-        """Return the models whose weights are installed, or else the default model, which can be downloaded."""
+        """Return the models whose weights are installed. If there are none, return the default model, which can be downloaded."""
         here = [describe(self.name, weights) for weights in installed_weights(self._home)]
         if own := self._own_file():
             here.insert(0, self._own(own))
@@ -219,7 +219,7 @@ class Local:
         return path
 
     def _own_file(self) -> Path | None:
-        """Return the file that the entry's `path` names, or None. Raise UsageError if it does not exist."""
+        """Return the user's own weights file, named by the option `path`, or None. Raise UsageError if it does not exist."""
         configured = self.settings.options.get("path")
         if not isinstance(configured, str) or not configured:
             return None
@@ -232,7 +232,7 @@ class Local:
 
 
 class _Endpoint(HttpProvider):
-    """The endpoint of the child process: an openai-chat server."""
+    """The HTTP endpoint of the child process, in the dialect openai-chat."""
 
     facts = Facts("local", needs_key=False)
 

@@ -13,10 +13,10 @@ from moot.types.provider import Facts
 
 
 class LocalServer(HttpProvider):
-    """A server without key and prices. Only the server itself knows its models."""
+    """A server without API key and prices. Only the server knows its models."""
 
     async def listening(self, seconds: float = 0.5) -> bool:
-        """Return whether the server answers within the given seconds and has a model."""
+        """Return True if the server answers within the given seconds and has a model."""
         try:
             body = await self._get(self.shape.models, seconds=seconds)
             return bool(parse_list(self.name, self.facts, self.settings, body))
@@ -25,13 +25,13 @@ class LocalServer(HttpProvider):
 
 
 class LMStudio(LocalServer):
-    """The local server of LM Studio, as started with "Start server"."""
+    """The local server of LM Studio, which its user starts with "Start server"."""
 
     facts = Facts("lm-studio", "http://127.0.0.1:1234/v1", needs_key=False, priority=81, free=True, open_ended=True)
 
 
 class LlamaCpp(LocalServer):
-    """Uses the default port. The server has a single model."""
+    """The server of llama.cpp on its default port, which has a single model."""
 
     facts = Facts("llama-cpp", "http://127.0.0.1:8080/v1", needs_key=False, priority=82, free=True, open_ended=True)
 
@@ -41,15 +41,15 @@ _CLOUD = ("-cloud", ":cloud")
 
 
 class Ollama(LocalServer):
-    """`base_url` has no version, as in Ollama's own clients. With an OpenAI dialect, `/v1` is added.
+    """A server of Ollama. Its `base_url` has no version, as in Ollama's clients; `/v1` is added for an OpenAI dialect.
 
-    `models: {NAME: {context: 32768}}` of its entry sets the context size that requests ask the server for.
+    The setting `providers.ollama.models: {NAME: {context: 32768}}` sets the context size that requests ask for.
     """
 
     facts = Facts("ollama", "http://127.0.0.1:11434", dialect="ollama", needs_key=False, priority=80, free=True, open_ended=True)
 
     def describe(self, name: str) -> Model:
-        """Return the facts about a model. The price of models that Ollama runs in its cloud is unknown."""
+        """Return the facts about a model. Models that Ollama runs in its cloud have no known price and are not small."""
         model, own = super().describe(name), self.settings.models.get(name, {})
         if not name.endswith(_CLOUD):
             return model

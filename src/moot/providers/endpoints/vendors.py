@@ -1,4 +1,4 @@
-"""Vendors whose endpoints need no code beyond their facts and quirks."""
+"""Vendors whose endpoints need only facts and quirks, and no code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from moot.types.provider import Facts, Quirks
 
 
 class Anthropic(HttpProvider):
-    """`base_url` has no version, because the paths include it."""
+    """Anthropic. The `base_url` has no version, because the paths include it."""
 
     facts = Facts(
         "anthropic",
@@ -21,7 +21,7 @@ class Anthropic(HttpProvider):
 
 
 class DeepSeek(HttpProvider):
-    """Reasoning must be sent back together with a step's tool calls, otherwise the request is rejected."""
+    """DeepSeek. Reasoning must be sent back together with a step's tool calls; otherwise the request is rejected."""
 
     facts = Facts(
         "deepseek",
@@ -34,7 +34,7 @@ class DeepSeek(HttpProvider):
 
 
 class Groq(HttpProvider):
-    """A host of other vendors' models, so its priority is lower than theirs."""
+    """Groq, which hosts other vendors' models and therefore has a lower priority than they have."""
 
     facts = Facts(
         "groq",
@@ -48,7 +48,7 @@ class Groq(HttpProvider):
 
 
 class MiniMax(HttpProvider):
-    """The coding plan has its own keys but no base URL of its own. The `china` plans take keys of minimaxi.com."""
+    """MiniMax. The coding plan has its own keys but the usual base URL. The `china` plans take keys of minimaxi.com."""
 
     facts = Facts(
         "minimax",
@@ -67,7 +67,7 @@ class MiniMax(HttpProvider):
 
 
 class Mistral(HttpProvider):
-    """Rejects unknown fields (`stream_options`; usage is always sent) and tool call ids that don't have exactly nine characters."""
+    """Mistral. It rejects the field `stream_options` (the usage is always sent) and tool call ids without exactly nine characters."""
 
     facts = Facts(
         "mistral",
@@ -80,7 +80,7 @@ class Mistral(HttpProvider):
 
 
 class Moonshot(HttpProvider):
-    """Plan `coding` is Kimi Code, with its own keys and model names (`kimi-for-coding`). `china` takes keys of moonshot.cn."""
+    """Moonshot. The plan `coding` is Kimi Code, which has its own keys and models (`kimi-for-coding`). `china` takes moonshot.cn keys."""
 
     facts = Facts(
         "moonshot",
@@ -95,8 +95,8 @@ class Moonshot(HttpProvider):
 
 
 class OpenAI(HttpProvider):
-    """`dialect: openai-chat` in its entry selects Chat Completions, which the quirks are for: reasoning models reject `max_tokens` and the
-    role `system`, and all models accept the newer names."""
+    """OpenAI. The quirks are for Chat Completions, selected with `dialect: openai-chat`: reasoning models reject `max_tokens` and the role
+    `system`, and all models accept the newer names."""
 
     facts = Facts(
         "openai",
@@ -111,7 +111,7 @@ class OpenAI(HttpProvider):
 
 
 class OpenRouter(HttpProvider):
-    """Reasoning is requested with an object, and sent back with all details, including signatures."""
+    """OpenRouter. Reasoning is requested with an object, and sent back with all details, including signatures."""
 
     facts = Facts(
         "openrouter",
@@ -125,7 +125,7 @@ class OpenRouter(HttpProvider):
 
 
 class Vercel(HttpProvider):
-    """Charges the vendors' own prices, like OpenRouter, whose prices in the snapshot are therefore used."""
+    """Vercel AI Gateway. It charges the vendors' prices, as OpenRouter does, so OpenRouter's prices in the snapshot are used."""
 
     facts = Facts(
         "vercel",
@@ -140,7 +140,7 @@ class Vercel(HttpProvider):
 
 
 class XAI(HttpProvider):
-    """The newer models always think and accept no effort."""
+    """xAI. The newer models always reason and accept no effort."""
 
     facts = Facts(
         "xai",
@@ -154,7 +154,7 @@ class XAI(HttpProvider):
 
 
 class Zhipu(HttpProvider):
-    """Plan `coding` is the base URL of the subscription. The `china` plans take keys of bigmodel.cn."""
+    """Zhipu. The plan `coding` uses the base URL of the subscription. The `china` plans take keys of bigmodel.cn."""
 
     facts = Facts(
         "zhipu",

@@ -1,4 +1,4 @@
-"""Weights files on this machine: lookup of installed ones, and partial files with their verification."""
+"""Weights files on this machine: finding installed ones, and writing and verifying partial files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 _PIECE = 1 << 20
 _SPARE = 64 << 20
-"""Bytes to leave free on the disk, because the database is on it too."""
+"""Number of bytes to leave free on the disk, because the database is on it too."""
 
 
 def models_folder(home: Path) -> Path:
-    """Return the folder of the weights."""
+    """Return the folder that contains the weights."""
     return home / "data" / "models"
 
 
@@ -79,7 +79,7 @@ def install_file(file: BinaryIO, partial: Path, target: Path, sha256: str) -> No
 
 
 def weights_path(name: str, home: Path) -> Path | None:
-    """Return the file of these weights if it is installed completely, else None. Raise UsageError for an unknown name."""
+    """Return the path of a weights file if it is completely installed, otherwise None. Raise UsageError for an unknown name."""
     weights = find_any(name)
     path = models_folder(home) / weights.file
     return path if path.is_file() and path.stat().st_size == weights.size else None

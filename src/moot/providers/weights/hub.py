@@ -16,13 +16,13 @@ from moot.providers.weights.files import Progress, truncate
 from moot.providers.weights.manifest import HubFile, Weights
 
 REACH_SECONDS = 5.0
-"""Time limit for name lookup, connection and first response: an unreachable hub must not delay the next source."""
+"""Time limit for name lookup, connection and first response. An unreachable hub must not delay the next source."""
 _SILENCE_SECONDS = 60.0
 _ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 
 
 async def reach(hub: HubFile, weights: Weights) -> None:
-    """Check that the hub has the file in the expected size, without downloading it. Raise ProviderError if not."""
+    """Check that the hub has the file with the expected size, without downloading it. Raise ProviderError if it does not."""
     try:
         async with asyncio.timeout(REACH_SECONDS), _session() as session, session.head(hub.url, allow_redirects=True) as response:
             if response.status != 200:
@@ -35,7 +35,7 @@ async def reach(hub: HubFile, weights: Weights) -> None:
 
 
 async def download(hub: HubFile, weights: Weights, file: BinaryIO, have: int, progress: Progress) -> None:
-    """Append the data after the first `have` bytes. Raise ProviderError; data received before an error stays in the file."""
+    """Append the data after the first `have` bytes to the file. Raise ProviderError on failure; data received before is kept."""
     try:
         async with _session() as session, session.get(hub.url, headers={"Range": f"bytes={have}-"} if have else {}) as response:
             start = have if response.status == 206 else 0
@@ -60,7 +60,7 @@ async def _append(data: AsyncIterator[bytes], file: BinaryIO, start: int, size: 
 
 
 def _session() -> aiohttp.ClientSession:
-    # trust_env: downloads may use the machine's proxy, as they carry no key
+    # trust_env: downloads may use the machine's proxy, because they send no key
     timeout = aiohttp.ClientTimeout(total=None, connect=REACH_SECONDS, sock_read=_SILENCE_SECONDS)
     return aiohttp.ClientSession(timeout=timeout, trust_env=True)
 

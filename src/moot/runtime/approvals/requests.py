@@ -49,7 +49,7 @@ class Asker(Protocol):
 async def allow(
     leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str, hook: HookAnswer | None = None
 ) -> Verdict:
-    """Implement `RunContext.allow`: apply policy, then the stored answer, else ask (raises Parked)."""
+    """Implement `RunContext.allow`: apply the policy, then a stored answer, or else ask a person and raise Parked."""
     request = leg.request
     given = loads_exact(arguments)
     ruling = await _ruled(leg, tool, given, subject, hook)
@@ -92,7 +92,7 @@ async def _ruled(leg: Asker, tool: Tool, given: Json, subject: str, hook: HookAn
 
 
 async def _with_hook(leg: Asker, tool: Ruled, subject: str, access: Access, hook: HookAnswer | None) -> Ruling:
-    """Return policy's ruling as a hook changes it. Denials, ask rules and protected paths stay in force."""
+    """Return the policy's ruling with the change that a hook makes. Denials, ask rules and protected paths still apply."""
     ruling = await rule_on(leg.runtime, leg.request, tool, subject, access)
     if hook is None or ruling.action == "deny":
         return ruling
@@ -106,7 +106,7 @@ async def _with_hook(leg: Asker, tool: Ruled, subject: str, access: Access, hook
 
 
 async def _allowed_since(leg: Asker, stored: Approval) -> bool:
-    """Answer a request whose call is now allowed, unless a person has answered it. Return False if it has expired."""
+    """Approve a request whose call is now allowed, unless a person has answered it already. Return False if it has expired."""
     if stored.answer is None:
         try:
             await leg.runtime.store.records.answer(stored.id, Answer(True, reason="allowed in the meantime", answered_by="moot"))
@@ -116,7 +116,7 @@ async def _allowed_since(leg: Asker, stored: Approval) -> bool:
 
 
 async def rule_on(runtime: Runtime, request: RunRequest, tool: Ruled, subject: str, access: Access, mode: Mode | None = None) -> Ruling:
-    """Return policy's ruling on a call, including the conversation's grants and the sandbox. `mode` replaces the run's mode."""
+    """Return the policy's ruling on a call, considering the conversation's grants and the sandbox. `mode` replaces the run's mode."""
     conversation = request.conversation
     mode = mode or mode_of(runtime.settings, request.settings, conversation)
     return await rule_on_call(runtime, conversation, tool, subject, access, mode=mode, grants=conversation.grants)
@@ -142,7 +142,7 @@ def _request(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes)
 
 
 def _is_spent(approval: Approval, now: int) -> bool:
-    """Return whether an approval can't be used any more: used by a call with unknown outcome, or expired after it was given."""
+    """Return whether an approval can't be used any more: a call with unknown outcome has used it, or it has expired since it was given."""
     if approval.answer is None or not approval.answer.approved:
         return False
     return approval.used_at is not None or (approval.expires_at is not None and approval.expires_at <= now)
@@ -177,7 +177,7 @@ async def ask(leg: Asker, approval: Approval) -> Answer:
             return stored.answer
         if stored.expires_at is not None and stored.expires_at <= leg.runtime.clock.now() // 1000:
             return await _expired(leg, stored)
-        await _notify(leg, stored)  # unless its hooks have ended: moot may have been killed before
+        await _notify(leg, stored)  # has no effect if its hooks have ended; moot may have been killed before they did
         raise Parked
     if approval.by_client:
         event = Event("meta", body={"awaits": approval.id})
@@ -228,7 +228,7 @@ def answered(approval: Approval, answer: Answer) -> Event:
 
 
 def expiry(leg: Asker) -> int | None:
-    """Return when a request made now expires, in ms; None = never."""
+    """Return the time in ms at which a request made now expires; None = never."""
     timeout = leg.runtime.settings.permissions.timeout
     return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
 

@@ -39,13 +39,13 @@ class Found(Protocol):
 
 
 async def find_mechanism(runtime: Runtime) -> Found:
-    """Return the mechanism to use. The first call in a process tries them."""
+    """Return the sandbox mechanism to use. The first call in a process tests the available ones."""
     find = cast("Callable[[Sequence[Mechanism]], Awaitable[Found]]", attribute("moot.guard.sandbox.probe:find"))
     return await find(runtime.mechanisms)
 
 
 async def confine(runtime: Runtime, conversation: Conversation, directory: Path, *, command: str, access: Access) -> Confinement | None:
-    """Return the sandbox for a command, or None if there is none. Raise Refused if one is required."""
+    """Return the sandbox for a command, or None if it runs without one. Raise Refused if a required sandbox is not available."""
     settings = runtime.settings
     options = settings.sandbox
     is_local = conversation.owner == LOCAL_USER
@@ -72,7 +72,7 @@ async def confine(runtime: Runtime, conversation: Conversation, directory: Path,
         writable=writable,
         scratch=runtime.drawers.kept(conversation.id, "sandbox", Scratch).folder,
         hidden=(settings.home,),
-        # a repository around the folder of another user may hold the folders of others
+        # a repository that contains another user's folder may contain the folders of further users
         repositories=repositories_around(writable) if is_local else (),
         quarantine=settings.home / "quarantine",
         network=access == "network" or has_network(settings, conversation, command),
@@ -116,7 +116,7 @@ async def effective_mode(runtime: Runtime, tool: Ruled, mode: Mode) -> Mode:
 
 
 def explain(ruling: Ruling) -> Ruling:
-    """Return a ruling made with mode `ask` instead of `auto`, with the reason."""
+    """Return a ruling made with mode `ask` instead of `auto`, with an explanation in place of the mode."""
     parts = tuple(replace(part, why=part.why.replace("mode ask", UNCONFINED)) for part in ruling.parts)
     return replace(ruling, why=ruling.why.replace("mode ask", UNCONFINED), parts=parts)
 
@@ -124,10 +124,10 @@ def explain(ruling: Ruling) -> Ruling:
 async def rule_on_call(
     runtime: Runtime, conversation: Conversation, tool: Ruled, subject: str, access: Access, *, mode: Mode, grants: Iterable[Grant]
 ) -> Ruling:
-    """Return the ruling on a call of one of moot's own tools, including what it asks of the sandbox."""
+    """Return the ruling on a call of one of moot's own tools, including the access for which it asks."""
     permissions = runtime.settings.permissions
     custom = isinstance(tool, CustomTool)
-    if custom and tool.read_only:  # its sandbox lets it change nothing, and it never runs without one
+    if custom and tool.read_only:  # its sandbox prevents changes, and it never runs without a sandbox
         mode = "auto"
     applied = await effective_mode(runtime, tool, mode)
     like = SHELL if custom else ""
@@ -154,7 +154,10 @@ async def rule_on_outside(
 
 
 def with_access(settings: Settings, conversation: Conversation, ruling: Ruling, command: str, access: Access) -> Ruling:
-    """Return the ruling on a command that asks for more than its sandbox allows: a person decides, once. Denied commands stay denied."""
+    """Return the ruling on a command that asks for more access than its sandbox gives: a person decides, for this call only.
+
+    Denied commands stay denied.
+    """
     if access == "outside" and conversation.owner != LOCAL_USER and ruling.action != "deny":
         return Ruling("deny", OTHER_USERS, (ApprovalPart(command, "deny", OTHER_USERS),))
     if ruling.action == "deny" or access == "sandbox" or not settings.sandbox.enabled:

@@ -1,4 +1,4 @@
-"""Hooks before and after a run: calls of moot's tools that an agent or a job configures, and what command hooks say about the run."""
+"""Hooks before and after a run: tool calls configured by an agent or a job, and command hooks that block or continue the run."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _FINISHED: frozenset[RunStatus] = frozenset({"finished"})
 _SKIP_NOTE = "hook:skipped"
 
 _WORK = ("llm:", "agent:")
-"""Keys of work that a run does after the hooks before it."""
+"""Prefixes of the journal keys of work that follows the hooks before a run."""
 
 
 async def before_run(leg: Leg) -> RunOutcome | None:
-    """Run the hooks before the first work of a run. Return the outcome if one of them ends it."""
+    """Run the hooks before a run's first model call. Return the outcome if one of them ends the run."""
     if any(key.startswith(_WORK) for key in leg.index.starts):
-        return None  # also if hooks were added meanwhile
+        return None  # even if hooks were added meanwhile
     await events.session_start(leg)
     run = leg.request.run
     if run.parent_run is None:

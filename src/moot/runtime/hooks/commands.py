@@ -1,4 +1,4 @@
-"""Running one hook's command and reading its answer. Nothing that it started is left running."""
+"""Running a hook's command and reading its answer. Processes that the command started are killed when it ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEPT = 64 * 1024
 """Maximum number of bytes kept of each stream. The rest is read and dropped."""
 
 INSIDE = "CHILD_OF_MOOT_HOOK"
-"""A variable set for hooks. A moot that a hook starts runs no hooks, because they could start moot again without end."""
+"""An environment variable set for hooks. A moot process started by a hook runs no hooks, because that could repeat endlessly."""
 
 _DRAINING = 1.0
 """Seconds to wait for the end of the output after the command has ended."""
@@ -57,11 +57,11 @@ class Finished(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HookResult:
-    """The answer of one hook, and what people should know."""
+    """The answer of one hook, and its messages for people."""
 
     answer: HookAnswer = NOTHING
     failure: str = ""
-    """Why it failed; empty if it worked."""
+    """Reason why the hook failed; empty if it did not."""
     message: str = ""
     """A message of the hook for the user."""
     quiet: bool = False
@@ -69,7 +69,9 @@ class HookResult:
 
 
 _TIED = '{{ [ -r /dev/fd/{0} ] && {{ read -r _ </dev/fd/{0}; kill -KILL 0; }}; }} </dev/null >/dev/null 2>&1 & exec /bin/sh -c "$1"'
-"""Start of the command next to a process that kills their group when moot ends, however it ends, which closes the other end of a pipe."""
+"""Shell line that runs the command together with a process that kills their process group when moot ends.
+
+The process notices this in any case, because the end of moot closes the other end of a pipe."""
 
 
 async def run_command(
@@ -88,7 +90,7 @@ async def run_command(
     theirs, ours = os.pipe()
     try:
         confinement = await sandbox() if sandbox is not None else None
-        if confinement is not None:  # ends with moot by itself
+        if confinement is not None:  # the sandbox itself ends with moot
             child = await spawn(("/bin/sh", "-c", hook.command), cwd=directory, env=env, stdin="pipe", sandbox=confinement)
         else:
             tied = ("/bin/sh", "-c", _TIED.format(theirs), "sh", hook.command)
@@ -100,7 +102,7 @@ async def run_command(
             group.start_soon(_keep, child.stderr, stderr, drained[1])
             with anyio.move_on_after(hook.timeout):
                 code = await child.wait()
-                await kill_group(child.group, 0)  # what it left behind must not keep its output open
+                await kill_group(child.group, 0)  # processes that it left running must not keep its output open
                 with anyio.move_on_after(_DRAINING):
                     for event in drained:
                         await event.wait()
@@ -129,7 +131,7 @@ def _has_trust(folder: str, home: Path) -> bool:
 
 async def _write(child: Child, data: bytes) -> None:
     assert child.stdin is not None
-    # it does not read its input, or has ended; uvloop reports a closed pipe as a RuntimeError
+    # the command may have ended or not read its input; uvloop reports a closed pipe as a RuntimeError
     with suppress(ConnectionError, RuntimeError):
         child.stdin.write(data)
         await child.stdin.drain()
@@ -144,7 +146,7 @@ async def _keep(stream: asyncio.StreamReader | None, into: bytearray, drained: a
 
 
 def read_answer(event: HookEvent, hook: CommandHook, finished: Finished, mask: Callable[[str], str] = str) -> HookResult:
-    """Return what the command decided by its exit code and output. `mask` removes secrets from what people see."""
+    """Return the command's decision, from its exit code and output. `mask` removes secrets from texts that people see."""
     found = _decision(event, finished)
     failure = mask(_failure(hook, finished) or found.failure)
     answer = replace(found.answer, reason=mask(found.answer.reason), stop=mask(found.answer.stop))
@@ -162,7 +164,7 @@ def _failure(hook: CommandHook, finished: Finished) -> str:
 
 
 def _decision(event: HookEvent, finished: Finished) -> HookResult:
-    """Return what a command says that ended in time."""
+    """Return the result of a command that ended in time."""
     stdout = finished.stdout.strip()
     if finished.code == _BLOCKED and event in _BLOCKABLE:
         return HookResult(HookAnswer("deny", finished.stderr.strip() or stdout or "no reason given"))
@@ -180,7 +182,7 @@ def _decision(event: HookEvent, finished: Finished) -> HookResult:
 
 
 _PERMISSIONS = {"allow": "allow", "approve": "allow", "ask": "ask", "deny": "deny", "block": "deny"}
-"""Decisions; `approve` and `block` are the older words for tool calls, and `block` is the word of the other events."""
+"""Decisions. `approve` and `block` are the older words for tool calls; other events use `block`."""
 
 
 def _read_object(event: HookEvent, value: JsonObject) -> HookResult:

@@ -51,7 +51,7 @@ STOPS = 3
 """Maximum number of times that Stop hooks continue one run."""
 
 SHORT = 10.0
-"""Maximum number of seconds for hooks that hold up a question or the end of moot."""
+"""Maximum number of seconds for hooks that delay a question or the end of moot."""
 
 log = logging.getLogger("moot.hooks")
 
@@ -93,7 +93,7 @@ def hooks_for(runtime: Runtime, conversation: Conversation, event: HookEvent, su
 async def _fire(
     leg: HookLeg, event: HookEvent, key: str, facts: JsonObject, *, subject: str = "", seconds: float = 0.0
 ) -> HookAnswer | None:
-    """Run the hooks of an event together and return their joint answer; None = there are none. `seconds` limits their time."""
+    """Run the hooks of an event concurrently and return their combined answer; None = there are none. `seconds` limits their time."""
     hooks = hooks_for(leg.runtime, leg.request.conversation, event, subject)
     if not hooks or _is_plain(leg):
         return None
@@ -103,7 +103,8 @@ async def _fire(
 async def _answers(
     leg: HookLeg, hooks: Sequence[CommandHook], event: HookEvent, key: str, facts: JsonObject, seconds: float = 0.0, *, adds: bool = True
 ) -> dict[CommandHook, HookAnswer]:
-    """Run hooks together and return their answers, in their order. With `adds`, text that they add is shown before the prompt.
+    """Run hooks concurrently and return their answers in the order of the hooks. With `adds`, text that they add is shown before the
+    prompt.
 
     The journal has each hook's start and end, so a resumed run reads the answer and does not run the hook again.
     """
@@ -131,7 +132,7 @@ async def _answers(
 
 
 def _is_plain(leg: HookLeg) -> bool:
-    """Return whether a program uses moot only as a model. No hooks apply then."""
+    """Return whether a program calls a model directly through moot. Then no hooks run."""
     served = Served.of(leg.request.settings)
     return served is not None and served.plain
 
@@ -154,7 +155,7 @@ async def _run(
     finished = await run_command(limited, data, directory, runtime.settings.home, inside if others else None)
     result = read_answer(event, limited, finished, partial(_masked, runtime))
     shown = "" if result.quiet else "\n".join(filter(None, (finished.stdout.strip(), finished.stderr.strip())))
-    if result.failure:  # in a run, its answer shows a notice
+    if result.failure:  # in a run, the answer shows a notice
         log.log(
             logging.INFO if "run" in fields else logging.WARNING,
             "hook %s %r %s",
@@ -177,7 +178,7 @@ async def _run(
 
 
 def _directory(runtime: Runtime, conversation: Conversation) -> Path:
-    """Return where hooks run: in the conversation's folder, or in moot's home if there is none."""
+    """Return the working directory of hooks: the conversation's folder, or moot's home if there is none."""
     folder = Path(conversation.directory or os.devnull)
     return folder if has_folder(conversation) and folder.is_dir() else runtime.settings.home
 
@@ -187,7 +188,10 @@ def _masked(runtime: Runtime, text: str) -> str:
 
 
 def _chunks(event: HookEvent, hook: CommandHook, result: HookResult, *, adds: bool) -> tuple[Chunk, ...]:
-    """Return what the answer shows of a hook: a notice if it failed, blocked or has a message, and the text that it adds to the prompt."""
+    """Return the chunks that show a hook's result in the answer.
+
+    These are notices if it failed, blocked or has a message, and the text that it adds to the prompt.
+    """
     name = hook.command.splitlines()[0][:80]
     notes: list[str] = []
     if result.failure:
@@ -208,9 +212,9 @@ _STRICTEST = ("deny", "ask", "allow")
 
 
 def joined(answers: Sequence[HookAnswer]) -> HookAnswer:
-    """Return the answer of all hooks of an event: the strictest permission with its reasons, and all contexts. The last input wins.
+    """Return the combined answer of an event's hooks: the strictest permission with its reasons, all contexts, and the last new input.
 
-    A hook that allows a call decided about the arguments that it saw, so it does not allow those that another hook put in their place.
+    If a hook allows a call, it allows only the arguments that it saw, not those with which another hook has replaced them.
     """
     input = next((answer.input for answer in reversed(answers) if answer.input is not None), None)
     answers = [replace(each, permission="") if each.permission == "allow" and each.input != input else each for each in answers]
@@ -245,7 +249,7 @@ class _CallHooks:
         others = [hook for hook in hooks if hook is not author]
         if author is None or answer.blocks or answer.stop or not others:
             return answer
-        # the other hooks decided about other arguments
+        # the other hooks have decided about the original arguments
         second = await _answers(leg, others, "PreToolUse", f"{key}:changed", {**facts, "tool_input": answer.input})
         if any(each.input not in (None, answer.input) for each in second.values()):
             return replace(answer, permission="deny", reason="several hooks change its arguments in different ways")
@@ -298,15 +302,15 @@ def tool_hooks(leg: HookLeg) -> _CallHooks:
 
 
 def _prompt_facts(parts: Sequence[Part]) -> JsonObject:
-    """Return a prompt as hooks get it: its text with that of attached text files, as models read them, and the names of all files."""
+    """Return a prompt in the form for hooks: its text, including attached text files as models read them, and the names of all files."""
     names = [str(part.get("filename") or part.get("mediaType") or "file") for part in parts if part.get("type") == "file"]
     return {"prompt": text_of(with_texts(parts)), "files": list[Json](names)}
 
 
 async def user_prompt(leg: HookLeg, prompt: Sequence[Part]) -> HookAnswer | None:
-    """Run the hooks for a user's prompt. What they add is in the answer's parts; the caller ends the run if they block it.
+    """Run the hooks for a user's prompt. Text that they add becomes parts of the answer; the caller ends the run if they block it.
 
-    Until they have decided, the prompt is marked as unchecked, so that no later run sends it if this one ends before.
+    Until they have decided, the prompt is marked as unchecked, so that later runs don't send it if this run ends before.
     """
     marks, answer = leg.index, None
     if hooks_for(leg.runtime, leg.request.conversation, "UserPromptSubmit") and not _is_plain(leg):
@@ -320,9 +324,9 @@ async def user_prompt(leg: HookLeg, prompt: Sequence[Part]) -> HookAnswer | None
 
 
 async def session_start(leg: HookLeg) -> None:
-    """Run the hooks for the first run of a conversation in this process, and prepare those for its end.
+    """Run the session hooks for the first run of a conversation in this process, and make sure that those for its end run later.
 
-    Sub-agents work in the session of the conversation that they belong to, and outside agents have sessions and hooks of their own.
+    Sub-agents belong to the session of their parent's conversation. Outside agents have their own sessions and hooks.
     """
     runtime, conversation, run = leg.runtime, leg.request.conversation, leg.request.run
     hooks = runtime.settings.hooks
@@ -336,7 +340,8 @@ async def session_start(leg: HookLeg) -> None:
 
 
 async def stop(leg: HookLeg) -> bool:
-    """Run the hooks for the end of an answer. Return True if the run must continue with what they say, at most three times."""
+    """Run the hooks for the end of an answer. Return True if the run must continue with their message, which happens at most three
+    times."""
     event: HookEvent = "SubagentStop" if leg.request.run.parent_run else "Stop"
     if event not in leg.runtime.settings.hooks or (event == "SubagentStop" and leg.request.run.agent_type != "moot"):
         return False
@@ -371,14 +376,14 @@ async def notify(leg: HookLeg, approval: Approval) -> None:
 
 
 async def before_compaction(runtime: Runtime, conversation: Conversation, *, trigger: str, focus: str = "") -> str:
-    """Run the hooks before a conversation is compacted (`manual` or `auto`). Return why it must not be; empty if it may be."""
+    """Run the hooks before a conversation is compacted (`manual` or `auto`). Return why that is blocked; empty if it is not."""
     answer = await _fire_outside(runtime, conversation, "PreCompact", {"trigger": trigger, "custom_instructions": focus}, subject=trigger)
     return (answer.reason if answer.blocks else answer.stop) if answer is not None else ""
 
 
 @dataclass(slots=True)
 class _Session:
-    """A conversation with runs in this process. It ends when the conversation leaves the memory, at the latest with moot."""
+    """The session of a conversation with runs in this process. It ends when the conversation is evicted from memory, or moot ends."""
 
     runtime: Runtime
     conversation: Conversation
@@ -394,7 +399,7 @@ class _Session:
 async def _fire_outside(
     runtime: Runtime, conversation: Conversation, event: HookEvent, facts: JsonObject, *, subject: str, seconds: float = 0.0
 ) -> HookAnswer | None:
-    """Run the hooks of an event that belongs to no run. The log gets one record for each."""
+    """Run the hooks of an event that belongs to no run. The log gets one record for each hook."""
     hooks = hooks_for(runtime, conversation, event, subject)
     if not hooks:
         return None

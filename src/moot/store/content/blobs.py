@@ -32,11 +32,11 @@ _REMEMBERED = 1024
 _AT_ONCE = 64 << 10  # maximum total bytes hashed on the event loop: a sixth of a millisecond
 _NAMED = 500  # blobs looked up in one statement
 FRESH = 60_000
-"""Milliseconds for which a new blob is not swept, because something may be about to reference it. Resolution of `blob.created_at`."""
+"""Milliseconds during which a new unreferenced blob is not deleted while a run is active, because the run may be about to reference it."""
 
 
 class IncomingFile:
-    """A large blob that arrives in pieces. It gets its final name only when it is completely on disk. Use it in threads."""
+    """A large blob that arrives in pieces. It gets its final name once all of it is on disk. The methods block: call them in a thread."""
 
     def __init__(self, files: BlobFiles) -> None:
         self.size = 0
@@ -48,7 +48,7 @@ class IncomingFile:
             self._file = self._path.open("xb")
 
     def add(self, piece: bytes) -> None:
-        """Raise StoreFull."""
+        """Append a piece to the file. Raise StoreFull."""
         self._hash.update(piece)
         self.size += len(piece)
         with _kept_on_disk(self._path):
@@ -127,7 +127,7 @@ class BlobFiles:
 
 
 class ContentStore:
-    """`Blobs` on SQLite and a folder. Bytes are stored once; `blob_owner` lists a blob's owners, with a media type for each."""
+    """The SQLite implementation of `Blobs`. Bytes are stored once; `blob_owner` lists a blob's owners, with a media type for each."""
 
     def __init__(self, files: BlobFiles, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._files = files
@@ -231,7 +231,7 @@ def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes]
     now = transaction.now_ms
     for begin in range(0, len(blobs), _NAMED):
         some = [blob.sha256 for blob in blobs[begin : begin + _NAMED]]
-        transaction.execute(  # delays their sweeping
+        transaction.execute(  # postpones their deletion while unreferenced
             f"UPDATE blob SET created_at = ? WHERE created_at < ? AND sha256 IN ({', '.join('?' * len(some))})",
             (now, now - FRESH // 2, *some),
         )
@@ -245,7 +245,7 @@ def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes]
     for blob in blobs:
         if blob.sha256 not in kept:
             if blob.sha256 not in packed and not files.path(blob.sha256).exists():
-                raise StoreError(f"The blob {blob.sha256!r} was swept while it was being stored.", fix="Try again.")
+                raise StoreError(f"The blob {blob.sha256!r} was deleted while it was being stored.", fix="Try again.")
             transaction.execute(
                 "INSERT INTO blob (sha256, size, media_type, created_at, data) VALUES (?, ?, ?, ?, ?)",
                 (blob.sha256, blob.size, blob.media_type, now, packed.get(blob.sha256)),

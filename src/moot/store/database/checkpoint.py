@@ -17,9 +17,9 @@ from moot.store.database.connection import Connection, connect, sqlite
 LIMIT = 8 << 20
 """Log size in bytes at which checkpoints start, so that pages changed by every commit are copied once for many commits. A reset log file
 is truncated to this size, so that the file size reflects its content."""
-_MOST = 32 << 20  # log size in bytes at which the writer helps and the thread does not pause
-_STEP = 4 << 20  # bytes written to the log before the writer helps again
-_LATE = 96 << 20  # log growth in bytes after which the writer helps even if much remains, because the disk is too slow
+_MOST = 32 << 20  # log size in bytes above which the writer checkpoints too and the thread does not pause
+_STEP = 4 << 20  # bytes written to the log before the writer checkpoints again
+_LATE = 96 << 20  # log growth in bytes after which the writer checkpoints even if much remains, because the disk is too slow
 _REST = 0.25  # seconds between checkpoints. Commits during a checkpoint are left for the next one, which is then faster.
 _FRAME = 4096 + 24  # size in bytes of a page in the log
 
@@ -33,11 +33,11 @@ class Checkpointer:
         self._path = path
         self._log = path.with_name(f"{path.name}-wal")
         self._help_at = _MOST
-        """Log size in bytes."""
+        """Log size in bytes above which the writer checkpoints next."""
         self._folded = 0
         """Bytes of the log that are checkpointed."""
         self._first = 0
-        """Log size when it first exceeded the limit; rewriting the database enlarges the log at once."""
+        """Log size in bytes when it first exceeded the limit. Growth counts from it: a rewrite of the database adds much at once."""
         self._thread: threading.Thread | None = None
         self._wanted = threading.Event()
         self._ended = threading.Event()
@@ -101,6 +101,9 @@ class Checkpointer:
 
 
 def run_checkpoint(connection: Connection) -> int:
-    """Checkpoint and return the checkpointed bytes; fewer than all if another checkpoint is running or a reader needs an old state."""
+    """Run a passive checkpoint and return the number of log bytes that are checkpointed.
+
+    They are fewer than all if another checkpoint is running or a reader needs an old state.
+    """
     _, _, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return max(done, 0) * _FRAME

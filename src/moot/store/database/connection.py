@@ -1,8 +1,8 @@
-"""The SQLite library of this process, and opening connections.
+"""Choose the SQLite library of this process and open connections.
 
-Two libraries in one process would drop each other's file locks, so all code uses `sqlite` from this module. Versions 3.7.0 to 3.51.2 can
-lose commits when two connections write and checkpoint at the same instant (the WAL-reset bug, fixed in 3.51.3:
-https://sqlite.org/wal.html); with those versions, the store serializes commits and checkpoints itself.
+Two copies of SQLite in one process would drop each other's file locks, so all code uses `sqlite` from this module. SQLite 3.7.0 to 3.51.2
+can lose commits when two connections write and checkpoint at the same time (the WAL-reset bug, fixed in 3.51.3:
+https://sqlite.org/wal.html). With those versions, the store serializes commits and checkpoints itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ else:
 
 
 NAME: str = sqlite.__name__.partition(".")[0]
-"""Name of the imported library."""
+"""Name of the imported SQLite module: `sqlite3` or `pysqlite3`."""
 
 VERSION: tuple[int, ...] = tuple(int(part) for part in sqlite.sqlite_version.split("."))
 
@@ -42,7 +42,7 @@ class Queries(Protocol):
 
 
 APPLICATION_ID = 0x6D6F6F74
-"""`moot`: the application id in the file header that identifies our databases."""
+"""The application id in the file header (`moot` in ASCII), which identifies moot databases."""
 
 _SECONDS_TO_WAIT = 30.0
 
@@ -64,7 +64,7 @@ def connect(path: Path, *, writing: bool = False, wait: float = _SECONDS_TO_WAIT
     )
     try:
         if writing:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # affects only new files, and those rewritten as a whole
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # affects only new files, and files rewritten by VACUUM
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")

@@ -19,7 +19,7 @@ _FILES = 4  # file descriptors that SQLite needs to open a database, plus one; S
 
 
 def translate_error(error: Exception, path: Path) -> MootError:
-    """Convert an exception to one of moot's errors; those are returned unchanged."""
+    """Convert an exception to a MootError. A MootError is returned unchanged."""
     if isinstance(error, MootError):
         return error
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
@@ -54,10 +54,10 @@ def _unstorable(error: UnicodeEncodeError | OverflowError) -> UsageError:
 
 
 def corrupt_error(path: Path, why: str) -> StoreCorrupt:
-    """Return the error for a file that is damaged or is not one of our databases."""
+    """Return the error for a file that is damaged or is not a moot database."""
     return StoreCorrupt(
         f"{str(path)!r} is not a valid moot database: {why}.",
-        fix=f"Copy it to a safe place and replace it by the newest file in {str(path.parent / 'backups')!r}, or run `moot doctor`.",
+        fix=f"Copy it to a safe place and replace it with the newest file in {str(path.parent / 'backups')!r}, or run `moot doctor`.",
     )
 
 
@@ -72,7 +72,7 @@ def _code(error: Exception) -> int:
 
 
 def _no_room(path: Path) -> bool:
-    """Detect a quota or file size limit behind an I/O error, which SQLite does not report, by writing at the log's size."""
+    """Return True if a test write fails for lack of space, a quota or a file size limit. SQLite reports the last two only as I/O errors."""
     probe = path.with_name(f".room-{os.getpid()}")
     try:
         size = max((file.stat().st_size for file in path.parent.glob(f"{path.name}*")), default=0)
@@ -89,7 +89,7 @@ def _no_room(path: Path) -> bool:
 
 
 def check_room(path: Path) -> None:
-    """Raise StoreError if nothing can be written next to this database, StoreFull if there is no space."""
+    """Raise StoreError if this database or its folder is read-only, StoreFull if there is no space."""
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
         raise StoreError(f"{str(path.parent)!r} is read-only.", fix="Check the permissions of the folder and how its disk is mounted.")
     if _no_room(path):

@@ -1,4 +1,4 @@
-"""Locks between processes, which the system releases when their holder dies, and durable renames."""
+"""Locks between processes, which the operating system releases when their holder exits, and durable renames."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class FileLock:
 
 
 class Presence:
-    """An indicator that this process writes: each writer holds the same shared lock for its whole lifetime.
+    """A mark that this process writes to the database: each writer holds a shared lock on the same file until it closes.
 
-    Checking takes no lock, so a check is never mistaken for a live process.
+    Checking for other writers takes no lock, so a process that checks is not mistaken for a writer.
     """
 
     _RECORD = "hhqqi4x"

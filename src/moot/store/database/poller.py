@@ -25,7 +25,7 @@ class _Watch:
 
 
 class Poller:
-    """A poller with the shortest interval of any watcher; idle without watchers. It does not report our own commits."""
+    """A thread that polls at the shortest interval of any watcher, while there are any. It does not report this process's commits."""
 
     def __init__(self, path: Path, writer: Writer) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class Poller:
         """Set to poll at once."""
         self._closed = False
         self._leaving = threading.Lock()
-        """Held while the thread decides to end, and while a watcher checks if it runs."""
+        """Held while the thread decides to end, and while a new watcher checks if the thread is running."""
         self._own = -1
         """The last database version that the writer's connection has seen."""
 
@@ -60,7 +60,7 @@ class Poller:
             self._watches.discard(watch)
 
     def stop(self) -> None:
-        """Stop permanently and close the connection, before the last one closes: a read-only connection can't checkpoint the log."""
+        """Stop permanently and close the read-only connection. Call it before the writer closes: the last to close checkpoints the log."""
         self._closed = True
         self._nudge.set()
         if (thread := self._thread) is not None:
@@ -86,7 +86,7 @@ class Poller:
                 if version is None:  # commits before a watcher's first poll would otherwise go unreported
                     self._loop.call_soon_threadsafe(self._wake)
                 elif found != version:
-                    # our own commit may be visible before it is counted as complete, so compare those that have started
+                    # a commit of this process may be visible before it is counted in `commits`, so compare with `begun`
                     self._loop.call_soon_threadsafe(self._notify, self._writer.begun == commits)
                 version, commits = found, before
                 if (pause := self._pause()) is not None and not self._closed:

@@ -1,6 +1,6 @@
 """Units of work for the store's threads, and the reader thread.
 
-Each query sees one snapshot and returns complete values, so that nothing is open across an await.
+Each query sees one snapshot and returns complete values, so no cursor stays open across an await.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Joint(ABC):
     @classmethod
     @abstractmethod
     def together(cls, works: Sequence[Any], transaction: Transaction) -> Sequence[Any]:
-        """Return the result of each work item, all of this class. Raise if one fails; everything must then be undone."""
+        """Run several units of this class and return their results in order. Raise if one fails; the caller then rolls back all of them."""
 
     def __call__(self, transaction: Transaction) -> Any:
         return self.together((self,), transaction)[0]
 
 
 class Unit(Generic[T]):
-    """A unit of work for another thread. `future` belongs to the loop, everything else to the thread until it is settled."""
+    """A unit of work for another thread. Until it is settled, the loop uses only `future` and `done`, the thread only the other fields."""
 
     __slots__ = ("background", "done", "error", "future", "group", "result", "sync", "work")
 
@@ -51,7 +51,7 @@ class Unit(Generic[T]):
         self.future = future
         self.work = work
         self.group = group
-        """Units of one group run in order; empty = a group of its own."""
+        """Units with the same group run in order. Empty means that the unit is independent of all others."""
         self.sync = sync
         self.background = background
         self.result: T
@@ -102,7 +102,7 @@ async def _known(unit: Unit[T]) -> None:
 
 
 def grouped(units: Iterable[Unit[object]]) -> Iterator[list[Unit[object]]]:
-    """Group the units by conversation, in order; those without a group stay alone."""
+    """Yield the units in lists by their `group`, in order. A unit without a group gets a list of its own."""
     groups: dict[object, list[Unit[object]]] = {}
     for unit in units:
         groups.setdefault(unit.group or unit, []).append(unit)

@@ -17,9 +17,9 @@ from moot.store.migrations import Migration, released
 
 
 def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None = None) -> None:
-    """Bring the file at `path` to the newest schema, creating it if needed.
+    """Upgrade the database at `path` to the newest schema, creating it if needed.
 
-    Raise StoreTooNew for a file of a newer moot and StoreCorrupt for one that is not our database; neither is changed.
+    Raise StoreTooNew for a file of a newer moot and StoreCorrupt for a file that is not a moot database. Such files are not changed.
     """
     steps = released() if migrations is None else migrations
     if path.exists():
@@ -47,7 +47,7 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
                 copy = folder / f"{path.stem}-schema{version}-{stamp}.db"
                 unfinished = copy.with_suffix(".part")
                 unfinished.unlink(missing_ok=True)
-                # with SQLite's own backup: the file must not be read directly while it is open
+                # copied by SQLite's backup function, because the file must not be read directly while it is open
                 with closing(sqlite.connect(str(unfinished))) as target:
                     connection.backup(target)
                 unfinished.rename(copy)
@@ -68,7 +68,7 @@ def quick_check(connection: Connection, limit: int) -> list[str]:
 
 
 def _checked(path: Path, newest: int) -> int:
-    if path.stat().st_size == 0:  # files appear complete (see _create), so it was emptied
+    if path.stat().st_size == 0:  # _create never leaves an empty file, so it was emptied later
         raise corrupt_error(path, "the file is empty")
     try:
         try:
@@ -112,7 +112,7 @@ def _create(path: Path, steps: Sequence[Migration]) -> None:
 
 def _apply(connection: Connection, version: int, steps: Sequence[Migration]) -> None:
     connection.execute("PRAGMA synchronous = FULL")
-    # a referenced table is replaced by dropping it: check the references at the end
+    # a migration may drop and replace a referenced table, so the references are checked at the end
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("BEGIN IMMEDIATE")
     try:

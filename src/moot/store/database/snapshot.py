@@ -11,12 +11,12 @@ from moot.store.database.errors import translate_error
 from moot.store.migrations import newest
 
 WAIT = 0.25
-"""Seconds to wait for a lock; the caller can open the whole store instead, or omit the data."""
+"""Seconds to wait for a lock. After that, the caller can open the whole store, or omit the data."""
 
 
 @contextmanager
 def open_snapshot(database: Path) -> Generator[Connection | None, None, None]:
-    """Open a read-only snapshot; None if the whole store is needed, because of a missing file, an older schema, or an error.
+    """Yield a connection to a read-only snapshot, or None if the file is missing, has an older schema or can't be read without the store.
 
     Raise StoreError for errors in the block.
     """

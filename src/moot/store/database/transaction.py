@@ -14,13 +14,13 @@ from moot.types.event import Event
 
 SEQ_BITS = 32
 
-# Binding bytes or None costs three times as much as the rest of a row, because these libraries look for an adapter each time.
+# Binding bytes or None costs three times as much as the rest of a row, because Python's SQLite modules look for an adapter each time.
 # A bytearray avoids the lookup, and the frames of a stream, which are nearly all rows, have no None.
 _FRAMES: LiteralString = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, "check") VALUES '
 _VALUES: LiteralString = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _FRAME = f"{_FRAMES}{_VALUES}"
 _TOGETHER = {count: f"{_FRAMES}{', '.join([_VALUES] * count)}" for count in (64, 16)}
-"""Frames per statement. The interpreter lock is released once per statement, and switching it back and forth costs more than a row."""
+"""Statements by the number of frames they insert. Releasing the interpreter lock, once per statement, costs more than inserting a row."""
 _ANY = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, phase, key, body, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
 _MESSAGES: LiteralString = 'INSERT INTO event (id, at, kind, chunks, raw, body, "check") VALUES '
 _MESSAGE_VALUES: LiteralString = "(?, ?, ?, x'5b5d', ?, ?, ?)"
@@ -38,7 +38,7 @@ _LENGTHS = struct.Struct(">Qiiiiii").pack
 def checksum(
     seq: int, kind: str, chunks: bytes, raw: bytes | None, phase: str | None = None, key: str | None = None, body: bytes | None = None
 ) -> bytes:
-    """Return the 8 bytes of `event.check`: BLAKE2b over the fields and their lengths, so that no two events have the same encoding."""
+    """Return an event's 8-byte checksum: BLAKE2b over the fields and their lengths, so that no two events have the same encoding."""
     if phase is key is body is None:  # the most common case
         name, content = kind.encode(), raw or b""
         lengths = _LENGTHS(seq, len(name), len(chunks), -1 if raw is None else len(content), -1, -1, -1)
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
     raw: bytes | None
     body: bytes
     at: int = 0
-    """µs; 0 = now."""
+    """Time in microseconds since 1970. 0 means now."""
 
 
 class _Rows(NamedTuple):
@@ -73,7 +73,7 @@ class _Rows(NamedTuple):
 
 
 class Transaction:
-    """The interface that a unit of work gets; valid only during the transaction."""
+    """The open transaction that is passed to a unit of work. It is valid only until the work returns."""
 
     def __init__(self, connection: Connection, now: Callable[[], int]) -> None:
         self.execute = connection.execute
@@ -81,7 +81,7 @@ class Transaction:
         self._many = self._cursor.executemany
         self._now = now
         self._numbers: dict[str, int] = {}
-        """Conversation id → no. Never changes while the conversation exists."""
+        """Row numbers by conversation id. They never change while the conversation exists."""
         self._runs: dict[str, int] = {}
 
     def forget(self) -> None:
@@ -91,7 +91,7 @@ class Transaction:
 
     @property
     def now(self) -> int:
-        """µs"""
+        """The current time in microseconds since 1970."""
         return self._now()
 
     @property
@@ -109,12 +109,12 @@ class Transaction:
         self._many(sql, rows)
 
     def learn(self, conversation: tuple[str, int], run: tuple[str, int]) -> None:
-        """Cache known ids and numbers."""
+        """Cache the row numbers of a conversation and a run, given as pairs of id and number."""
         _remember(self._numbers, *conversation)
         _remember(self._runs, *run)
 
     def conversation_no(self, id: str) -> int:
-        """Raise NotFound."""
+        """Return the row number of a conversation. Raise NotFound if it does not exist."""
         no = self._numbers.get(id)
         if no is None:
             row = self.row("SELECT no FROM conversation WHERE id = ?", (id,))
@@ -168,7 +168,7 @@ class Transaction:
         return seqs
 
     def run_no(self, id: str) -> int:
-        """Raise NotFound."""
+        """Return the row number of a run. Raise NotFound if it does not exist."""
         no = self._runs.get(id)
         if no is None:
             row = self.row("SELECT no FROM run WHERE id = ?", (id,))
@@ -219,7 +219,7 @@ class Transaction:
 
 
 def insert_many(execute: Callable[..., object], statements: Mapping[int, str], rows: Sequence[tuple[object, ...]]) -> None:
-    """Insert the rows with the statements for several rows; the last statement is for a single row."""
+    """Insert the rows. The keys of `statements` are the numbers of rows that they insert: descending, and 1 for the last one."""
     done = 0
     for count, statement in statements.items():
         while len(rows) - done >= count:
@@ -228,7 +228,7 @@ def insert_many(execute: Callable[..., object], statements: Mapping[int, str], r
 
 
 def quick(data: bytes | None) -> bytearray | None:
-    """Return the bytes in a form that SQLite binds without looking for an adapter."""
+    """Return the bytes as a bytearray, which SQLite binds without looking for an adapter."""
     return None if data is None else bytearray(data)
 
 
@@ -240,7 +240,7 @@ def _remember(numbers: dict[str, int], id: str, no: int) -> int:
 
 
 def _shortened(exchange: str | None, run: str | None) -> str | None:
-    """Shorten exchange ids, which start with the run's id: the row already has it."""
+    """Return the exchange id as stored: `:` and the rest if it starts with the run's id, which the row already has; else `=` and the id."""
     if exchange is None:
         return None
     return f":{exchange[len(run) :]}" if run and exchange.startswith(run) else f"={exchange}"

@@ -1,6 +1,6 @@
-"""Reading a database on a disk on which SQLite can't create the log's index that all its connections share: a full or read-only one.
+"""Reading a database on a full or read-only disk, where SQLite can't create the index of the write-ahead log that connections share.
 
-Without a log, the file alone has all data. It is read without locks, and the result counts only if the file hasn't changed meanwhile.
+If there is no log, the database file has all data. It is read without locks, and the result is used only if the file did not change.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from moot.store.database.connection import Connection, connect, sqlite
 T = TypeVar("T")
 
 _TRIES = 3
-_INDEX = 32 << 10  # size of the index if a connection uses it; closing this file would drop the locks of such a connection in this process
+_INDEX = 32 << 10
+"""Size in bytes of the index while a connection uses the database. Then the file is not opened here: closing it could drop its locks."""
 _REFUSED = frozenset((8, 10, 14))  # SQLITE_READONLY, SQLITE_IOERR and SQLITE_CANTOPEN
 
 
 def read_unchanged(path: Path, work: Callable[[Connection], T], error: sqlite.OperationalError) -> T:
-    """Run `work` on a snapshot of the file and return its result. `error` is why it can't be opened as usual.
+    """Run `work` on a snapshot of the file and return its result. `error` is the error of opening it normally.
 
     Raise `error` if there is a log that must be read too, or if another process keeps changing the file.
     """
@@ -44,7 +45,7 @@ def read_unchanged(path: Path, work: Callable[[Connection], T], error: sqlite.Op
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes with the content of the file; None if the file is missing, or if it has a log or connections."""
+    """Return values that change when the file's content changes; None if the file is missing, or if it has a log or connections."""
     try:
         if _size(path.with_name(f"{path.name}-wal")) or _size(path.with_name(f"{path.name}-shm")) >= _INDEX:
             return None

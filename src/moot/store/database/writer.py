@@ -1,4 +1,4 @@
-"""The writer thread with the only writing connection. It commits all queued work together.
+"""The writer thread, which has the process's only writing connection and commits all queued work together.
 
 Units arrive in a queue. The thread takes all that are waiting, groups them by conversation in order, and runs them in one transaction. If
 one fails, the transaction is repeated with each group under a savepoint, so that only the failing unit fails. Then it commits once and
@@ -95,7 +95,7 @@ class Writer:
         return await outcome(unit)
 
     def data_version(self) -> asyncio.Future[int]:
-        """Return a number that changes when another connection has committed, and never by our own commits."""
+        """Return a future of a number that changes whenever another connection commits, but not when the writer does."""
         unit = Unit(self._loop.create_future(), self._data_version, background=True)
         self._put(unit)
         return unit.future
@@ -105,7 +105,7 @@ class Writer:
         return self._presence is not None and self._presence.others()
 
     async def close(self) -> None:
-        """Close after committing everything queued before."""
+        """Commit all queued work, then close."""
         if self._closed:
             return
         self._closed = True
@@ -261,7 +261,7 @@ class Writer:
         return True
 
     def _begin(self, connection: Connection) -> None:
-        """Start a transaction, retrying often: SQLite's own backoff grows to 100 ms, during which a busy importer repeatedly gets ahead."""
+        """Start a transaction, retrying often: with SQLite's own backoff, of up to 100 ms, a busy importer would get ahead every time."""
         until = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -300,7 +300,7 @@ class Writer:
                     connection.close()
                     raise
                 self._suspect = False
-            # opening waits long, because another process may be recovering the log of a killed one; for the rest see _begin
+            # only opening waits long, because another process may be recovering the log of a killed one; _begin does its own waiting
             connection.execute(f"PRAGMA busy_timeout = {_ASK_AGAIN}")
             self._synced = False
             self._connection, self._transaction = connection, Transaction(connection, self._clock.now)
@@ -308,7 +308,7 @@ class Writer:
 
     @contextmanager
     def _protected(self) -> Generator[None]:
-        """With the WAL-reset bug, prevent other processes from committing or checkpointing meanwhile."""
+        """If SQLite has the WAL-reset bug, prevent other processes from committing or checkpointing during the block."""
         with self._protection or nullcontext():
             yield
             if self._protection and self._connection is not None and self.commits % 64 == 63:

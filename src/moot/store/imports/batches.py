@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """One version of an entry; a source that changes has several."""
+    """One version of an entry. An entry that changed in the source has several."""
 
     digest: bytes
     length: int
@@ -50,7 +50,7 @@ def place_of(queries: Queries, owner: str, format: str, source_id: str) -> Place
 
 
 def made_by(queries: Queries, owner: str, arriving: IncomingConversation) -> str | None:
-    """Return our conversation whose run created the session, or the session's parent."""
+    """Return the id of the conversation whose run created the arriving session or its parent session, or None."""
     if not arriving.resumable:
         return None
     row: Any = queries.execute(
@@ -62,7 +62,7 @@ def made_by(queries: Queries, owner: str, arriving: IncomingConversation) -> str
 
 
 def note(transaction: Transaction, conversation: int, origin: JsonObject | None, owner: str) -> None:
-    """Register a complete recording by its conversation's origin."""
+    """Register a conversation as imported from the source that its origin names."""
     found = origin or {}
     if not found.get("format") or not found.get("source_id"):
         raise StoreError("The origin of an import must have a format and a source id.")
@@ -157,7 +157,7 @@ class _Piece:
     new: list[_NewMessage] = field(default_factory=list[_NewMessage])
     notes: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     counts: Counter[str] = field(default_factory=Counter[str])
-    """Counts with the field names of `Taken`."""
+    """Counts by the field names of `ImportCounts`."""
     usage: Usage = field(default_factory=Usage)
     costs: list[int] = field(default_factory=list[int])
     unpriced: int = 0
@@ -165,7 +165,7 @@ class _Piece:
     last: str | None = None
     """Id of the newest message."""
     rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
-    """Key of a message that has changed in the source, or is below one → id of its new sibling."""
+    """Ids of new siblings, by the keys of the messages that changed in the source or are below a changed one."""
 
 
 def take(
@@ -225,7 +225,7 @@ def _message(
 
 
 def _below(transaction: Transaction, piece: _Piece, one: IncomingEntry, same: Variant, parent: str) -> str | None:
-    """Return a copy of a message below its new parent, so that the source's branch is complete. Its usage was counted already."""
+    """Copy a known message below its new parent, to complete the source's branch, and return the copy's id. Don't count its usage."""
     if same.message is None or one.role is None or transaction.row("SELECT 1 FROM message WHERE id = ?", (same.message,)) is None:
         piece.counts["known"] += 1  # purged messages are not imported again
         return same.message
@@ -259,7 +259,7 @@ def _note(piece: _Piece, arrival: IncomingEntry, earlier: list[Variant], message
 
 
 def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earlier: list[Variant], same: Variant | None) -> str | None:
-    """Return the message that this entry extends; None if it is a different one, which becomes a sibling."""
+    """Extend the message of which the entry is a longer version, and return its id. Return None if no stored message is extended."""
     raw = memoryview(one.raw)
     variant = same or next((old for old in reversed(earlier) if old.length < len(raw) and digest_of(raw[: old.length]) == old.digest), None)
     is_prefix = variant is not None

@@ -152,7 +152,7 @@ def settle(id: str, owner: str, settled: FinalFacts, transaction: Transaction) -
 
 
 def _place(transaction: Transaction, found: Conversation, settled: FinalFacts) -> None:
-    """Set the folders and the project, which may be known only at the end of a source. A project that the user chose stays."""
+    """Set the folders and the project, which may be known only at the end of a source. Keep a project that the user chose."""
     directory, project = found.directory or settled.directory, found.project
     if project == default_project_id(found.owner):
         known = settled.project and ensure_imported(transaction, replace(settled.project, owner=found.owner))

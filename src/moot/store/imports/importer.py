@@ -1,4 +1,4 @@
-"""`Imports` on SQLite. Known entries are looked up on the reader thread, so that the writer only stores."""
+"""The SQLite implementation of `Imports`. Known entries are looked up on the reader thread, so that the writer only stores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARK = "format, version, path, size, modified_at, inode, conversations, problem
 
 
 class StoredImports:
-    """`Imports` on SQLite; imported conversations belong to the owner."""
+    """The SQLite implementation of `Imports`; imported conversations belong to the owner."""
 
     def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._writer = writer

@@ -22,7 +22,7 @@ from moot.types.store import Change, CloseExchange, Fence, OpenExchange, RecordU
 
 
 class SqliteLogReader:
-    """`LogReading` on SQLite."""
+    """The SQLite implementation of `LogReader`."""
 
     def __init__(self, reader: Reader, events: Events, owner: str | None = None) -> None:
         self._reader = reader
@@ -57,7 +57,7 @@ class SqliteLogReader:
 
 
 class EventLog(SqliteLogReader):
-    """`Log` on SQLite."""
+    """The SQLite implementation of `Log`."""
 
     def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
         super().__init__(reader, events)
@@ -93,7 +93,8 @@ class _Append(Joint):
         if seqs is None:
             row = transaction.row("SELECT fence, status FROM run WHERE no = ?", (transaction.run_no(held.run),))
             raise FenceLost(
-                f"The run {held.run!r} is no longer ours: {_holder(row)}.", fix="Another owner continues it; nothing was added."
+                f"This process no longer owns the run {held.run!r}: {_holder(row)}.",
+                fix="Nothing was added. Another process may have taken over the run.",
             )
         if self.changes:
             target = changing.Target(self.fence, held.conversation, seqs.stop - 1)

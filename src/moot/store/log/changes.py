@@ -41,7 +41,7 @@ class Target:
     fence: Fence
     conversation: int
     through: int
-    """The last seq of the append."""
+    """Seq of the conversation's last event after the append."""
 
 
 def apply_change(transaction: Transaction, target: Target, change: Change) -> None:
@@ -89,7 +89,7 @@ def _end(transaction: Transaction, target: Target, change: End) -> None:
     deny_open(transaction, run, "The run has ended.")
     channels.add_end(transaction, run, change.status)
     _add_sums(transaction, target.conversation, change)
-    # keep an agent or model that a person has chosen meanwhile; an outside agent's own choice is not a setting
+    # keep an agent or model that a person selected during the run; a model chosen by an outside agent is not a setting
     transaction.execute(
         "UPDATE conversation SET model = ? WHERE no = ? AND ? <> '' AND agent = ? AND model IN ('', ?) AND ? = 'moot'",
         (change.model, target.conversation, change.model, *initial),
@@ -241,7 +241,7 @@ def _warn_budget(transaction: Transaction, target: Target, change: WarnBudget) -
 
 def _took(transaction: Transaction, target: Target, change: HandleInbox) -> None:
     transaction.execute(
-        # the engine handles cancels, and may not have read one of them yet
+        # except cancels: the engine handles them, and may not have read one yet
         "UPDATE inbox SET taken_at = ? WHERE run = ? AND no <= ? AND taken_at IS NULL AND kind <> 'cancel'",
         (transaction.now_ms, target.fence.run, change.through),
     )
@@ -259,7 +259,7 @@ def _open_exchange(transaction: Transaction, target: Target, change: OpenExchang
 def _close_exchange(transaction: Transaction, target: Target, change: CloseExchange) -> None:
     changed = transaction.execute("UPDATE exchange SET ended = ? WHERE id = ?", (change.ended, change.id))
     if changed.rowcount != 1:
-        raise StoreError(f"No open exchange has the id {change.id!r}.")
+        raise StoreError(f"No exchange has the id {change.id!r}.")
 
 
 def _spent(transaction: Transaction, target: Target, change: RecordUsage) -> None:

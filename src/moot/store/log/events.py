@@ -32,7 +32,7 @@ class StoredTranslation:
     _chunks: dict[int, tuple[Chunk, ...]] | None = None
 
     def chunks(self, queries: Queries, seq: int) -> tuple[Chunk, ...] | None:
-        """Return the new chunks of an event, or None if they did not change. Call it in the order of the log."""
+        """Return an event's chunks in this translation, or None if they are the same as in the log. Call it with increasing seqs."""
         if self._chunks is None or seq > self._last:
             row: Any = queries.execute(
                 "SELECT last_seq, chunks FROM translation WHERE exchange = ? AND converter = ? AND last_seq >= ?"
@@ -51,7 +51,7 @@ class StoredTranslation:
 
 
 def newest_of(queries: Queries, exchange: str) -> StoredTranslation | None:
-    """Return the newest translation of an exchange, or None if it was translated only once."""
+    """Return the newest translation of an exchange, or None if it was never translated again."""
     found: Any = queries.execute("SELECT DISTINCT converter FROM translation WHERE exchange = ?", (exchange,)).fetchall()
     names = [str(row[0]) for row in found]
     return StoredTranslation(exchange, max(names, key=lambda name: converter_of(name).version)) if names else None
@@ -79,7 +79,7 @@ def _read(data: bytes) -> dict[int, tuple[Chunk, ...]]:
     try:
         value = parse_stored(data)
     except ValueError:
-        return {}  # fall back to the log
+        return {}  # damaged: use the chunks in the log
     found: dict[int, tuple[Chunk, ...]] = {}
     for entry in value if isinstance(value, list) else ():
         if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], int) and isinstance(entry[1], list):
@@ -88,7 +88,7 @@ def _read(data: bytes) -> dict[int, tuple[Chunk, ...]]:
 
 
 def encode_chunks(changed: Sequence[tuple[int, tuple[Chunk, ...]]]) -> bytes:
-    """Serialize a batch for storage."""
+    """Serialize a batch of a translation: pairs of an event's seq and its chunks."""
     return dumps([(seq, chunks) for seq, chunks in changed])
 
 
@@ -106,9 +106,9 @@ class Events:
     def page(
         self, queries: Queries, conversation: int, after: int, limit: int, run: str | None = None, *, newest: bool = False
     ) -> list[Event]:
-        """Return at most `limit` events after `after`, in order; optionally of one run. A damaged event becomes a `meta` event.
+        """Return at most `limit` events after the seq `after`, in order. A damaged event becomes a `meta` event.
 
-        With `newest`, chunks come from the newest translation.
+        With `run`, return only events of that run. With `newest`, chunks come from the newest translation.
         """
         through, number = 0xFFFFFFFF, None
         if run is not None:
@@ -133,7 +133,7 @@ class Events:
             after = page[-1].seq
 
     def fold(self, queries: Queries, conversation: int, run: str, folder: Folder, after: int = 0, *, newest: bool = False) -> int:
-        """Fold the events of a run's answer after `after`, and return the last seq."""
+        """Feed the folder a run's events after the seq `after`, except those of auxiliary calls. Return the seq of the last event read."""
         others = auxiliary_exchanges(queries, run)
         for event in self.all(queries, conversation, run, after, newest=newest):
             after = event.seq
@@ -142,7 +142,7 @@ class Events:
         return after
 
     def folded(self, queries: Queries, message: Message, conversation: int) -> Message:
-        """Return the message in its current state: events after its last fold are folded in. Damaged parts are rebuilt from the log."""
+        """Return the message, updated with the events since its last fold. Damaged parts are rebuilt from the log."""
         if rebuilt := message.parts == (DAMAGED,):
             message = self._rebuilt(queries, message, conversation)
         if message.run is None or (message.status not in ("streaming", "interrupted") and message.folded_through >= message.last_seq):

@@ -1,12 +1,13 @@
 """Frames: up to 512 events in compressed columns, so that shared content is stored once. Lossless.
 
-Events of one run, exchange, kind, phase and key whose fields have the same structure form a group: a template per field, with a hole
-wherever they differ, and a column of values per hole. Text that occurs both in a vendor's frame and in its chunks is one column that fills
-holes of both. A column is text with one value per line, or lengths and bytes, or delta-encoded integers. Timestamps are delta-encoded;
-sequence numbers are dense and so not stored, and a checksum is stored only if it does not match its event.
+Events with the same run, exchange, kind, phase and key whose fields have the same structure form a group. A group has a template per
+field, with a hole wherever the events differ, and a column of values per hole. If the same text occurs in a vendor's raw event and in its
+chunks, one column fills the holes of both. A column is text with one value per line, or lengths and bytes, or delta-encoded integers.
+Timestamps are delta-encoded. Sequence numbers have no gaps and are not stored. A checksum is stored only if it does not match its event.
 
-The whole is msgpack, encoded as `_Frame`, under zstd with a dictionary that is part of a release. Dictionaries are trained on recordings
-of the project (`benchmarks/dictionary.py`), never on user data, which could not be deleted from them. A released one is never removed.
+A frame is encoded with msgpack as a `_Frame` and compressed with zstd, using a dictionary that is shipped with moot. Dictionaries are
+trained on this project's recordings (`benchmarks/dictionary.py`), never on user data, because user data could not be deleted from them.
+A dictionary that was released is never removed.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _TEMPLATES = 24  # number of templates tried before an event is parsed for a new
 _SIZES: tuple[tuple[Size, int], ...] = (("B", 1 << 8), ("H", 1 << 16), ("I", 1 << 32), ("Q", 1 << 64))
 
 Fields: TypeAlias = tuple[bytes, bytes | None, bytes | None]
-"""chunks, raw, body"""
+"""An event's chunks, raw data and body."""
 Shared: TypeAlias = tuple[int | None, str | None, str, str | None, str | None]
-"""run, exchange, kind, phase, key"""
+"""The run, exchange, kind, phase and key that the events of a group have in common."""
 Values: TypeAlias = Sequence[bytes]
 
 
@@ -116,7 +117,7 @@ class _Group:
     def __init__(self, shared: Shared, fields: Fields, constants: Sequence[bytes] = ()) -> None:
         self._shared = shared
         self._fields = fields
-        """The fields of one of these events."""
+        """The fields of one event of the group."""
         self._constants = constants
         """The texts around the holes of the joined fields; empty for a single event."""
         self._rows: list[list[bytes]] = []
@@ -306,7 +307,7 @@ def _little(numbers: array[int]) -> array[int]:
 _FOLDER = Path(__file__).parents[1] / "dictionaries"
 _LEVEL = 9
 _FIX = "Restore the newest backup."
-_LARGEST = 1 << 31  # maximum decompressed size of a frame in bytes; ours hold 1 MiB, or one event
+_LARGEST = 1 << 31  # maximum decompressed size of a frame in bytes; moot writes frames of at most 1 MiB, or one event
 
 
 class Columns:

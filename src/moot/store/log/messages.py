@@ -49,7 +49,7 @@ def add(
     body: JsonObject | None = None,
     move_head: bool = True,
 ) -> Message:
-    """Store a complete message and its event, and return it with its place in the log. It becomes the head, unless `move_head` is false."""
+    """Store a complete message and its event, and return it with its seqs. With `move_head`, it becomes the conversation's head."""
     stays: JsonObject = {} if move_head else {"head": False}
     seq = transaction.add(conversation, (message_event(message, raw=raw, body={**(body or {}), **stays}),))[-1]
     stored = placed(message, seq)
@@ -65,15 +65,15 @@ def check_client_id(client_id: str) -> None:
 
 
 def placed(message: Message, seq: int) -> Message:
-    """Return the message with the seq of the event that contains all of it."""
+    """Return the message with its seqs set to `seq`, the event that contains the complete message."""
     return replace(message, first_seq=seq, last_seq=seq, folded_through=seq)
 
 
 def insert(transaction: Transaction, conversation: int, message: Message) -> None:
-    """Insert the message's row. Raise Busy if the id exists, UsageError if the client id is too long."""
+    """Insert the message's row. Raise Busy if a message with its id exists, UsageError if the client id is too long."""
     if message.client_id is not None:
         check_client_id(message.client_id)
-        # an edit has the client id of the message it edits; the id then refers to the newest message with it
+        # an edit has the same client id as the edited message; from then on the client id refers to the edit
         transaction.execute(
             "UPDATE message SET client_id = NULL WHERE conversation = ? AND client_id = ?", (conversation, message.client_id)
         )
@@ -91,7 +91,7 @@ def insert(transaction: Transaction, conversation: int, message: Message) -> Non
 
 
 def count(transaction: Transaction, conversation: int, added: int, at: int, head: str | None) -> None:
-    """Update the conversation for added messages; `head` becomes the end of its branch, if given."""
+    """Update the conversation's message count and modification time. If `head` is given, it becomes the conversation's head."""
     transaction.execute(
         "UPDATE conversation SET message_count = message_count + ?, updated_at = max(updated_at, ?), head_id = coalesce(?, head_id)"
         " WHERE no = ?",

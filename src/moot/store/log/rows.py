@@ -42,12 +42,12 @@ class Row(NamedTuple):
 
 
 def checked(row: Row) -> Row:
-    """Return the row with a correct check."""
+    """Return the row with its check computed from its content."""
     return row._replace(check=checksum(row.seq, row.kind, row.chunks, row.raw, row.phase, row.key, row.body))
 
 
 def before_redaction(row: Row) -> Row:
-    """Return what remains of the event behind a tombstone; other rows unchanged. The check is still the tombstone's."""
+    """Return a tombstone as the event it replaced, with the content that remains, and any other row unchanged. Keep the row's check."""
     if row.kind != "tombstone" or row.body is None:
         return row
     body = parse_stored_object(row.body)
@@ -56,7 +56,7 @@ def before_redaction(row: Row) -> Row:
 
 
 def tombstone(row: Row, chunks: bytes, body: bytes | None, at: int) -> Row:
-    """Return a tombstone for an event (already redacted or not): without raw, with only these chunks and this body."""
+    """Return a tombstone that replaces an event, redacted before or not. It has no raw data, and only the given chunks and body."""
     was = before_redaction(row)
     inner = None if body is None else parse_stored(body)
     content: JsonObject = {"was": was.kind, "reason": "redacted", "at": at, "body": inner}

@@ -1,8 +1,8 @@
 """Sealed segments of the log. A segment is a row of compressed frames; a frame holds up to 512 events.
 
 A conversation's segments cover the log without gaps from its first event to `log_head.sealed_through`; later events are rows of `event`.
-The index of a segment has the position and hash of each frame. So reading one event unpacks one frame, and a damaged frame is detected
-before it is used.
+The index of a segment has the position and hash of each frame. So only one frame is unpacked to read one event, and a damaged frame is
+detected before it is used.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _EVENTS = 512
 _BYTES = 1 << 20  # maximum size of a frame before compression
 _CACHED = 16 << 20
 _PAUSE = 0.00005
-"""Seconds of sleep between groups of events that are packed in the background. A busy thread keeps the interpreter lock for 5 ms unless it
-sleeps, and an append would wait that long for each thread it passes through."""
+"""Seconds of sleep between groups of events that are packed in the background. Without it, the packing thread would keep the interpreter
+lock for 5 ms at a time, and an append would wait that long at each switch between threads."""
 _AT_ONCE = 32  # events per group
 _REPLACE: LiteralString = (
     'UPDATE event SET at = ?, run = ?, exchange = ?, kind = ?, chunks = ?, raw = ?, phase = ?, key = ?, body = ?, "check" = ? WHERE id = ?'
@@ -99,7 +99,7 @@ class FrameCache:
             return found[0]
 
     def put(self, key: tuple[bytes, str | None, int], rows: list[tuple[Any, ...]]) -> None:
-        """Cache the rows, unless they exceed the cache's total limit."""
+        """Cache the rows, unless they alone exceed the size limit of the cache."""
         size = sum([200 + len(row[5]) + len(row[6] or b"") + len(row[9] or b"") for row in rows])
         with self._lock:
             if size > self._limit or key in self._frames:
@@ -111,8 +111,8 @@ class FrameCache:
 
 
 def rows(queries: Queries, conversation: int, after: int, through: int, cache: FrameCache | None = None) -> Iterator[tuple[Any, ...]]:
-    """Yield a conversation's sealed rows after `after`, in order, like rows of `event` except for the check. None means that it matches the
-    event; empty means that the event is lost because its frame is damaged."""
+    """Yield a conversation's sealed rows after `after`, in order, like rows of `event` except for the check: None if it matches the event,
+    empty if the event is lost because its frame is damaged."""
     for first, last, codec, dictionary, index in queries.execute(_SEGMENTS, (conversation, after, through)).fetchall():
         for place in _index(index, first, last):
             if place.last <= after or place.first > through:
@@ -123,7 +123,7 @@ def rows(queries: Queries, conversation: int, after: int, through: int, cache: F
 
 
 def with_check(row: tuple[Any, ...]) -> Row:
-    """Return a row from `rows` with its check."""
+    """Return a row that `rows` yielded as a `Row`. A check that is None is computed."""
     if row[10] is not None:
         return Row(*row)
     id, _, _, _, kind, chunks, raw, phase, key, body, _ = row
@@ -182,7 +182,7 @@ def _digest(data: bytes) -> str:
 def pack_segment(events: Sequence[Row], share: float = 1.0) -> Packed:
     """Pack consecutive rows into a segment, then unpack it and compare.
 
-    Use at most `share` of the time, sleeping between frames. Raise StoreCorrupt if the unpacked rows differ.
+    Work for at most the fraction `share` of the time, and sleep between frames. Raise StoreCorrupt if the unpacked rows differ.
     """
     codec = _codec(CODEC)
     index: list[Json] = []
@@ -196,7 +196,7 @@ def pack_segment(events: Sequence[Row], share: float = 1.0) -> Packed:
         ):
             raise StoreCorrupt(
                 f"Events {group[0].seq} to {group[-1].seq} changed when packed into a segment.",
-                fix="Please report this; nothing was changed.",
+                fix="Please report this. The stored events are unchanged.",
             )
         index.append([group[0].seq, group[-1].seq, len(data), len(frame), _digest(frame), sum(map(content_size, group))])
         data += frame
@@ -232,8 +232,8 @@ def insert(transaction: Transaction, conversation: int, first: int, last: int, s
 def rewrite(transaction: Transaction, conversation: int, replaced: Mapping[int, Row]) -> None:
     """Replace the rows with these seqs, sealed or not, and update their checks; nothing else changes.
 
-    The old content is gone from the tables, but stays in free pages of the file until a vacuum. Raise StoreCorrupt if a row is in a
-    damaged frame, whose lost events would be rewritten as lost.
+    The old content is gone from the tables, but stays in free pages of the file until a vacuum. Raise StoreCorrupt if
+    other events of a segment are lost because of a damaged frame: rewriting the segment would store them as empty.
     """
     updated = {seq: checked(row._replace(id=conversation << SEQ_BITS | seq)) for seq, row in replaced.items()}
     if not updated:
@@ -268,7 +268,7 @@ def log_rows(queries: Queries, conversation: int, after: int, through: int = LAS
 
 
 def read_chunks(data: bytes) -> tuple[Chunk, ...]:
-    """Raise ValueError if the data is not a list of chunks."""
+    """Decode a stored list of chunks. Raise ValueError if the data is something else."""
     if data == b"[]":
         return ()
     value = parse_stored(data)
@@ -278,6 +278,6 @@ def read_chunks(data: bytes) -> tuple[Chunk, ...]:
 
 
 def read_object(data: bytes | None) -> JsonObject:
-    """Return a body if it is an object, else an empty one. Raise ValueError for invalid JSON."""
+    """Decode an event's body. Return an empty object if it is not a JSON object. Raise ValueError for invalid JSON."""
     value: Json = parse_stored(data) if data is not None else None
     return value if isinstance(value, dict) else {}

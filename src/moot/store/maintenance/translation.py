@@ -41,7 +41,7 @@ class Due:
     """Number (`no`) of the conversation."""
     run: str
     message: str
-    """Empty = none."""
+    """Id of the run's message; empty outside runs."""
     first_seq: int
     last_seq: int
     exchanges: tuple[Exchange, ...]
@@ -60,11 +60,11 @@ class Work:
     converters: dict[str, str] = field(default_factory=dict[str, str])
     ended_otherwise: int = 0
     message: tuple[bytes, bytes] | None = None
-    """Changed parts and metadata; None = unchanged."""
+    """New parts and metadata of the run's message; None outside runs, or if nothing must be stored."""
 
 
 def due(queries: Queries, conversation: tuple[int, str], translators: Translators) -> Iterator[Due]:
-    """Yield the conversation's runs that have an exchange with a newer converter, in order; then its calls outside runs."""
+    """Yield the exchanges that a newer converter can translate: first those outside runs, then those of each ended run, in order."""
     no, id = conversation
     found: Any = queries.execute(
         f"SELECT {EXCHANGE} LEFT JOIN run AS r ON r.id = e.run WHERE e.conversation = ? AND e.ended IS NOT NULL ORDER BY r.no, e.rowid",
@@ -166,7 +166,7 @@ class _Translation:
         self.result = Work(report)
 
     def work(self) -> Work:
-        """Raise TranslatorFailed, or ValueError for damaged data."""
+        """Translate all events and return the result. Raise TranslatorFailed, or ValueError for damaged data."""
         for event in self._log():
             self._event(event)
         self._judge()
@@ -285,7 +285,7 @@ def _put_message(transaction: Transaction, id: str, parts: bytes, metadata: byte
 
 
 class StoreTranslations:
-    """`Translations` on SQLite."""
+    """The SQLite implementation of `Translations`."""
 
     def __init__(self, writer: Writer, reader: Reader) -> None:
         self._writer = writer

@@ -126,7 +126,7 @@ def _small(queries: Queries, conversation: int, through: int) -> tuple[tuple[tup
 
 
 def replace_rows(made: SegmentPlan, packed: Packed, transaction: Transaction) -> bool:
-    """Replace rows by their segment; return False, without changes, if the rows are not those that were read."""
+    """Replace rows with their segment. Return False, without changes, if the stored rows differ from those in the plan."""
     conversation, base = made.conversation, made.conversation << SEQ_BITS
     if transaction.row("SELECT sealed_through FROM log_head WHERE conversation = ?", (conversation,)) != (made.sealed_through,):
         return False
@@ -200,7 +200,7 @@ def _sum(by: dict[int, Extent]) -> Extent:
 
 
 async def _file(reader: Reader) -> tuple[int, int, int]:
-    """Return the sizes of the database and its free pages, and the mode of returning those to the system; 0 = never."""
+    """Return the sizes of the database and its free pages in bytes, and the auto-vacuum mode. Mode 0 never returns free pages."""
     sql = (
         "SELECT page_count * page_size, freelist_count * page_size, auto_vacuum"
         " FROM pragma_page_count, pragma_freelist_count, pragma_page_size, pragma_auto_vacuum"
@@ -221,7 +221,7 @@ _INDEX: tuple[LiteralString, ...] = (
     "SELECT sum(length(block)) FROM search_infix_data",
     "SELECT sum(length(sz)) FROM search_infix_docsize",
 )
-"""Size of each table of the search index; nearly exact for numeric tables. FTS5 stores its index in tables too."""
+"""Queries for the size in bytes of each table of the search index, estimated for numeric tables. FTS5 stores its index in tables too."""
 
 _PAGES = 256  # pages returned in one transaction: 1 MiB, which takes a few milliseconds
 _REST = 0.2  # seconds to pause after a segment of many events when there is no hurry; reading and replacing them takes a twentieth of that
@@ -232,7 +232,7 @@ log = logging.getLogger("moot.store")
 
 
 class StoreUpkeep:
-    """`Upkeep` on SQLite."""
+    """The SQLite implementation of `Upkeep`."""
 
     def __init__(self, writer: Writer, reader: Reader, path: Path, lock: FileLock, clock: Clock) -> None:
         self._writer = writer

@@ -1,7 +1,7 @@
 """The schema's migrations, numbered from an empty file to the newest version.
 
-Each is a file `NNNN_name.sql` in this folder; the schema version is their number. A released migration is never changed: add the next one,
-with a golden file of the old shape.
+Each is a file `NNNN_name.sql` in this folder. The schema version is the number of applied migrations. A released migration is never
+changed: add the next one, with a golden file of the old shape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Migration", "released"]
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One migration; all missing ones run in one transaction."""
+    """One migration. All migrations that a database lacks run in one transaction."""
 
     name: str
     script: str

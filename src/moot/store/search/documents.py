@@ -15,7 +15,7 @@ from moot.types.message import Message, Part, is_tool, tool_name
 
 @lru_cache(256)
 def owner_fact(owner: str) -> str:
-    """Return the keyword of an owner, for any owner id."""
+    """Return the keyword that identifies an owner in the index."""
     return f"owner{blake2b(owner.encode(), digest_size=8).hexdigest()}"
 
 
@@ -50,7 +50,7 @@ class Document:
     facts: str = ""
     """Keywords in lower case without punctuation, used by conditions; one of them is `all`."""
     cost: int | None = None
-    """Nano-dollars; None = unknown, or no cost of its own."""
+    """Cost in nano-dollars. None means unknown, or that the message has no cost of its own."""
 
 
 def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) -> Document:

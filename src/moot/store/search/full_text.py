@@ -24,11 +24,11 @@ log = logging.getLogger("moot.store")
 
 _LOOK_AGAIN = 0.02
 _BULK = 1.0  # duration of a transaction in seconds if nothing else waits: the index then has fewer segments to merge
-_MUCH, _SHARE = 2000, 10  # merge the index once this many messages, and this share of all messages, were added since the last merge
+_MUCH, _SHARE = 2000, 10  # merge the index after adding 2000 messages that are at least a tenth of all messages
 
 
 class FullText:
-    """`Search` on SQLite's FTS5."""
+    """The implementation of `Search` with SQLite\'s FTS5."""
 
     def __init__(self, writer: Writer, reader: Reader, lock: FileLock, owner: str | None = None) -> None:
         self._writer = writer
@@ -38,7 +38,7 @@ class FullText:
         self._events = Events()
         self._filler = Filler()
         self._fresh = 0
-        """Messages indexed since the index was last merged."""
+        """Number of messages indexed since the index was last merged."""
 
     async def search(
         self,

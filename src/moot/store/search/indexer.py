@@ -81,14 +81,14 @@ def pending(
 
 
 class Filler:
-    """The code that adds entries to the index; `fill` runs on the writer's thread."""
+    """The part of the indexer that adds entries to the index. `fill` runs on the writer's thread."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     @property
     def known(self) -> Set[str]:
-        """Words that are certainly in the vocabulary; grows."""
+        """Cached words that are known to be in the vocabulary."""
         return self._known
 
     def fill(self, entries: Sequence[Entry], seconds: float, transaction: Transaction) -> int:
@@ -125,7 +125,7 @@ class Filler:
 
 
 def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
-    """Remove a message from the index, if present; with `purged`, also its words that occur nowhere else."""
+    """Remove a message from the index, if present; with `purged`, also remove words that occur nowhere else from the vocabulary."""
     rows = queries.execute(
         "SELECT t.no, t.text, t.tools, t.reasoning, t.agent, t.model, t.facts FROM search AS s JOIN search_text AS t ON t.no = s.no"
         " WHERE s.message = ?",
@@ -173,7 +173,7 @@ def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _free(transaction: Transaction, places: list[int]) -> list[int]:
-    """Return free places: those given, or the next ones if another message of the same second has the place."""
+    """Return an unused index position for each given one: the same, or the next free one if a message of the same second has it."""
     found = transaction.execute("SELECT no FROM search WHERE no IN (SELECT value FROM json_each(?))", (dumps(places).decode(),)).fetchall()
     used = {row[0] for row in found}
     free: list[int] = []
@@ -199,7 +199,7 @@ _PAGES = 200  # index pages merged at a time: a few milliseconds
 
 
 def unindex(transaction: Transaction, message: str) -> bool:
-    """Remove a message and return True if it was indexed; if it still exists, it is indexed again later."""
+    """Remove a message from the index and return True if it was indexed. Unless it is deleted too, it is indexed again later."""
     row: Any = transaction.row("SELECT m.no, s.no FROM message AS m LEFT JOIN search AS s ON s.message = m.no WHERE m.id = ?", (message,))
     if row is None:
         return False
@@ -209,7 +209,7 @@ def unindex(transaction: Transaction, message: str) -> bool:
 
 
 def unindex_all(transaction: Transaction, conversation: int) -> int:
-    """Remove a conversation's messages and return how many were indexed."""
+    """Remove a conversation's messages from the index and return how many were indexed."""
     rows = transaction.execute("SELECT message FROM search WHERE conversation = ?", (conversation,)).fetchall()
     for (message,) in rows:
         take_out(transaction, message, purged=True)

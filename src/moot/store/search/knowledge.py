@@ -49,7 +49,7 @@ _PASSAGE = 1500
 
 
 class SqliteKnowledge:
-    """`Knowledge` on SQLite; an `owner` of None means all owners."""
+    """The SQLite implementation of `Knowledge`; an `owner` of None means all owners."""
 
     def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._writer = writer
@@ -90,7 +90,7 @@ class SqliteKnowledge:
         return await self._reader.read(work)
 
     async def put(self, source: str, document: IndexedDocument, chunks: Sequence[Chunk] | None) -> None:
-        # in two steps, so that splitting the words does not block the writer
+        # split the words outside the transaction, so that this does not block the writer
         words = None if chunks is None else await to_thread.run_sync(_words, document.path, chunks)
 
         def work(transaction: Transaction) -> None:
@@ -180,7 +180,7 @@ def _source(queries: Queries | Transaction, id: str, owner: str | None) -> int:
     for where, values in ((" AND id = ?2", (id,)), (" AND path = ?2", (id,)), (" AND id >= ?2 AND id < ?3", prefix_range(id))):
         rows = queries.execute(f"{own}{where} LIMIT 2", (owner, *values)).fetchall()
         if len(rows) > 1:
-            raise NotFound(f"{id!r} matches several sources.", fix="Give the whole id, see `moot knowledge list --json`.")
+            raise NotFound(f"{id!r} matches several sources.", fix="Use the whole id, see `moot knowledge list --json`.")
         if rows:
             return int(rows[0][0])
     raise NotFound(f"No source of documents matches {id!r}.", fix="See `moot knowledge list`.")
@@ -194,7 +194,7 @@ def _remove(transaction: Transaction, source: int) -> None:
 
 
 def move_sources(transaction: Transaction, project: str, to: str) -> None:
-    """Give the sources of a project to another one. Those that the other one already has are removed."""
+    """Move the sources of a project to the project `to`, and remove those that it already has."""
     transaction.execute("UPDATE OR IGNORE knowledge_source SET project_id = ? WHERE project_id = ?", (to, project))
     for (source,) in transaction.execute("SELECT no FROM knowledge_source WHERE project_id = ?", (project,)).fetchall():
         _remove(transaction, source)
@@ -220,7 +220,7 @@ def _forget(transaction: Transaction, documents: Sequence[int]) -> None:
 
 
 def rebuild_words(transaction: Transaction) -> None:
-    """Index all chunks again after their texts were changed, and forget their vectors."""
+    """Index all chunks again after their texts were changed, and delete their vectors."""
     transaction.execute("INSERT INTO knowledge_words (knowledge_words) VALUES ('delete-all')")
     transaction.execute("DELETE FROM knowledge_vector")
     rows: list[Any] = transaction.execute(_CONTENTS).fetchall()

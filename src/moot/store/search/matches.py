@@ -21,14 +21,14 @@ _LOOKED_AT, _NEAR = 200, 12  # number of matches in a text, and of following mat
 
 
 class Marker:
-    """A finder of terms in texts that matches like the index: ignoring accents and any punctuation between the words of a phrase."""
+    """A finder of terms in texts by the rules of the index: accents, and punctuation between the words of a phrase, are ignored."""
 
     def __init__(self, terms: Sequence[str], *, whole: bool = False) -> None:
         # one pattern per term: a pattern that starts with a letter is many times faster than an alternation
         self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
 
     def best(self, texts: Sequence[str]) -> int:
-        """Return the index of the text that contains the most terms. Of equals, prefer the first nonempty one."""
+        """Return the index of the text that contains the most terms. If several do, return the first nonempty one."""
         filled = [place for place, text in enumerate(texts) if text]
         if len(filled) < 2:
             return filled[0] if filled else 0
@@ -52,7 +52,7 @@ class Marker:
         return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
 
     def _plain(self, text: str) -> str:
-        """Return the text in lower case, and without accents if that is needed to find a term; that takes ten times as long."""
+        """Return the text in lower case, and without accents if needed to find a term; removing accents takes ten times as long."""
         lowered = text.lower()
         if text.isascii() or (len(lowered) == len(text) and all(term.search(lowered) for term in self._each)):
             return lowered
@@ -99,7 +99,7 @@ def _pattern(term: str, *, whole: bool) -> str:
 
 
 RANKED = 10_000
-"""Maximum number of ranked matches, newest first."""
+"""Maximum number of matches that are ranked. If there are more, the newest are ranked."""
 ENOUGH = 50
 """Number of whole-word matches at which partial words are no longer searched."""
 _SOME = 64  # maximum number of words in a search for some of the words
@@ -121,7 +121,7 @@ _NO_COPIES: LiteralString = (
     " AND (c.forked_from_id IS NULL OR NOT EXISTS (SELECT 1 FROM message AS o JOIN conversation AS oc ON oc.no = o.conversation"
     " WHERE o.id = json_extract(CAST(m.metadata AS TEXT), '$.source.message') AND o.deleted_at IS NULL AND oc.deleted_at IS NULL))"
 )
-"""Excludes copied messages whose originals are found."""
+"""Excludes messages that were copied by a fork, if the original still exists."""
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT ?)"
 _TALLY = (
     "SELECT (SELECT value FROM tally WHERE name = 'indexed'), (SELECT value FROM tally WHERE name = 'messages')"
@@ -219,7 +219,7 @@ def hits_of(scope: Scope, places: Sequence[int]) -> tuple[Hit, ...]:
 
 
 def tally(connection: Connection, owner: str | None = None) -> tuple[int, int]:
-    """Return the number of indexed messages, and of all messages that can be indexed. Those of unfinished runs can't."""
+    """Return the number of indexed messages, and of all messages that can be indexed. Answers of unfinished runs can't."""
     if owner is None:
         done, could = connection.execute(_TALLY).fetchone()
         return done, could
@@ -350,7 +350,7 @@ def _by_time(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
 
 
 def _best(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
-    """Build a page of a ranking, which is repeated for each page on the messages of the first page's snapshot."""
+    """Build a page of a ranking. Each page repeats the ranking, without messages that are newer than those of the first page."""
     limit, taken = search.asked.limit, place.offset
     rows: list[Any] = []
     while len(rows) < limit and taken < matches.count:

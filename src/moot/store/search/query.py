@@ -21,7 +21,7 @@ _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
 def parse_moment(text: str, now: int) -> int | None:
-    """Return the start of a day, month or year in local time, or a time relative to `now`, in ms; None = invalid."""
+    """Return the start of a day, month or year in local time, or a time relative to `now`, in ms since 1970; None if invalid."""
     today = datetime.fromtimestamp(now / 1000).replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         if text.lower() in ("today", "yesterday"):
@@ -104,9 +104,9 @@ class Query:
     columns: tuple[Column, ...] = _DEFAULT_COLUMNS
     conditions: tuple[Condition, ...] = ()
     after: int = 0
-    """Start time in ms, inclusive."""
+    """Start time in milliseconds since 1970, inclusive. 0 means no limit."""
     before: int | None = None
-    """End time in ms, exclusive; None = no limit."""
+    """End time in milliseconds since 1970, exclusive. None means no limit."""
     cost: Cost = field(default_factory=Cost)
     quoted: frozenset[str] = field(default=frozenset(), compare=False)
     """The terms in `terms` that were quoted."""

@@ -1,4 +1,4 @@
-"""Semantic search: embedding answers in the background, and comparing all vectors with the question's."""
+"""Semantic search: embedding answers in the background, and comparing all their vectors with the query's."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ _END = (1 << 63) - 1
 
 
 class SqliteSemanticSearch:
-    """`Meaning` on vectors stored with the full-text index."""
+    """`SemanticSearch` with vectors that are stored next to the full-text index."""
 
     def __init__(self, writer: Writer, reader: Reader, lock: FileLock, index: Search, owner: str | None = None) -> None:
         self._writer = writer

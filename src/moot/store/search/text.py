@@ -15,7 +15,7 @@ _LETTERS = bytes(byte if chr(byte).isalnum() else 0x20 for byte in range(128)).l
 
 
 def spaced(text: str) -> str:
-    """Replace runs of Chinese, Japanese and Korean characters, which have no spaces, by overlapping pairs."""
+    """Replace runs of Chinese, Japanese and Korean characters, which are written without spaces, with overlapping pairs of them."""
     if text.isascii():
         return text
     return _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=True))} ", text)
@@ -28,7 +28,7 @@ def tokens(text: str) -> list[str]:
 
 
 def distinct(text: str) -> set[str]:
-    """Return the words as a set, in a fifth of the time."""
+    """Return the words of a text as a set, in a fifth of the time that `tokens` needs."""
     if text.isascii():
         return set(text.encode().translate(_LETTERS).decode().split())
     pieces = text.split()
@@ -38,12 +38,12 @@ def distinct(text: str) -> set[str]:
 
 
 def is_cjk(text: str) -> bool:
-    """Return True if the text contains a character of a language without spaces."""
+    """Return True if the text contains Chinese, Japanese or Korean characters."""
     return not text.isascii() and _CJK_RUN.search(text) is not None
 
 
 def phrase(term: str) -> str:
-    """Return the term as an FTS5 phrase; a final run of CJK characters may continue in the text."""
+    """Return the term as an FTS5 phrase; one that ends with CJK characters also matches if more of them follow."""
     runs = list(_CJK_RUN.finditer(term))
     last = runs[-1] if runs and not _TOKEN.search(term, runs[-1].end()) else None
     text = _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=last is None or run.start() < last.start()) or [run[0]])} ", term)

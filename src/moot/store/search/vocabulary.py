@@ -1,7 +1,7 @@
 """The vocabulary of all words, and finding words by a part of them.
 
-A trigram index of all texts would find partial words too, but with eight times the time and four times the space of the word index. Texts
-repeat their words, so trigrams are indexed only for words, and words for texts.
+A trigram index of all texts would find partial words too, but would take eight times the time and four times the space of the word index.
+Texts repeat the same words, so texts are indexed by words, and only the distinct words are indexed by trigrams.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Parts:
         return list(dict.fromkeys([phrase(term), *spelled]))
 
     def _terms(self, piece: str, *, left: bool, right: bool, most: int) -> list[str]:
-        """Return the most common words with the piece in them, with text before it (`left`) or after it (`right`)."""
+        """Return the most common words that contain the piece. `left` allows text before it, `right` text after it."""
         if not left:
             end = f"{piece}{chr(0x10FFFF)}" if right else f"{piece}\0"
             rows = self._queries.execute(_BEGINS, (piece, end, most + 1)).fetchall()

@@ -53,7 +53,7 @@ MOST_CREATED = 20
 """Maximum number of tasks that one run may create, so that agents which watch tasks can't multiply them."""
 
 _WATCHERS = "moot.store.tasks.watchers:StoredWatchers"
-"""Loaded by path: that module imports this one."""
+"""Loaded by name, because that module imports this one."""
 
 _KEPT = 1_000
 """Number of changes to keep for each task."""
@@ -79,11 +79,11 @@ ORDER BY (SELECT key FROM json_each(:order) WHERE value = status), number DESC, 
 """
 _CURSOR = re.compile(r"t([0-9a-f]{1,8})")
 _BELONGING = ("task_comment", "task_change", "task_cursor", "task_run")
-"""Tables with rows of a task."""
+"""Tables whose rows belong to a task."""
 
 
 class SqliteTasks:
-    """`Tasks` on SQLite; an `owner` of None means the local user for new tasks, and all owners otherwise."""
+    """The SQLite implementation of `Tasks`; an `owner` of None means the local user for new tasks, and all owners otherwise."""
 
     def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._writer = writer
@@ -250,7 +250,7 @@ def change_of(row: Any) -> TaskChange:
 
 
 def _conditions(wanted: TaskFilter) -> dict[str, object]:
-    """Return the values of the conditions in `_LIST`."""
+    """Return the parameters of the query `_LIST` for these conditions."""
     return {
         "statuses": json.dumps(list(wanted.statuses) or [status for status in STATUSES if status != "archived"]),
         "tags": json.dumps(list(wanted.tags)),
@@ -303,7 +303,7 @@ def _json_of(task: Task, field: str) -> Json:
 
 
 def _checked(changes: JsonObject) -> dict[str, Any]:
-    """Return fields with clean values. Raise UsageError for an unknown or invalid one."""
+    """Return the fields with cleaned values. Raise UsageError for an unknown field or an invalid value."""
     if unknown := next((name for name in changes if name not in FIELDS), None):
         raise UsageError(f"A task has no field {unknown!r}.", fix=f"Fields are: {', '.join(FIELDS)}.")
     return {name: _CHECKS[name](name, value) for name, value in changes.items()}
@@ -333,7 +333,7 @@ def _status(_: str, value: Json) -> str:
 def _tags(_: str, value: Json) -> tuple[str, ...]:
     tags = [" ".join(_text("tag", tag, TAG_CHARACTERS).split()) for tag in value] if isinstance(value, list) else []
     if not isinstance(value, list) or len(value) > TAGS or not all(tags):
-        raise UsageError(f"The tags of a task must be a list of at most {TAGS} texts that are not empty.")
+        raise UsageError(f"The tags of a task must be a list of at most {TAGS} nonempty strings.")
     return tuple(dict.fromkeys(tags))
 
 

@@ -34,7 +34,7 @@ _OWNED: LiteralString = "owner_id = coalesce(?, owner_id)"
 
 
 def check(transaction: Transaction, due: Due) -> None:
-    """Raise Busy if the instant is recorded already, if the job's last run is still open, or if the job was paused or removed."""
+    """Raise Busy if this scheduled time is already recorded, if a run of the job has not ended, or if the job was paused or removed."""
     name = (due.owner, due.job)
     if due.by_clock:
         state: Any = transaction.row("SELECT paused_at FROM cron_job WHERE owner_id = ? AND name = ?", name)
@@ -42,16 +42,16 @@ def check(transaction: Transaction, due: Due) -> None:
             raise Busy(f"The job {due.job!r} was {'removed' if state is None else 'paused'}.")
     known: Any = transaction.row("SELECT attempt FROM cron_run WHERE owner_id = ? AND job = ? AND at = ?", (*name, due.at))
     if known is not None and known[0] >= due.attempt:
-        raise Busy(f"The job {due.job!r} has run for this time already.")
+        raise Busy(f"The job {due.job!r} has already run for this time.")
     unsettled = "SELECT 1 FROM cron_run AS c JOIN run AS r ON r.id = c.run WHERE c.settled_at IS NULL AND c.owner_id = ? AND c.job = ?"
     if transaction.row(f"{unsettled} AND r.status IN {_OPEN} LIMIT 1", name) is not None:
-        raise Busy(f"The last run of the job {due.job!r} is not over.", fix="Stop it with `moot chat stop`, or wait for it.")
+        raise Busy(f"The last run of the job {due.job!r} has not ended.", fix="Stop it with `moot chat stop`, or wait until it ends.")
 
 
 def insert(
     transaction: Transaction, due: Due, status: RecordStatus, reason: str = "", *, run: str | None = None, conversation: str | None = None
 ) -> bool:
-    """Record an instant or another attempt of it. Return False if it was recorded before."""
+    """Record a scheduled time, or another attempt at it. Return False if it is already recorded."""
     now = transaction.now_ms
     inserted = transaction.execute(
         "INSERT INTO cron_run (owner_id, job, at, status, reason, missed, attempt, run, conversation, settled_at)"
@@ -72,7 +72,7 @@ def insert(
 
 
 class StoredJobs:
-    """`JobStore` on SQLite; an `owner` of None means all owners."""
+    """The SQLite implementation of `JobStore`; an `owner` of None means all owners."""
 
     def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._writer = writer
@@ -137,7 +137,7 @@ class StoredJobs:
         def work(transaction: Transaction) -> None:
             sql = "DELETE FROM cron_job WHERE owner_id = ? AND name = ? AND settings IS NOT NULL"
             if not transaction.execute(sql, (owner, name)).rowcount:
-                raise NotFound(f"No job is named {name!r}.", fix="moot cron list")
+                raise NotFound(f"No job is named {name!r}.", fix="See `moot cron list`.")
 
         await self._writer.write(work, sync=True)
 
@@ -152,14 +152,14 @@ class StoredJobs:
 
     def _check(self, owner: str) -> None:
         if self._owner not in (None, owner):
-            raise NotFound("No job has this name.", fix="moot cron list")
+            raise NotFound("No job has this name.", fix="See `moot cron list`.")
 
     async def latest(self) -> list[JobRun]:
         newest = "SELECT owner_id, job, max(at) FROM cron_run WHERE owner_id = coalesce(?, owner_id) GROUP BY owner_id, job"
         return await self._reader.rows(f"{_RUN} WHERE (c.owner_id, c.job, c.at) IN ({newest})", (self._owner,), _job_run)
 
     async def ended(self) -> list[JobRun]:
-        # a run that was purged will not end
+        # a purged run counts as ended
         over = f"c.settled_at IS NULL AND (r.status IS NULL OR r.status NOT IN {_OPEN})"
         sql = f"{_RUN} WHERE {over} AND c.owner_id = coalesce(?, c.owner_id) ORDER BY c.no"
         return await self._reader.rows(sql, (self._owner,), _job_run)
@@ -186,7 +186,7 @@ def _ensure(transaction: Transaction, owner: str, name: str) -> None:
 
 
 def _insert_job(transaction: Transaction, owner: str, name: str, settings: bytes | None) -> bool:
-    """Insert a job, or take over the state of one that is no longer in the configuration. Return False if the name is used."""
+    """Insert a job, replacing the stored state of a configured job with this name. Return False if another stored job has the name."""
     now = transaction.now_ms
     inserted = transaction.execute(
         "INSERT INTO cron_job (owner_id, name, settings, created_at, changed_at, seen_at) VALUES (?, ?, ?, ?, ?, ?)"

@@ -1,4 +1,4 @@
-"""The changes of tasks that watchers have handled, and those that they have not."""
+"""The changes of tasks that each watcher has handled, and those that are pending."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def check(transaction: Transaction, due: TaskDue) -> None:
     if known is not None and known[0] >= due.through:
         raise Busy("These changes of the task are handled already.")
     if transaction.row(_IS_OPEN, name) is not None:
-        raise Busy(f"The last run of the watcher {due.watcher!r} for this task is not over.")
+        raise Busy(f"The last run of the watcher {due.watcher!r} for this task has not ended.")
     if transaction.row(_BUSY, (due.watcher,))[0] >= due.max_runs:
-        raise Busy(f"The watcher {due.watcher!r} has as many runs as it may have.")
+        raise Busy(f"The watcher {due.watcher!r} has reached its maximum number of runs.")
 
 
 def insert(transaction: Transaction, due: TaskDue, reason: str = "", *, run: str | None = None, conversation: str | None = None) -> None:
@@ -75,7 +75,7 @@ def insert(transaction: Transaction, due: TaskDue, reason: str = "", *, run: str
 
 
 class StoredWatchers:
-    """`WatcherStore` on SQLite; an `owner` of None means the local user."""
+    """The SQLite implementation of `WatcherStore`; an `owner` of None means the local user."""
 
     def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._writer = writer

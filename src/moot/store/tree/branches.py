@@ -75,7 +75,7 @@ def withheld(queries: Queries, conversation: int, ids: Sequence[str]) -> set[str
     return found - sent
 
 
-_LINE = 200  # maximum length of a line
+_LINE = 200  # maximum number of characters of a message's preview line
 
 
 def nodes(queries: Queries, conversation: Conversation, events: Events) -> list[Node]:

@@ -1,4 +1,4 @@
-"""Summaries of branches: one row for each message that a summary ends with, derived from `tree` events."""
+"""Summaries of branches, stored in rows that are derived from `tree` events. Each message is the end of at most one summary."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def digest(queries: Queries, conversation: int, messages: Sequence[str]) -> byte
 
 
 def record(transaction: Transaction, conversation: int, compaction: Compaction) -> Compaction:
-    """Store a summary with its event; an empty one withdraws the summary of that message. Raise NotFound or UsageError."""
+    """Store a summary with its event; an empty one withdraws the summary that ends with that message. Raise NotFound or UsageError."""
     check_message(transaction, conversation, compaction.through)
     if transaction.row("SELECT 1 FROM message WHERE id = ? AND status = 'streaming'", (compaction.through,)):
         raise UsageError(f"The message {compaction.through!r} is still being written.", fix="Wait until it ends.")
@@ -56,7 +56,7 @@ def record(transaction: Transaction, conversation: int, compaction: Compaction) 
 
 
 def apply(transaction: Transaction, conversation: int, compaction: Compaction) -> None:
-    """Change the row as the event says."""
+    """Replace the stored summary that ends with the same message; delete it if the new summary is empty."""
     transaction.execute("DELETE FROM compaction WHERE conversation = ? AND through = ?", (conversation, compaction.through))
     if compaction.summary:
         transaction.execute(
@@ -69,7 +69,7 @@ def apply(transaction: Transaction, conversation: int, compaction: Compaction) -
 
 
 def withdraw_covering(transaction: Transaction, conversation: int, messages: Iterable[str]) -> None:
-    """Withdraw the summaries of branches with one of these messages, because they contain what will not be sent anymore."""
+    """Withdraw the summaries of branches with one of these messages, because their content must not be sent to a model anymore."""
     ids = list(messages)
     for compaction in compactions(transaction, conversation):
         if any(is_behind(transaction, compaction.through, id) for id in ids):
@@ -77,13 +77,13 @@ def withdraw_covering(transaction: Transaction, conversation: int, messages: Ite
 
 
 def copy_branch(transaction: Transaction, source: int, target: int, ids: Mapping[str, str]) -> None:
-    """Copy the summaries of a branch to its copy; `ids` maps the messages to their copies. The copy of a summary names no exchange."""
+    """Copy the summaries of a branch to its copy; `ids` maps the messages to their copies. The new summaries refer to no exchange."""
     for compaction in compactions(transaction, source, list(ids)):
         record(transaction, target, replace(compaction, through=ids[compaction.through], exchange=None))
 
 
 def replay(transaction: Transaction, conversation: int, events: Iterable[Event]) -> None:
-    """Build the rows of a recording's events."""
+    """Store the summaries in the events of an imported recording."""
     for event in events:
         body = event.body if isinstance(event.body, dict) else {}
         left = body.get("body") if event.kind == "tombstone" and body.get("was") == "tree" else body if event.kind == "tree" else None

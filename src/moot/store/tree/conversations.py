@@ -62,7 +62,7 @@ def insert_conversation(transaction: Transaction, wanted: Conversation) -> Conve
 
 
 class ConversationTree:
-    """`Conversations` on SQLite."""
+    """The SQLite implementation of `Conversations`."""
 
     def __init__(self, writer: Writer, reader: Reader, events: Events, owner: str | None = None) -> None:
         self._writer = writer

@@ -1,4 +1,4 @@
-"""Changes to the message tree: siblings, deleted messages, branches, forks. All of them only add to the log."""
+"""Changes to the message tree: siblings, deleted messages, branches, forks. They only append to the log."""
 
 from __future__ import annotations
 
@@ -154,11 +154,11 @@ def _copy(transaction: Transaction, made: Conversation, whole: Sequence[Message]
 T = TypeVar("T")
 
 _LIVE = "('queued', 'running', 'waiting', 'interrupted')"
-_KEPT = ("agent", "model", "provider")  # metadata that an edit copies from the original message: its author. Usage belongs to the original.
+_KEPT = ("agent", "model", "provider")  # metadata that an edit copies from the original: who wrote it. Usage stays with the original.
 
 
 class MessageTree:
-    """`Tree` on SQLite."""
+    """The SQLite implementation of `Tree`."""
 
     def __init__(self, writer: Writer, reader: Reader, events: Events, owner: str | None = None) -> None:
         self._writer = writer
@@ -166,7 +166,7 @@ class MessageTree:
         self._events = events
         self._owner = owner
         self._written = Events()
-        """Used only on the writer's thread."""
+        """A reader of events for the writer's thread only."""
 
     async def nodes(self, conversation: str) -> list[Node]:
         def work(connection: Connection) -> list[Node]:

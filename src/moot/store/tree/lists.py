@@ -54,7 +54,7 @@ def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
     if wanted.parent is not None:
         wheres.append("parent_id = ?")
         values.append(wanted.parent)
-    else:  # sub-agents are listed below their parent; the trash also has those that were deleted without it
+    else:  # sub-agents are listed below their parent, but the trash lists those whose parent is not deleted
         above = "SELECT 1 FROM conversation AS p WHERE p.id = conversation.parent_id"
         wheres.append(f"(parent_id IS NULL OR NOT EXISTS ({above}{' AND p.deleted_at IS NOT NULL' if wanted.deleted else ''}))")
     for word in wanted.query.split():
@@ -72,7 +72,7 @@ def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
 
 
 def live(connection: Queries) -> dict[str, RunStatus]:
-    """Map each conversation to the status of its started run, or else of a queued one."""
+    """Return the status of the live run of each conversation that has one, by id. A started run precedes queued ones."""
     wanted = sorted(STARTED | frozenset[RunStatus]({"queued"}))
     sql = "SELECT c.id, r.status FROM run AS r JOIN conversation AS c ON c.no = r.conversation WHERE r.status IN (?, ?, ?, ?)"
     rows: list[tuple[str, RunStatus]] = connection.execute(sql, wanted).fetchall()

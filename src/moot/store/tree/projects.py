@@ -25,12 +25,12 @@ from moot.types.token import LOCAL_USER
 _COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_id, updated_at"
 _LIKE = "name || char(10) || description || char(10) || coalesce(CAST(root_path AS TEXT), '') LIKE ? ESCAPE '\\'"
 _REMOVE_TASKS = "moot.store.tasks.items:remove_tasks"
-"""Loaded by path: that module imports this one."""
+"""Loaded by name, because that module imports this one."""
 _CURSOR = re.compile(r"p([0-9a-f]{1,6})")
 
 
 class SqliteProjects:
-    """`Projects` on SQLite."""
+    """The SQLite implementation of `Projects`."""
 
     def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._writer = writer
@@ -60,7 +60,7 @@ class SqliteProjects:
             rows = connection.execute(sql, (*likes, self._owner, first, limit + 1, skipped)).fetchall()
             found = [_project_of(row) for row in rows[:limit]]
             if skipped == 0 and not query.split() and (not rows or rows[0][0] != first):
-                found = [_unmade(self._owner), *found][:limit]  # the project is stored together with its first content
+                found = [_unmade(self._owner), *found][:limit]  # the default project is stored only once it has content
             return Page(found, f"p{skipped + limit:x}" if len(rows) > limit else None)
 
         return await self._reader.read(work)
@@ -141,7 +141,7 @@ class SqliteProjects:
             if len(rows) == 1:
                 return _project_of(rows[0])
             if rows:
-                raise NotFound(f"{reference!r} matches several projects.", fix="Give the id.")
+                raise NotFound(f"{reference!r} matches several projects.", fix="Use the project's id.")
         if wanted == default:
             return _unmade(self._owner)
         raise NotFound(f"No project has the id or name {reference!r}.")
@@ -155,7 +155,7 @@ def default_project_id(owner: str) -> str:
 def ensure_project(transaction: Transaction, id: str, owner: str) -> str:
     """Return the id of an owner's project, creating the owner and the default project if needed.
 
-    Raise NotFound.
+    Raise NotFound if the owner has no such project.
     """
     default = default_project_id(owner)
     wanted = default if id == DEFAULT_PROJECT else id
@@ -169,7 +169,7 @@ def ensure_project(transaction: Transaction, id: str, owner: str) -> str:
 
 
 def ensure_imported(transaction: Transaction, project: Project) -> str:
-    """Return the id of an imported project. Create it if it is new, without its root if another project has it."""
+    """Return the id of an imported project. Create it if it is new, without its root folder if another project has the same."""
     id = derived_id(project.created_at, "project", project.owner, project.id)
     if transaction.row("SELECT 1 FROM project WHERE id = ?", (id,)) is None:
         ensure_project(transaction, DEFAULT_PROJECT, project.owner)
@@ -194,7 +194,7 @@ def _around(queries: Queries | Transaction, directory: str, owner: str) -> str:
 
 
 def project_of(queries: Queries, id: str) -> Project:
-    """Find by exact id, for any owner. Raise NotFound."""
+    """Return the project with exactly this id, of any owner. Raise NotFound."""
     row = queries.execute(f"SELECT {_COLUMNS} FROM project WHERE id = ?", (id,)).fetchone()
     if row is None:
         raise NotFound(f"No project has the id {id!r}.")

@@ -1,4 +1,4 @@
-"""read_setting, change_setting and create_agent: moot's own configuration, for agents that name these tools."""
+"""read_setting, change_setting and create_agent: access to moot's configuration, for agents that list these tools."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ChangeSettingArguments(BaseModel):
 
 
 class ChangeSetting(BaseTool):
-    """The `change_setting` tool. It changes only a few keys, none of which decides what is allowed."""
+    """The `change_setting` tool. It changes only a few keys, none of which affects permissions."""
 
     name = "change_setting"
     description = "Change a setting of moot: a model, the look of the terminal, or a lower limit. The user is always asked."

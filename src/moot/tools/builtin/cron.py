@@ -1,4 +1,4 @@
-"""cron and deliver: manage cron jobs, and pass on the answer of a job's run."""
+"""cron and deliver: manage cron jobs, and deliver a text from a job's run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cron(BaseTool):
     arguments = CronArguments
     hidden = True
     needs_folder = False
-    effects = frozenset({"write", "network"})  # also in mode edits, a person decides about new jobs
+    effects = frozenset({"write", "network"})  # so that the user is asked about new jobs in the mode edits too
     reads = frozenset({"list"})
 
     async def call(self, arguments: CronArguments, context: ToolContext) -> ToolOutput:
@@ -87,7 +87,7 @@ class DeliverArguments(BaseModel):
 
 
 class Deliver(BaseTool):
-    """The `deliver` tool of jobs that deliver only what the agent passes to it. The text is read from the call when the run ends."""
+    """The `deliver` tool, for jobs that deliver only the texts of its calls. When the run ends, the text is read from the call."""
 
     name = "deliver"
     description = "Send a text to the person who set up this job. Without a call, nothing is sent."

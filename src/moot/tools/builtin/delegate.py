@@ -25,7 +25,7 @@ class DelegateArguments(TaskArguments):
 
 
 class Delegate(BaseTool):
-    """The `delegate` tool. Its calls are tied to the sub-agents that they started, so that a call can be repeated."""
+    """The `delegate` tool. A call that is repeated after a crash finds the sub-agents that it has already started."""
 
     name = "delegate"
     description = "Give a task to another agent and return its result."
@@ -72,7 +72,7 @@ def _ended(child: Child) -> ToolOutput:
 
 
 def _output(outputs: Sequence[ToolOutput]) -> ToolOutput:
-    """Return the outputs of all agents as one. It is an error if all of them are."""
+    """Return the outputs of all agents as one, which is an error only if all of them are."""
     if len(outputs) == 1:
         return outputs[0]
     text = "\n\n".join(f"{number}. {one.text}" for number, one in enumerate(outputs, 1))
@@ -126,7 +126,7 @@ class FinishArguments(BaseModel):
 
 
 class FinishTask(BaseTool):
-    """The `finish_task` tool, which ends a sub-agent's run. The summary is read from the call itself."""
+    """The `finish_task` tool, which ends a sub-agent's run. The summary is read from the call's arguments."""
 
     name = "finish_task"
     description = "End your task and report its result."

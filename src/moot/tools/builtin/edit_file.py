@@ -1,4 +1,4 @@
-"""edit_file: make exact replacements in a file, all or none. Every other byte is kept."""
+"""edit_file: replace exact texts in a file, all or none. All other bytes are kept."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _load(paths: Paths, path: str) -> _File:
 def _replace(text: str, edit: Edit, newline: str, which: str) -> tuple[str, int]:
     if edit.old_text == edit.new_text:
         raise Refused(f"{which}: old_text and new_text are identical. Nothing was changed.")
-    # a model writes LF whatever the file has; every line ending of the file counts as one
+    # models always write LF, so LF matches any line ending of the file
     pattern = r"\r?\n".join(re.escape(line) for line in re.split(r"\r?\n", edit.old_text))
     starts = [match.start() for match in re.finditer(f"(?={pattern})", text)]
     if not starts:
@@ -118,7 +118,7 @@ def _with_newlines(new_text: str, replaced: str, newline: str) -> str:
 
 
 def _near(text: str, wanted: str) -> str:
-    """Return a hint at lines that differ from the wanted ones only in whitespace, the most common mistake."""
+    """Return a hint about lines that differ from the wanted ones only in whitespace, which is the most common mistake."""
     first = " ".join(next((line for line in wanted.splitlines() if line.strip()), "").split())
     if not first:
         return ""

@@ -22,7 +22,7 @@ class FindFilesArguments(BaseModel):
 
 
 class FindFiles(LookupTool):
-    """The `find_files` tool. Files ignored by `.gitignore` are left out."""
+    """The `find_files` tool. It skips files that `.gitignore` ignores."""
 
     name = "find_files"
     description = "Find files by name with a glob pattern, in all subfolders."

@@ -1,4 +1,4 @@
-"""generate_image: generate an image with the configured image model. Unavailable if there is none."""
+"""generate_image: generate an image with the configured image model. The tool is not available without one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class GenerateImage(BaseTool):
             if not media_type:
                 raise Refused(f"{path!r} is not an image.")
             sources.append(Media(source, media_type, path.rpartition("/")[2]))
-        await anyio.to_thread.run_sync(_check, paths_of(context), arguments.path, abandon_on_cancel=True)  # before the call costs anything
+        await anyio.to_thread.run_sync(
+            _check, paths_of(context), arguments.path, abandon_on_cancel=True
+        )  # check before paying for the call
         made = await context.services.media.draw(ImageRequest(arguments.prompt, arguments.size, tuple(sources)))
         return await _shown(made, arguments.path, context)
 
@@ -56,7 +58,7 @@ class GenerateImage(BaseTool):
 
 
 async def _shown(made: MediaResult, path: str, context: ToolContext) -> ToolOutput:
-    """Store the images as blobs for the model, and save the first one."""
+    """Store the images as blobs, save the first one to `path` if it is set, and return the output."""
     files: list[Part] = []
     lines: list[str] = []
     stored: list[Json] = []

@@ -20,7 +20,7 @@ class KnowledgeSearchArguments(BaseModel):
 
 
 class KnowledgeSearchTool(LookupTool):
-    """The `knowledge_search` tool. It is limited to documents of the running conversation's owner."""
+    """The `knowledge_search` tool. It searches only documents of the running conversation's owner."""
 
     name = "knowledge_search"
     description = "Search the user's documents and the project's folder `knowledge`. Shows passages with file and page or line."

@@ -1,4 +1,4 @@
-"""memory: read and keep notes between conversations."""
+"""memory: keep notes across conversations, and read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MemoryArguments(BaseModel):
 
 
 class MemoryTool(BaseTool):
-    """The `memory` tool. It reaches only folders of memory, so no permission mode asks about it; rules for it still apply."""
+    """The `memory` tool. It can access only memory folders, so no permission mode asks about it. Rules for it still apply."""
 
     name = "memory"
     description = (

@@ -1,4 +1,4 @@
-"""read_file: read numbered lines of a file, an image, or the rest of an output that was too long."""
+"""read_file: read numbered lines of a file, an image, or a tool output that was shortened."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from moot.types.tool import ToolContext, ToolOutput, View
 
 LINES = 1000
 LINE_CHARACTERS = 2000
-"""Maximum length of a line, unless `start_character` points into it."""
+"""Maximum number of characters of a line, unless `start_character` is in it."""
 PAGE_CHARACTERS = TOOL_OUTPUT_CHARACTERS - 1000
-"""Maximum length of a page. The rest of the limit is for the closing note."""
+"""Maximum number of characters of a page. The rest of the limit for outputs is for the closing note."""
 SCANNED_CHARACTERS = 20_000_000
-"""Number of characters after which lines are not counted. The note says if there are more."""
+"""Number of characters after which lines are no longer counted. The closing note says that there are more."""
 _LINE_PIECE = 1 << 16
 _NOTE_CHARACTERS = 150
 
@@ -38,11 +38,11 @@ class Page:
     shown: list[str] = field(default_factory=list[str])
     first: int = 0
     last: int = 0
-    """Numbers of the first and last line shown; 0 = none."""
+    """Number of the last line shown, from 1, as `first` is that of the first line. Both are 0 if no line is shown."""
     total: int = 0
     """Number of lines counted."""
     counted: bool = True
-    """True if counting reached the end."""
+    """True if all lines were counted."""
 
     @property
     def text(self) -> str:
@@ -50,7 +50,7 @@ class Page:
 
     @property
     def where(self) -> str:
-        """The position, such as `lines 1-40 of 212; continue with start_line=41`. Empty if everything is shown."""
+        """The position, such as `lines 1-40 of 212; continue with start_line=41`; empty if everything is shown."""
         if self.first == 1 and self.last == self.total and self.counted:
             return ""
         total = f"{self.total}" if self.counted else f"more than {self.total}"
@@ -62,7 +62,7 @@ class Page:
 class _Line:
     number: int
     text: str
-    """From the first requested character, at most a page."""
+    """The line's text from the first requested character, at most a page long."""
     begin: int
     length: int
 
@@ -113,7 +113,7 @@ def _lines(reader: TextIOWrapper, start_line: int, start_character: int) -> Iter
 
 
 PICTURE_BYTES = 3_750_000
-"""Vendors accept 5 MB of base64."""
+"""Maximum size of an image in bytes. Vendors accept 5 MB of base64."""
 _HEAD = 1 << 20
 _PIECE = 1 << 20
 
@@ -174,7 +174,7 @@ def _read(paths: Paths, arguments: ReadFileArguments) -> ToolOutput | _Picture:
 
 async def _read_blob(arguments: ReadFileArguments, context: ToolContext) -> ToolOutput:
     name = arguments.path.removeprefix("blob:")
-    with tempfile.SpooledTemporaryFile(_PIECE, prefix="moot-blob-") as copy:  # so that a large blob is not held in memory
+    with tempfile.SpooledTemporaryFile(_PIECE, prefix="moot-blob-") as copy:  # a large blob must not be held in memory
         try:
             while piece := await context.blobs.get(name, offset=copy.tell(), limit=_PIECE):
                 await to_thread.run_sync(copy.write, piece)

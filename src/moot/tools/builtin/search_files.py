@@ -1,4 +1,4 @@
-"""search_files: find lines that match a pattern, with ripgrep if it is installed, otherwise in Python, with the same output."""
+"""search_files: find lines that match a pattern, using ripgrep if it is installed, otherwise Python. The output is the same."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXT_CHARACTERS = 250
 SECONDS = 20.0
 _OUTPUT_BYTES = 20_000_000
 
-# only files below the folder count, so that both ways give the same result: no user settings, no rules of parent folders
+# no user settings and no ignore rules of parent folders, so that the results are the same as those in Python
 _RIPGREP = (
     *("--json", "--sort=path", "--crlf", "--hidden", "--glob=!.git", f"--max-filesize={FILE_BYTES}", "--no-messages", "--no-config"),
     *("--no-require-git", "--no-ignore-parent", "--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot"),
@@ -44,7 +44,7 @@ class SearchFilesArguments(BaseModel):
 
 
 class SearchFiles(LookupTool):
-    """The `search_files` tool. Ignored, binary and very large files are left out."""
+    """The `search_files` tool. It skips ignored, binary and very large files."""
 
     name = "search_files"
     description = "Search the text of files for a pattern, in all subfolders. Shows file, line number and line."
@@ -80,7 +80,7 @@ async def _by_python(request: Request) -> tuple[list[Match], bool]:
 
 
 async def _by_ripgrep(ripgrep: str, request: Request, paths: Paths) -> tuple[list[Match], bool] | None:
-    """Return the matches and whether the search completed, or None if ripgrep does not support the pattern."""
+    """Return the matches, and True if the search completed; None if ripgrep does not support the pattern."""
     base = await anyio.to_thread.run_sync(lambda: paths.resolve(request.path))
     options = [*_RIPGREP, *(["--ignore-case"] if request.ignore_case else [])]
     if request.glob:  # a type instead of --glob, which would include ignored files
@@ -113,7 +113,7 @@ def _read(stdout: bytes) -> Iterator[Match]:
 
 
 def _allowed(matches: Iterator[Match], base: str, paths: Paths) -> Iterator[Match]:
-    """Yield the matches in files that the guard allows to read. ripgrep does not know the forbidden folders."""
+    """Yield the matches in files that may be read. ripgrep does not know which folders are forbidden."""
     allowed: dict[str, bool] = {}
     for match in matches:
         if match.path not in allowed:

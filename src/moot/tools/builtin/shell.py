@@ -1,4 +1,4 @@
-"""shell: run a command in the conversation's folder, in the foreground or background."""
+"""shell: run a command in the conversation's folder, in the foreground or the background."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class ShellArguments(BaseModel):
 
 class ShellSettings(ToolSettings):
     environment: tuple[str, ...] = ()
-    """Names of further environment variables to pass to commands."""
+    """Names of additional environment variables to pass to commands."""
     kept_bytes: int = Field(default=KEPT_BYTES, ge=0)
-    """Size of output to keep completely. Of longer output, this much of the beginning is kept, and the end."""
+    """Maximum number of bytes of output that are kept completely. Of longer output, this many from the start are kept, and its end."""
 
 
 class Shell(BaseTool):
-    """The `shell` tool. Commands run in bash, without input and with few environment variables."""
+    """The `shell` tool. Commands run in bash, with empty input and few environment variables."""
 
     name = "shell"
     description = (
@@ -87,7 +87,7 @@ _ACCESS: dict[Access, str] = {"sandbox": "", "network": "with the network", "out
 
 
 async def run_template(template: CommandTool, line: str, context: ToolContext) -> ToolOutput:
-    """Run the command of a custom tool. An error becomes a failed output, unless the run itself can't continue."""
+    """Run the command of a custom tool. An error becomes a failed output, unless the run can't continue."""
     try:
         folder = _folder(template.cwd, context)
         sandbox = await context.confinement(line, "network" if template.network else "sandbox")
@@ -112,7 +112,7 @@ def _read_only(sandbox: Confinement | None) -> Confinement:
 
 
 def _folder(cwd: str, context: ToolContext) -> Path:
-    """Return the working directory. Raise Refused if a link leads out of the conversation's folders."""
+    """Return the working directory of a custom tool. Raise Refused if it is not a folder or is outside the conversation's folders."""
     if not cwd:
         return context.directory
     found = paths_of(context).resolve(cwd)
@@ -142,7 +142,7 @@ async def foreground(job: Job, context: ToolContext, seconds: float, *, limit: i
 
 
 async def _report(job: Job, context: ToolContext) -> None:
-    """Report the end of a long command's output, at increasing intervals."""
+    """Report the last output of a long-running command, at increasing intervals."""
     pause, reported = 2.0, 0
     while True:
         await asyncio.sleep(pause)

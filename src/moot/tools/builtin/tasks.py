@@ -1,4 +1,4 @@
-"""tasks: list, read, create, change and comment on the tasks of the conversation's project."""
+"""tasks: list, read, create, update and comment on the tasks of the conversation's project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.types.task import COMMENT_CHARACTERS, DESCRIPTION_CHARACTERS, TITLE_CH
 from moot.types.tool import ToolContext, ToolOutput, View
 
 SHOWN_COMMENTS = 20
-"""Number of the newest comments that the action `read` returns."""
+"""Maximum number of comments that the action `read` returns. It returns the newest ones."""
 
 _FIELDS = ("title", "description", "status", "tags", "assignee", "due")
 
@@ -34,7 +34,7 @@ class TasksArguments(BaseModel):
 
 
 class Tasks(BaseTool):
-    """The `tasks` tool. No mode asks about reading. Changes may start other agents, so every mode except `auto` asks about them."""
+    """The `tasks` tool. Reading never needs approval. Changes may start other agents, so every mode except `auto` asks about them."""
 
     name = "tasks"
     description = "List, read, create, update and comment on the tasks (work items) of this project."
@@ -99,7 +99,7 @@ class Tasks(BaseTool):
 
 
 def _fields(arguments: TasksArguments) -> JsonObject:
-    """Return the fields that are set."""
+    """Return the task's fields that the call sets."""
     return {name: value for name in _FIELDS if (value := getattr(arguments, name)) is not None}
 
 
@@ -108,7 +108,7 @@ def _words(value: Json) -> str:
 
 
 def _flagged(view: View) -> View:
-    """Return the view with hidden characters spelled out, and a warning about them. A person decides by what it shows."""
+    """Return the view with hidden characters spelled out and a warning about them, because the user decides by what it shows."""
     texts = [spelled_out(text) for text in (view.title, view.detail, view.body)]
     warning = warning_of("\n".join((view.title, view.detail, view.body)))
     detail = "; ".join(filter(None, (texts[1], warning and "has hidden characters")))

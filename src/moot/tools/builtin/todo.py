@@ -1,4 +1,4 @@
-"""todo: keep a task list with the conversation."""
+"""todo: keep a list of steps in the conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""transcribe_audio: transcribe a recording with the configured transcription model. Unavailable if there is none."""
+"""transcribe_audio: transcribe a recording with the configured transcription model. The tool is not available without one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SOUNDS = (
     (4, b"ftyp", "audio/mp4", "m4a"),
     (0, b"\x1aE\xdf\xa3", "audio/webm", "webm"),
 )
-"""Offset and bytes that identify each type of recording, its media type, and the file extension by which vendors recognize it."""
+"""Types of recordings: the offset and bytes that identify the type, its media type, and the file extension that vendors expect."""
 
 SOUND_BYTES = 25_000_000
-"""Maximum size of a recording; vendors accept no more."""
+"""Maximum size of a recording in bytes. Vendors accept no more."""
 
 
 class TranscribeAudioArguments(BaseModel):

@@ -1,4 +1,4 @@
-"""web_search: search with Brave, Tavily, SearXNG or a custom endpoint. Unavailable until one is configured."""
+"""web_search: search the web with Brave, Tavily, SearXNG or a custom endpoint. The tool is not available until one is configured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WebSearchSettings(ToolSettings):
     provider: Literal["", "brave", "tavily", "searxng", "custom"] = ""
     api_key: str = ""
     base_url: str = ""
-    """For `custom`, a URL with `{query}` in it."""
+    """Base URL of the search engine. For `custom`, a URL that contains `{query}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Engine:
-    """A kind of search engine: how to query it, and where its response contains the results."""
+    """A kind of search engine: its requests, and the path of the results in its responses."""
 
     ask: Callable[[str, int, str, str], _Question]
-    """Function from query, count, base URL and key to a request."""
+    """Return the request for a query, a number of results, a base URL and a key."""
     base_url: str
-    """Empty = must be configured."""
+    """Default base URL; empty if one must be configured."""
     needs_key: bool
     results: tuple[str, ...] = ("results",)
 
@@ -63,7 +63,7 @@ class WebSearch(LookupTool):
     needs_folder = False
 
     def available(self, settings: JsonObject) -> bool:
-        """Return whether a search engine is configured completely."""
+        """Return True if a search engine is completely configured."""
         try:
             found = WebSearchSettings.of(self.name, settings)
         except UsageError:  # `moot config check` reports invalid settings

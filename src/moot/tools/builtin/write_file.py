@@ -1,4 +1,4 @@
-"""write_file: write a whole file, new or replacing an existing one."""
+"""write_file: create a file or replace all of its content."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _write(paths: Paths, arguments: WriteFileArguments) -> ToolOutput:
 
 
 def _before(paths: Paths, path: str) -> str | None:
-    """Return the previous content as shown in a diff, or None if there was no file."""
+    """Return the previous content for the diff; empty for a binary file, None if there was no file."""
     try:
         with paths.open_read(path) as stream:
             head = stream.read(COMPARED_BYTES)

@@ -250,7 +250,7 @@ def _row(line: _Line, now: float) -> list[str]:
 
 Root = Annotated[
     str,
-    Parameter(kind="conversation", help="Conversation whose sub-agents to show. Defaults to the latest conversation of this directory."),
+    Parameter(kind="conversation", help="Conversation whose sub-agents to show."),
 ]
 
 

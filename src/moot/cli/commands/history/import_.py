@@ -185,8 +185,13 @@ def outcome_of(one: ImportResult) -> str:
 
 def _changes(one: ImportResult) -> str:
     taken = one.taken
-    counts = {"new messages": taken.added, "longer": taken.grown, "rewritten": taken.rewritten, "records": taken.records}
-    return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+    counts = {
+        "new message": taken.added,
+        "extended message": taken.grown,
+        "rewritten message": taken.rewritten,
+        "other record": taken.records,
+    }
+    return ", ".join(plural(count, word) for word, count in counts.items() if count)
 
 
 def _say_by_format(report: Report, output: Output) -> None:
@@ -231,8 +236,8 @@ def _say_totals(report: Report, output: Output) -> None:
     output.say(f"moot: {'conversations: ' if words else ''}{', '.join([*words, *sources]) or 'nothing to import'}")
     if not taken.changed and not report.problems:
         return
-    longer = f", {taken.grown:,} longer" if taken.grown else ""
-    output.say(f"moot: {plural(taken.added + taken.rewritten, 'new message')}{longer}", "dim")
+    extended = f", {plural(taken.grown, 'extended message')}" if taken.grown else ""
+    output.say(f"moot: {plural(taken.added + taken.rewritten, 'new message')}{extended}", "dim")
     if report.problems:
         output.say(f"moot: {plural(report.problems, 'unreadable record')} kept unchanged", "yellow")
     if report.unpriced:

@@ -57,6 +57,6 @@ async def follow(engine: Engine, places: Places, wanted: ImportOptions, output: 
         tasks.cancel_scope.cancel()
     progress.close()
     all = report.taken + taken
-    longer = f", {all.grown:,} longer" if all.grown else ""
-    output.say(f"moot: stopped; imported {plural(all.added + all.rewritten, 'new message')}{longer}")
+    extended = f", {plural(all.grown, 'extended message')}" if all.grown else ""
+    output.say(f"moot: stopped; imported {plural(all.added + all.rewritten, 'new message')}{extended}")
     return INTERRUPTED

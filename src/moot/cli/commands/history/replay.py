@@ -39,7 +39,18 @@ from moot.types.run import TERMINAL, Prompt, Run
 _MARKS = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
 
 
-async def compare(conversation: Which, other: Which, /, *, json: AsJson = False, output: Out) -> None:
+First = Annotated[
+    str,
+    Parameter(
+        kind="conversation",
+        metavar="FIRST",
+        help="First conversation: its id, the beginning of its id, its title, or its number in 'moot chat list'.",
+    ),
+]
+Second = Annotated[str, Parameter(kind="conversation", metavar="SECOND", help="Second conversation, named in the same ways.")]
+
+
+async def compare(conversation: First, other: Second, /, *, json: AsJson = False, output: Out) -> None:
     """Compare two conversations: matching prompts, both answers, and their usage."""
     async with opened(output) as engine:
         one = await find_conversation(engine, conversation, str(here()))

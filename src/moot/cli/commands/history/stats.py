@@ -90,7 +90,7 @@ def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
     _print_auxiliary_calls(found, output)
 
 
-_HEAD = ("ANSWERS", "FAILED", "STEPS", "INPUT", "CACHED", "OUTPUT", "FIRST", "TOKENS/S", "COST")
+_HEAD = ("ANSWERS", "FAILED", "STEPS", "INPUT", "CACHED", "OUTPUT", "FIRST TOKEN", "TOKENS/S", "COST")
 
 
 def _row(name: str, counts: Counts) -> list[str]:

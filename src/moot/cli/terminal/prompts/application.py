@@ -60,7 +60,7 @@ class TerminalStream:
         sys.stdout.flush()
 
     def isatty(self) -> bool:
-        """Return True: only terminals are drawn on."""
+        """Return True, because this stream is used only on terminals."""
         return True
 
     def fileno(self) -> int:
@@ -69,11 +69,11 @@ class TerminalStream:
 
 
 class InlineApplication(Generic[T]):
-    """A prompt-toolkit application with our styles, common keys and background work."""
+    """A prompt-toolkit application with moot's styles, common keys and background work."""
 
     def __init__(self, content: AnyContainer, keys: KeyBindings, *, colour: bool) -> None:
         self.stream = TerminalStream()
-        # No cursor position requests: we don't need the position, and a late answer would arrive as typed text.
+        # don't request the cursor position: it is not needed, and a late answer would arrive as typed text
         self.output = Vt100_Output(
             cast("TextIO", self.stream),
             window_size,

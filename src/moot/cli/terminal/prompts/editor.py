@@ -1,4 +1,4 @@
-"""Editing of a text in the user's editor without ever losing what was written.
+"""Editing of a text in the user's editor, without losing the text if something fails.
 
 The file is created in a private folder below `state/drafts` of the home and removed only after its text was read back. If the editor or
 moot crashes, or the terminal is closed, the file stays there.
@@ -33,12 +33,12 @@ from moot.guard.processes import foreground
 MAX_BYTES = 10 * 1024 * 1024
 """Largest file that is read back."""
 AT_ONCE = 1.0
-"""Seconds. An editor that ends sooner without a change has probably opened a window and not waited for it."""
+"""Seconds. An editor that exits sooner without a change has probably opened a window and did not wait for it."""
 _FALLBACKS = ("nano", "vi")
 _FIX = "Set VISUAL or EDITOR, for example: export EDITOR=nano"
 _IGNORED = (signal.SIGINT, signal.SIGQUIT)
 _NORMAL_SCREEN = "\x1b7\x1b[?1049l\x1b[?25h\x1b[0m"
-"""Sequence that resets the terminal after an editor was killed: main screen, visible cursor, no colours. Otherwise without effect."""
+"""Sequence that resets the terminal after an editor was killed: main screen, visible cursor, no colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Editor:
 async def edit_text(text: str, *, suffix: str = ".md", output: Output, again: str = "moot run < {path}") -> str | None:
     """Return the edited text, or None if it was not changed.
 
-    A running prompt-toolkit application is suspended meanwhile. Raise UsageError if there is no editor, and MootError if it fails or its
-    text is not usable. The error names the saved file and, with `again` and its `{path}`, the command to continue with.
+    A running prompt-toolkit application is suspended meanwhile. Raise UsageError if there is no editor, and MootError if the editor fails
+    or the edited text is not usable. The error names the saved file and the command to continue with: `again`, with the file as `{path}`.
     """
     editor = find_editor(os.environ, attended=output.attended)
     text = text.encode("utf-8", "replace").decode()
@@ -69,7 +69,7 @@ async def edit_text(text: str, *, suffix: str = ".md", output: Output, again: st
         where = ""
         with anyio.CancelScope(shield=True):
             where = await anyio.to_thread.run_sync(_save, path, text)
-        if isinstance(error, UsageError):  # it was not started
+        if isinstance(error, UsageError):  # the editor was not started
             raise
         if not isinstance(error, MootError):
             output.say(f"moot: the text is saved in {where}" if where else "moot: nothing was changed in the editor", "yellow")
@@ -92,7 +92,7 @@ async def save_text(text: str, *, suffix: str = ".md") -> str:
 
 
 def find_editor(environ: Mapping[str, str], *, attended: bool) -> Editor:
-    """Return the editor of VISUAL, EDITOR (first on a dumb terminal), nano or vi. Raise UsageError if there is none."""
+    """Return the editor named by VISUAL or EDITOR (EDITOR first on a dumb terminal), or nano or vi. Raise UsageError if there is none."""
     names = ("VISUAL", "EDITOR") if environ.get("TERM", "") != "dumb" else ("EDITOR", "VISUAL")
     for name in names:
         if value := environ.get(name, "").strip():
@@ -112,7 +112,7 @@ def find_editor(environ: Mapping[str, str], *, attended: bool) -> Editor:
 
 
 async def _run(editor: Editor, path: Path, output: Output) -> int:
-    """Run the editor in our process group, so Ctrl+Z and `fg` affect both. Return its exit status, or minus the signal that ended it."""
+    """Run the editor in moot's process group, so that Ctrl+Z and `fg` affect both. Return its exit status, negative for a signal."""
     command = [*editor.command, str(path)]
     stdout = None if output.stdout_terminal else sys.stderr  # keep the editor's output out of piped data
     with _terminal_restored():
@@ -123,7 +123,7 @@ async def _run(editor: Editor, path: Path, output: Output) -> int:
             source = f" from {editor.named_by}" if editor.named_by else ""
             raise UsageError(f"Cannot start the editor {editor.command[0]!r}{source}: {reason}.", fix=_FIX) from error
         async with process:
-            # only now: a child inherits ignored signals, and Ctrl+C belongs to the editor
+            # Ctrl+C is for the editor; set this after the start, because a child process inherits ignored signals
             with _signals_ignored():
                 status = await process.wait()
     if status < 0 and output.stdout_colour:
@@ -158,7 +158,7 @@ def _terminal_restored() -> Generator[None, None, None]:
 
 @asynccontextmanager
 async def _suspended() -> AsyncGenerator[None, None]:
-    # imported only if an application may be running; other commands should not load prompt-toolkit
+    # not imported here: without prompt-toolkit loaded, no application is running
     module: Any = sys.modules.get("prompt_toolkit.application.run_in_terminal")
     if module is None:
         yield
@@ -180,7 +180,7 @@ def _status_text(status: int) -> str:
 
 
 def _write(drafts: Path, text: str, suffix: str) -> Path:
-    """Create the file in a folder of its own, because editors leave other files next to it."""
+    """Create the file in a separate folder, because editors leave other files next to it. Return its path."""
     try:
         drafts.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = Path(tempfile.mkdtemp(prefix="edit-", dir=drafts)) / f"draft{suffix}"

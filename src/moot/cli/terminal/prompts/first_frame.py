@@ -1,4 +1,4 @@
-"""The first picture of the picker, drawn before prompt-toolkit is imported; typed keys are kept for the application."""
+"""The first frame of the picker, drawn before prompt-toolkit is imported. Keys typed meanwhile are kept for the application."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _FATAL_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Keyboard:
-    """A context manager in which keys are neither echoed nor lost; the terminal's modes are restored at its end.
+    """A context manager that reads keys later: they are neither echoed nor lost. It restores the terminal's modes at its end.
 
-    Ctrl+C and Ctrl+Z act at once. `hide` and `show` are called around a suspension, and `hide` before a signal ends the process.
+    Ctrl+C and Ctrl+Z take effect immediately. `hide` and `show` are called around a suspension, and `hide` before a signal ends moot.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ _BEGIN, _END = "\x1b[?2004h\x1b[?1l\x1b[?7l", "\x1b[?7h\x1b[?2004l"
 
 
 class Frame:
-    """A picture below what the terminal shows, with the cursor after the filter. It is erased when the process is suspended or ends."""
+    """The picker, drawn below the terminal's content, with the cursor after the filter. It is erased if moot is suspended or ends."""
 
     def __init__(self, view: View, keyboard: Keyboard, output: Lines) -> None:
         self._view = view
@@ -110,11 +110,11 @@ class Frame:
         self._shown = False
         keyboard.hide, keyboard.show = self.hide, self.show
         self.size = os.terminal_size((0, 0))
-        """Terminal size for which the picture was drawn."""
+        """Terminal size for which the frame was drawn."""
         self.lines: Sequence[Line] = ()
 
     def show(self) -> None:
-        """Draw the picture, unless the terminal has too few rows."""
+        """Draw the frame, unless the terminal has too few rows."""
         self.size = terminal_size()
         canvas = Canvas(self.size.columns, self.size.lines, speaks_unicode(), width)
         self.lines = draw(self._view, canvas)
@@ -127,7 +127,7 @@ class Frame:
         self._shown = True
 
     def hide(self) -> None:
-        """Erase the picture and return the cursor to where it was."""
+        """Erase the frame and return the cursor to where it was."""
         if self._shown:
             self._output.put(f"{self._top()}\x1b[J{_END}", ends_line=True)
         self._shown = False
@@ -154,7 +154,7 @@ class Frame:
 
 
 def width(text: str) -> int:
-    """Return the approximate number of terminal cells. Loading the full table of widths takes longer than this picture may take."""
+    """Return the approximate number of terminal cells of a text. The exact table of widths takes too long to load for the first frame."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 

@@ -9,23 +9,23 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One row."""
+    """One row of a picker."""
 
     key: str
     """Unique identifier."""
     cells: tuple[str, ...]
     """One text per column. Untrusted: control characters are removed when it is drawn, and markup is shown literally."""
     words: str = ""
-    """Text that the filter searches, most important words first; the cells if empty."""
+    """Text that the filter searches, most important words first. If empty, the cells are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column."""
+    """One column of a picker."""
 
     title: str = ""
     width: int = 8
-    """Width in terminal cells; the minimum for a column that grows."""
+    """Width in terminal cells. For a column that grows, the minimum width."""
     rank: int = 0
     """Columns with the highest rank are hidden first on a narrow terminal. 0 means never."""
     grows: bool = False
@@ -35,11 +35,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Another action on the selected item, chosen by its letter in the menu."""
+    """An additional action on the selected item, chosen by its letter in the menu."""
 
     words: str
     key: str = ""
-    """Shortcut as prompt-toolkit names it, such as `c-e` or `delete`; empty if only the menu has it."""
+    """Shortcut in prompt-toolkit's notation, such as `c-e` or `delete`; empty if the action is only in the menu."""
 
 
 Pages: TypeAlias = Callable[[], AsyncGenerator[Sequence[Item], None]]
@@ -79,5 +79,5 @@ class Choice:
     empty: str = "Nothing to choose from"
     filter: str = ""
     at: str = ""
-    """Key of the item to select first; the first item if empty."""
+    """Key of the item that is selected at the start. If empty, the first item is."""
     scope: int = 0

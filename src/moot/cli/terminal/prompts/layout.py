@@ -1,4 +1,4 @@
-"""Layout of the picker as lines of styled text. Pure; imports no table of character widths, so that the first picture is fast."""
+"""Layout of the picker as lines of styled text. Without side effects, and without the large table of character widths."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Piece: TypeAlias = tuple[str, str]
 Line: TypeAlias = list[Piece]
 
 MAX_ROWS = 20
-"""Items shown at once."""
+"""Maximum number of items shown at once."""
 _GAP = 2
 _HEADER_WIDTH = 60
-"""Minimum width for a line of column titles."""
+"""Minimum terminal width for a line of column titles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """The terminal that a list is drawn for."""
+    """The size and capabilities of the terminal for which a list is drawn."""
 
     width: int
     height: int
@@ -155,7 +155,7 @@ def _footer(view: View, canvas: Canvas) -> list[Line]:
 
 
 def flow(items: Iterable[Line], width: int, measure: Callable[[str], int], separator: str = "") -> list[Line]:
-    """Arrange the items in lines of at most `width` cells, as many on a line as fit."""
+    """Arrange the items in lines of at most `width` cells, with as many items per line as fit."""
     lines: list[Line] = []
     used = 0
     for item in items:

@@ -10,10 +10,10 @@ from typing import TypeAlias
 from moot.cli.terminal.prompts.items import Item, Items
 
 Matcher: TypeAlias = Callable[[str], int | None]
-"""Return the distance of a text from the filter (0 is the best match), or None if it does not match."""
+"""Return the distance of a text from the filter (0 is the best match), or None if the text does not match."""
 
 SKIPPED = 2
-"""Letters that may be skipped between two typed ones: `cnfg` finds config."""
+"""Maximum number of letters skipped between two typed ones: `cnfg` finds `config`."""
 _MIN_SKIPPING = 3
 _INSIDE, _SKIPPING = 4, 9
 """Distances of a match inside a word and of a match with skipped letters. A match at the start of a word has a distance of at most 3."""
@@ -32,7 +32,7 @@ def fold(text: str) -> str:
 
 
 def matcher(query: str) -> Matcher:
-    """Return the matcher of a filter, whose words may occur in any order."""
+    """Return a matcher for texts that contain all words of the filter, in any order."""
     words = fold(query).split()
     if not words:
         return lambda _: 0
@@ -71,13 +71,13 @@ def _match_word(word: str) -> Matcher:
 class Listing:
     """A filtered list. Items that match equally well keep their order.
 
-    The filter is applied when the result is needed, so that a burst of keys costs one search.
+    The filter is applied only when its result is needed, so that several quick key presses cause one search.
     """
 
     def __init__(self, filter: str = "") -> None:
         self.filter = filter
         self.count = 0
-        """Number of items regardless of the filter."""
+        """Total number of items, regardless of the filter."""
         self.at = 0
         """Index of the selected item among the shown ones."""
         self._items: list[Item] = []
@@ -121,7 +121,7 @@ class Listing:
         return False
 
     def move(self, by: int) -> None:
-        """Move the selection, at most to either end."""
+        """Move the selection by this many items, but not beyond either end."""
         self.at = max(0, min(self.at + by, len(self) - 1))
 
     def _shown(self) -> list[tuple[int, int]]:
@@ -136,7 +136,7 @@ class Listing:
 
 
 class PageLoader:
-    """Pages of items, loaded into one listing. The owner closes it with `aclose`."""
+    """Loader of pages of items into a listing. Call `aclose` when it is no longer needed."""
 
     def __init__(self, items: Items, listing: Listing) -> None:
         self.listing = listing

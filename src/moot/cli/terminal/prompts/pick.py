@@ -113,7 +113,7 @@ class _NumberedPicker:
 _ONE_COLUMN = (Column(grows=True),)
 _NO_KEYS: Mapping[str, Action] = {}
 _APPLICATION = "moot.cli.terminal.prompts.picker:run"
-"""Loaded by path: commands that only might need the picker don't import prompt-toolkit."""
+"""Import path, loaded on first use, because prompt-toolkit is slow to import."""
 
 
 async def pick(
@@ -130,17 +130,17 @@ async def pick(
     scope: int = 0,
     empty: str = "Nothing to choose from",
 ) -> Picked | None:
-    """Return what the user picked and how, or None if they left.
+    """Show a list and return the picked item and how it was picked, or None if the user left.
 
-    `keys` are further actions on the selected item, by letter. `scopes` are more lists, which Tab switches to. `filter`, `at` (an item's
+    `keys` are additional actions on the selected item, by letter. `scopes` are more lists, which Tab switches to. `filter`, `at` (an item's
     key) and `scope` set the initial state: pass the values of the last `Picked` to return to the same place.
-    Raise UsageError if there is no terminal to ask at.
+    Raise UsageError if there is no terminal.
     """
     return await choose(Choice((Scope(title, items), *scopes), tuple(columns), keys, enter, empty, filter, at, scope), output)
 
 
 async def choose(choice: Choice, output: Output, frame: Frame | None = None) -> Picked | None:
-    """Let the user pick from an existing `Choice`, like `pick`. `frame` is the picture already on the screen."""
+    """Let the user pick from an existing `Choice`, like `pick`. `frame` is the first frame, if it is already on the screen."""
     if not output.attended:
         raise UsageError("Choosing from a list requires a terminal.", fix="Name the item on the command line.")
     if not moves_cursor():

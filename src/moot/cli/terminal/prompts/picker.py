@@ -23,13 +23,13 @@ from moot.cli.terminal.prompts.numbered_list import Listing, PageLoader
 
 LONGEST_FILTER = 200
 _SEARCHED = 2000
-"""Number of items searched for the one to select first."""
+"""Maximum number of items loaded to find the one that is selected first."""
 
 
 async def run(choice: Choice, output: Output, *, unicode: bool, frame: Frame | None = None) -> Picked | None:
     """Show the list until the user picks an item. Return None if they leave.
 
-    `frame` is the picture already on the screen; it is kept as long as nothing in it changes.
+    `frame` is the first frame, if it is already on the screen. It is kept if it equals what the application would draw.
     """
     return await _Picker(choice, output, unicode=unicode).run(frame)
 
@@ -69,7 +69,7 @@ class _Picker:
             inline.stream.muted = True  # the first render is already on the screen
             inline.app.after_render += self._unmute
         else:
-            inline.output.write_raw(to_top)  # in one write with what is drawn over it
+            inline.output.write_raw(to_top)  # written together with the first render
 
     def _unmute(self, _: object) -> None:
         self._inline.output.flush()
@@ -184,7 +184,7 @@ class _Picker:
 
     @property
     def shortcuts(self) -> dict[str, str]:
-        """Return the keys that act at once, each with its menu letter."""
+        """Return the menu letters of actions that have a shortcut, by shortcut."""
         return {action.key: letter for letter, action in self._choice.keys.items() if action.key}
 
 

@@ -30,7 +30,7 @@ async def confirm(question: str, output: Output) -> bool:
 async def may_replace(path: Path, output: Output, *, force: bool) -> bool:
     """Return True if the file may be written. Ask before replacing an existing file.
 
-    Raise UsageError if the file exists and there is no one to ask.
+    Raise UsageError if the file exists and there is no terminal to ask on.
     """
     if force or not await anyio.Path(path).is_file():
         return True
@@ -59,7 +59,7 @@ async def ask_line(question: str, output: Output) -> str | None:
 
 
 def parse_number(text: str, count: int) -> int | None:
-    """Return the number from 1 to `count` that the text spells, or None."""
+    """Parse a number from 1 to `count`. Return None if the text is anything else."""
     text = text.strip()
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= count else None
 
@@ -73,7 +73,7 @@ def discard_typed(descriptor: int) -> None:
 
 
 _VISIBLE = 3
-"""Longest text that is shown: it is too short for a key."""
+"""Maximum number of characters shown unmasked. A text this short cannot be an API key."""
 _MAX_MASK = 24
 _MAX_LENGTH = 4096
 _ESCAPE_SECONDS = 0.05
@@ -82,7 +82,7 @@ _ENTER, _BACKSPACE, _CTRL_U, _CTRL_D = "\r\n", "\x7f\b", "\x15", "\x04"
 
 
 async def ask_hidden(question: str, output: Output) -> str | None:
-    """Read a line. Return None for Esc, or for Ctrl+D on an empty line. Cancellable; the terminal's modes are restored."""
+    """Read one line without showing it. Return None for Esc, or for Ctrl+D on an empty line. Cancellable; restores the terminal's modes."""
     descriptor = sys.stdin.fileno()
     ended: int | None = None
     text: str | None = None
@@ -97,7 +97,7 @@ async def ask_hidden(question: str, output: Output) -> str | None:
                         group.cancel_scope.cancel()
 
             group.start_soon(watch_signals)
-            output.prompt(question)  # only now: keys typed after the question appears must be read here
+            output.prompt(question)  # after echo is off, so that no key typed as an answer is shown
             try:
                 text = await _HiddenLine(descriptor, question, output).read()
             finally:

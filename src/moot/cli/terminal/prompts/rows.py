@@ -1,4 +1,4 @@
-"""Rows of text wrapped to a width without losing a character. Pure."""
+"""Rows of text, wrapped to a width without dropping any character."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Row:
 
 
 def visible_lines(text: str) -> list[str]:
-    """Return the lines of untrusted text with control characters and tabs spelled out."""
+    """Return the lines of untrusted text, with control characters and tabs shown as escapes."""
     return visible(text).replace("\t", "\\t").split("\n")
 
 
 def visible_line(text: str) -> str:
-    """Return untrusted text as one line with control characters and tabs spelled out."""
+    """Return untrusted text as one line, with control characters and tabs shown as escapes."""
     return " ".join(visible_lines(text))
 
 

@@ -146,7 +146,7 @@ def _is_name(name: str) -> bool:
 
 
 def _broken(path: Path, why: str) -> StoreCorrupt:
-    return StoreCorrupt(f"{str(path)!r} is not a complete backup: {why}.", fix="Use another one; nothing was changed.")
+    return StoreCorrupt(f"{str(path)!r} is not a complete backup: {why}.", fix="Use another backup. Nothing was changed.")
 
 
 def remember(transaction: Queries, path: str, kind: CopyKind, made_at: int, size: int, conversation: str | None = None) -> None:
@@ -160,12 +160,12 @@ def remember(transaction: Queries, path: str, kind: CopyKind, made_at: int, size
 
 
 def forget(path: str, transaction: Transaction) -> None:
-    """Remove a file that was not written."""
+    """Remove the entry of a file that was not written."""
     transaction.execute("DELETE FROM written_file WHERE path = ? AND size = 0", (os.fsencode(path),))
 
 
 def known(queries: Queries) -> list[StoredCopy]:
-    """Return the known files, oldest first."""
+    """Return the registered files, oldest first."""
     rows: Any = queries.execute("SELECT path, kind, made_at, size, conversation FROM written_file ORDER BY made_at, path").fetchall()
     return [StoredCopy(os.fsdecode(path), *rest) for path, *rest in rows]
 

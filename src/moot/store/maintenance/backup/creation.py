@@ -202,7 +202,7 @@ async def alone(state: Path, turn: anyio.Lock) -> AsyncGenerator[None, None]:
 
 
 class BackupCreator:
-    """`BackingUp` for one store."""
+    """The implementation of `Backups` for one store."""
 
     def __init__(self, writer: Writer, path: Path, clock: Clock, turn: anyio.Lock) -> None:
         self._writer = writer
@@ -230,7 +230,7 @@ def _target(to: Path, made_at: int) -> Path:
     to = to.expanduser().absolute()
     target = to / f"moot-{stamp}.backup" if to.is_dir() else to
     if target.exists():
-        raise UsageError(f"{str(target)!r} already exists.", fix="Give another file, or a folder.")
+        raise UsageError(f"{str(target)!r} already exists.", fix="Choose another file, or a folder.")
     if not target.parent.is_dir():
         raise UsageError(f"The folder {str(target.parent)!r} does not exist.", fix="Create it first.")
     return target

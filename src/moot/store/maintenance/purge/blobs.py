@@ -1,4 +1,4 @@
-"""References to blobs, and deleting unreferenced ones: marked in a snapshot, swept in a transaction, files last."""
+"""Deleting unreferenced blobs: find all references in a snapshot, delete rows in a transaction, and delete files last."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def named_in(queries: Queries, conversation: int) -> set[str]:
 
 
 def are_blobs(queries: Queries, names: Collection[str]) -> set[str]:
-    """Return the names that are names of existing blobs."""
+    """Return those of the names that belong to existing blobs."""
     found: Any = queries.execute(
         "SELECT b.sha256 FROM json_each(?) AS j JOIN blob AS b ON b.sha256 = j.value", (dumps(sorted(names)).decode(),)
     )
@@ -124,7 +124,7 @@ class Marked:
 
 
 def mark(work: EraseJob, queries: Queries) -> Marked:
-    """Find references to the work's blobs in the whole store."""
+    """Find references to the job's blobs in the whole store."""
     named = named_by(queries, work.blobs)
     row: Any = queries.execute(
         "SELECT (SELECT coalesce(max(no), 0) FROM message), (SELECT coalesce(max(no), 0) FROM run),"
@@ -134,7 +134,7 @@ def mark(work: EraseJob, queries: Queries) -> Marked:
 
 
 def sweep(work: EraseJob, marked: Marked, transaction: Transaction) -> tuple[EraseJob, int]:
-    """Delete unreferenced blobs. Return the work with those whose files must be removed or that must wait, and how many must wait."""
+    """Delete unreferenced blobs. Return the job, with the blobs that must wait or whose files must be deleted, and how many must wait."""
     work = deepcopy(work)
     again = set[str]()
     newer: list[bytes] = [data for (data,) in transaction.execute(_NEWER, marked.through).fetchall()]
@@ -176,7 +176,7 @@ def _remove(transaction: Transaction, work: EraseJob, name: str) -> bool:
 
 
 def unlink(work: EraseJob, files: BlobFiles, transaction: Transaction) -> EraseJob:
-    """Delete the files of blobs without a row; no one can create such a row meanwhile."""
+    """Delete the files of blobs without a row. During the transaction, such a row can't be created."""
     work = deepcopy(work)
     for name in sorted(work.blobs):
         if transaction.row("SELECT 1 FROM blob WHERE sha256 = ?", (name,)) is None:

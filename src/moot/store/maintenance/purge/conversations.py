@@ -119,7 +119,7 @@ def counted(queries: Queries, conversation: int) -> Counter[str]:
 
 
 def purge(work: EraseJob, no: int, transaction: Transaction) -> EraseJob:
-    """Delete one conversation of the work and return the updated work; the receipt is updated in the same transaction."""
+    """Delete one conversation of the job and return the updated job. The receipt is stored in the same transaction."""
     work = deepcopy(work)  # the transaction may be rolled back and repeated
     row: Any = transaction.row("SELECT created_at, owner_id FROM conversation WHERE no = ?", (no,))
     id = work.conversations.pop(no)
@@ -141,7 +141,7 @@ def purge(work: EraseJob, no: int, transaction: Transaction) -> EraseJob:
 
 
 def answers_forgotten(transaction: Transaction, since: int = 0) -> int:
-    """Delete stored responses and return their number; a repeated request then gets no original response."""
+    """Delete the responses stored for idempotency keys since `since` (ms) and return their number. Repeated requests no longer get them."""
     return transaction.execute(
         "UPDATE idempotency SET status = 0, headers = ?, body = ? WHERE status > 0 AND at >= ?", (b"[]", b"", since)
     ).rowcount

@@ -44,7 +44,7 @@ _MAX_WAIT = 100.0  # seconds to wait for a blob that a run may be about to refer
 
 
 class Eraser:
-    """The runner of purges and redactions; everything that must survive a crash is stored with each step."""
+    """The runner of purges and redactions. Everything that must survive a crash is stored with each step."""
 
     def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, turn: anyio.Lock, reach: Reach) -> None:
         self._writer = writer
@@ -58,7 +58,7 @@ class Eraser:
         """True if copies of the store in other places are updated too."""
         self.backups = BackupCreator(writer, path, clock, turn)
         self.patience = 20.0
-        """Seconds to wait at the end for readers of an old state."""
+        """Seconds to wait at the end for connections that still read an old state."""
         self._clock = clock
         self._state = path.parent.parent / "state"
 
@@ -210,7 +210,7 @@ class Eraser:
 
 
 def _hidden(work: EraseJob, transaction: Transaction) -> EraseJob:
-    """Store the work and mark its conversations as deleted, so that no one continues them; include new sub-conversations."""
+    """Store the job and mark its conversations and their sub-conversations as deleted, so that no one continues them."""
     found = purging.with_children(transaction, list(work.conversations.values()), None)
     work.conversations = {no: one.id for no, one in found.items()}
     purging.check_idle(transaction, work.conversations)

@@ -34,7 +34,7 @@ class _Stream:
 
     pieces: list[str] = field(default_factory=list[str])
     places: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Seq and index of the chunk; -1 = raw."""
+    """For each piece, the seq of its event and the index of its chunk. The index -1 means that it is from the raw data."""
 
 
 class Scan:
@@ -45,7 +45,7 @@ class Scan:
         """Seqs of events with a match."""
         self._needles = needles
         self._deltas: dict[tuple[int, int], str] = {}
-        """Redacted deltas."""
+        """Redacted texts of delta chunks, by the seq of the event and the index of the chunk."""
         self._streams: dict[Hashable, dict[Hashable, _Stream]] = {}
         """Joined texts by exchange (or run), then by text id."""
         self._raws: dict[Hashable, list[tuple[int, bytes]]] = {}
@@ -205,7 +205,7 @@ REDACTED = "redacted"
 
 
 class Rewriting:
-    """The rewriting of one conversation, inside the changing transaction."""
+    """The rewriting of one conversation inside a transaction."""
 
     def __init__(self, transaction: Transaction, no: int, needles: Redactor) -> None:
         self._transaction = transaction
@@ -238,7 +238,7 @@ class Rewriting:
         return sum(unindex(self._transaction, id) for id, *texts in found if any(self._needles.text(text) != text for text in texts))
 
     def _exchanges(self, touched: set[str], rows: Mapping[int, Row], runs: Mapping[int, str], now: int) -> dict[int, Row]:
-        """Mark redacted exchanges, and return their start events, which contain a digest of the row."""
+        """Redact exchanges and mark them. Return the new rows of their start events, which contain a digest of the exchange, by seq."""
         digests: dict[str, str] = {}
         found: Any = self._transaction.execute(f"SELECT {EXCHANGE} WHERE e.conversation = ?", (self._no,)).fetchall()
         for row in found:

@@ -37,7 +37,7 @@ def forget_typed(state: Path, conversations: Collection[str], prompts: Collectio
 
 
 def redact_files(state: Path, needles: Redactor) -> list[FileOutcome]:
-    """Overwrite every match with x, without disturbing processes that have a file open or append to it."""
+    """Overwrite every match in the files of the state folder with x. Processes may have the files open or append to them."""
     fates: list[FileOutcome] = []
     for path in _files(state):
         if path.stat().st_size > _LARGEST:

@@ -16,7 +16,7 @@ from moot.types.maintenance import ErasureReceipt, FileOutcome, Secret
 
 @dataclass(slots=True)
 class EraseJob:
-    """One purge or redaction. Each step can be repeated if it is unknown whether it was done."""
+    """One purge or redaction. Each step can be repeated, so it does not matter if a crash happened before or after it."""
 
     receipt: ErasureReceipt
     conversations: dict[int, str] = field(default_factory=dict[int, str])
@@ -29,7 +29,7 @@ class EraseJob:
     owners: set[str] = field(default_factory=set[str])
     """Owners of those blobs; empty = all owners."""
     since: int = 0
-    """Time in ms; copies of the store from before it don't contain the data."""
+    """Time in milliseconds since 1970. Copies of the store from before it don't contain the data."""
     unindexed: bool = False
     """True if anything was removed from the search index."""
 
@@ -76,7 +76,7 @@ def save(transaction: Transaction, work: EraseJob, *, cleaned: bool = False, don
 def note(
     work: EraseJob, transaction: Transaction, *, blobs: Collection[str] = (), left: str = "", files: Sequence[FileOutcome] = ()
 ) -> EraseJob:
-    """Return the work with further blobs, with a sentence about what is left, or with outcomes of files, and store it."""
+    """Add blobs, a note about data that is left, or outcomes of files to the job. Store it and return it."""
     work = deepcopy(work)
     work.blobs.update(blobs)
     work.receipt.left += [left] if left and left not in work.receipt.left else []

@@ -14,12 +14,12 @@ from moot.errors import UsageError
 from moot.types.maintenance import REDACTION_MARK
 
 DEEP = 64
-"""Number of backslashes that six levels of nested JSON add to a character; bounded, because long runs are very slow."""
+"""Maximum number of backslashes before a character: as many as six levels of nested JSON add. Longer runs would be very slow to match."""
 _CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 
 def spelled(string: str) -> str:
-    """Return a pattern for the string in any spelling."""
+    """Return a pattern for the string in any spelling: plain, or escaped for JSON, URLs or HTML."""
     pieces: list[str] = []
     for run in re.findall(r"\\+|[^\\]", string, re.DOTALL):
         if run[0] == "\\":
@@ -69,7 +69,7 @@ _PIECE = re.compile(
 
 
 def bounded(pattern: str) -> str:
-    """Return the pattern. Raise UsageError if searching it could take too long."""
+    """Return the pattern unchanged. Raise UsageError if it is invalid, matches the empty string, or could take too long to search."""
     if len(pattern) > _LONGEST:
         raise _refused(pattern, f"it is longer than {_LONGEST} characters")
     try:

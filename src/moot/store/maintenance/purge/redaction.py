@@ -83,7 +83,7 @@ class Redaction:
         return work.receipt
 
     async def work(self, work: EraseJob) -> EraseJob:
-        """Redact rows and blobs, and return the updated work."""
+        """Redact rows and blobs, and return the updated job."""
         needles, renamed, searched = Redactor(work.secret or Secret()), dict[str, str](), set[str]()
         waiting = dict(work.conversations)
         for _ in range(_TRIES):

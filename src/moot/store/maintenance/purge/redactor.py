@@ -18,7 +18,7 @@ _STRUCTURE = ("type", "state", "role")  # fields of a chunk or part that define 
 
 
 class Redactor:
-    """Redaction of strings and bounded patterns, and of the names of redacted blobs."""
+    """A redactor of strings and bounded patterns, which also replaces the names of redacted blobs."""
 
     def __init__(self, secret: Secret, renamed: Mapping[str, str] | None = None) -> None:
         strings = tuple(dict.fromkeys(secret.strings))

@@ -30,7 +30,7 @@ _COUNTED: dict[str, LiteralString] = {
 
 
 class ConversationJudge:
-    """The state of a pass over a conversation. Each method runs within one snapshot, on the store's reader thread."""
+    """The check of a conversation in one pass over its log. Each method runs within one snapshot, on the store's reader thread."""
 
     def __init__(self, no: int, id: str, receipt: Receipt, translators: Translators) -> None:
         self._no = no
@@ -79,7 +79,7 @@ class ConversationJudge:
         self._pass_by(queries, seq - 1)
         receipt.events += 1
         if not row.is_sound():
-            self._findings.add("changed", f"event {seq}", "bytes that match the checksum", f"others, in a {row.kind!r} event", seq)
+            self._findings.add("changed", f"event {seq}", "bytes that match the checksum", f"other bytes, in a {row.kind!r} event", seq)
         row = self._left_of(row)
         run = self._run(queries, row)
         exchange = self._exchange(queries, row, run)
@@ -95,7 +95,7 @@ class ConversationJudge:
         if not self._lost:
             return
         where = f"event {last}" if last == self._lost else f"events {self._lost} to {last}"
-        self._findings.add("changed", where, "frames of a segment that match their checksums", "others", self._lost)
+        self._findings.add("changed", where, "frames of a segment that match their checksums", "other bytes", self._lost)
         found: Any = queries.execute(
             "SELECT no, id FROM run WHERE conversation = ? AND first_seq <= ? AND last_seq >= ?", (self._no, last, self._lost)
         ).fetchall()

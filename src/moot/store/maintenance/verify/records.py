@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The receipt, with the conversation whose damages are added."""
+    """A collector of the damages of one conversation, which are added to the receipt."""
 
     receipt: Receipt
     conversation: str = ""
@@ -39,7 +39,7 @@ class Findings:
         self.receipt.add(Damage(kind, where, expected, found, self.conversation, seq, run))
 
     def parsed(self, read: Callable[[], T], where: str, expected: str, seq: int) -> T | None:
-        """Return the result of `read`; None, with a damage, if it raises ValueError."""
+        """Return the result of `read`. If it raises ValueError, add a damage and return None."""
         try:
             return read()
         except ValueError as error:
@@ -47,7 +47,7 @@ class Findings:
             return None
 
     def message(self, queries: Queries, id: str, expected: str, seq: int | None, run: str | None = None, *, missing: str = "none") -> Any:
-        """Return a row of `MESSAGE`; None, with a damage, if there is none."""
+        """Return a row of `MESSAGE`. If there is none, add a damage and return None."""
         tables = "message AS m JOIN conversation AS c ON c.no = m.conversation"
         row = queries.execute(f"SELECT {MESSAGE} FROM {tables} WHERE m.id = ?", (id,)).fetchone()
         if row is None:
@@ -72,7 +72,7 @@ def compare_json(findings: Findings, where: str, expected: Json, stored: bytes, 
 
 
 class RunJudge:
-    """A run from its first event to its end."""
+    """The check of a run, from its first event to its end."""
 
     def __init__(self, id: str, no: int, message: str, findings: Findings) -> None:
         self.id = id
@@ -122,7 +122,7 @@ class RunJudge:
         self.compare(message, row.seq)
 
     def live(self, queries: Queries) -> Any:
-        """Return the message row of an unfinished run; None, with a damage, if it has ended or has no message."""
+        """Return the message row of an unfinished run. If the run has ended or has no message, add a damage and return None."""
         row: Any = queries.execute("SELECT status FROM run WHERE no = ?", (self.no,)).fetchone()
         if row[0] in TERMINAL:
             self._add("missing", f"run {self.id}", "the event that ends it", f"none, although it is {row[0]}", None)
@@ -147,7 +147,7 @@ _FIRST, _LAST = 9, 10  # columns of a row of `MESSAGE`
 
 
 class GrowthJudge:
-    """The messages of one conversation that are extended by later events."""
+    """The check of a conversation's messages, which later events may extend."""
 
     def __init__(self, no: int, findings: Findings) -> None:
         self._no = no
@@ -155,7 +155,7 @@ class GrowthJudge:
         self._open: dict[str, _Content] = {}
 
     def begin(self, id: str, row: Row, stored: Any, body: JsonObject) -> None:
-        """Compare a message with its row, or wait for its last event."""
+        """Compare a message with its row, unless later events extend it."""
         self._check(id, row, stored, _content(body))
 
     def extend(self, queries: Queries, row: Row, body: JsonObject) -> None:
@@ -208,7 +208,7 @@ def _content(body: JsonObject) -> _Content:
 
 
 class CompactionJudge:
-    """The summaries of one conversation."""
+    """The check of a conversation's summaries."""
 
     def __init__(self, no: int, findings: Findings) -> None:
         self._no = no
@@ -216,7 +216,7 @@ class CompactionJudge:
         self._expected: dict[str, Compaction] = {}
 
     def note(self, row: Row, body: JsonObject) -> None:
-        """Apply an operation on the tree, if it is about a summary."""
+        """Handle a `tree` event, if it is about a summary."""
         if (found := Compaction.of_body(body, row.seq)) is not None:
             self._expected.pop(found.through, None)
             if found.summary:
@@ -244,7 +244,7 @@ def exchange_row(queries: Queries, id: str) -> Exchange | None:
 
 
 class ExchangeJudge:
-    """An exchange from its start to its end."""
+    """The check of an exchange, from its start to its end."""
 
     def __init__(self, queries: Queries, exchange: Exchange, findings: Findings, translators: Translators) -> None:
         self.exchange = exchange
@@ -278,7 +278,7 @@ class ExchangeJudge:
         return None if self._translated is None else self._translated.chunks(queries, row.seq)
 
     def raw(self, queries: Queries, row: Row) -> tuple[Chunk, ...] | None:
-        """Check a frame's chunks and return them as readers see them; None = use the chunks in the log, because they can't be rebuilt."""
+        """Check the chunks of a raw event and return those that readers see. None means that they are the chunks in the log."""
         newer = self.shown(queries, row)
         if self._again is None or row.raw is None:
             return newer

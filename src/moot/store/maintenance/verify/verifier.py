@@ -20,7 +20,7 @@ from moot.types.verify import Receipt, Translators
 
 
 def names_behind(queries: Queries, after: str, limit: int) -> list[str]:
-    """Return the next blobs of the store in hash order."""
+    """Return the hashes of the next blobs after the hash `after`, in order."""
     return [name for (name,) in queries.execute("SELECT sha256 FROM blob WHERE sha256 > ? ORDER BY sha256 LIMIT ?", (after, limit))]
 
 
@@ -52,7 +52,7 @@ _BLOBS = 32  # blobs hashed at a time; blobs in the database have at most 8 MiB 
 
 
 class StoreVerifier:
-    """`Verifying` on SQLite."""
+    """The SQLite implementation of `Verifier`."""
 
     def __init__(self, reader: Reader, files: BlobFiles, owner: str | None = None) -> None:
         self._reader = reader
