@@ -148,6 +148,7 @@ REFUSED: Calls = {
     "tree.fork": lambda own, it: own.tree.fork(it.conversation),
     "tree.continuation": lambda own, it: own.tree.continuation(it.conversation),
     "tree.switch": lambda own, it: own.tree.switch(it.conversation, it.message),
+    "tree.rewind": lambda own, it: own.tree.rewind(it.conversation, None, expect=it.message),
     "tree.compact": lambda own, it: own.tree.compact(it.conversation, Compaction(it.message, "A summary.")),
     "tree.compactions": lambda own, it: own.tree.compactions(it.conversation),
     "tree.digest": lambda own, it: own.tree.digest(it.conversation, [it.message]),

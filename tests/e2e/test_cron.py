@@ -98,7 +98,7 @@ async def test_a_job_whose_last_run_is_open_is_skipped(jobs: Any) -> None:
         with anyio.fail_after(60):
             while len(found := await at.cron.of("local").history("job")) < 2:
                 await anyio.sleep(0.01)
-        assert [record.outcome for record in found] == ["skipped", "running"] and "not over" in found[0].reason
+        assert [record.outcome for record in found] == ["skipped", "running"] and "has not ended" in found[0].reason
         await at.on.engine.runs.cancel(found[1].run)
         await at.history(2)
         await at.move(HOUR)

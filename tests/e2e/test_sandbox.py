@@ -12,8 +12,7 @@ import pytest
 
 from lanes import missing
 from moot.cli.commands.maintenance import doctor
-from moot.commands import CommandContext
-from moot.commands import find as find_command
+from moot.commands import CommandContext, built_in
 from moot.config.settings import Permissions, Rule, SandboxSettings, Settings
 from moot.errors import Refused, UsageError
 from moot.guard.sandbox.probe import find
@@ -103,8 +102,8 @@ async def test_the_command_allow_adds_a_folder_and_the_error_names_it(stage: Any
         assert "/allow DIR" in output_of(on)
         context = CommandContext(on.engine, str(directory), run.conversation)
         with pytest.raises(UsageError, match="not a folder"):
-            await find_command("allow").run(context, "missing")
-        await find_command("allow").run(context, "../further")
+            await built_in().find("allow").run(context, "missing")
+        await built_in().find("allow").run(context, "../further")
         assert (await on.engine.store.conversations.get(run.conversation)).allowed_uris == (str(directory), str(further))
         await on.ask("again", conversation=run.conversation)
         assert "found it" in output_of(on)
@@ -113,11 +112,11 @@ async def test_the_command_allow_adds_a_folder_and_the_error_names_it(stage: Any
 async def test_the_command_allow_before_the_first_prompt(stage: Any, directory: Path) -> None:
     async with stage(calling("true")) as on:
         context = CommandContext(on.engine, str(directory), further_folders=[])
-        (notice,) = await find_command("allow").run(context, str(directory.parent))
+        (notice,) = await built_in().find("allow").run(context, str(directory.parent))
         assert notice.text.splitlines()[1:] == [str(directory), str(directory.parent)]
         assert context.take_folders() == (str(directory.parent),)
         with pytest.raises(UsageError, match="empty"):
-            await find_command("allow").run(CommandContext(on.engine, str(directory)), str(directory))
+            await built_in().find("allow").run(CommandContext(on.engine, str(directory)), str(directory))
 
 
 async def test_folders_of_other_users_are_not_changed(stage: Any, directory: Path) -> None:
@@ -125,7 +124,7 @@ async def test_folders_of_other_users_are_not_changed(stage: Any, directory: Pat
         submitted = await on.submit("go", user="other")
         await on.engine.runs.wait(submitted.run.id)
         with pytest.raises(Refused):
-            await find_command("allow").run(CommandContext(on.engine, str(directory), submitted.conversation.id), "/nowhere")
+            await built_in().find("allow").run(CommandContext(on.engine, str(directory), submitted.conversation.id), "/nowhere")
 
 
 async def test_a_command_outside_the_sandbox_asks_in_every_mode_and_says_so(stage: Any, tmp_path: Path) -> None:

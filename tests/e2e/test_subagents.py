@@ -180,7 +180,7 @@ async def test_a_background_child_is_reported_in_the_next_step(stage: Any) -> No
     ("limits", "problem"),
     [
         (Limits(depth=1), "1 levels deep"),
-        (Limits(subagents_per_run=1), "has started 1"),
+        (Limits(subagents_per_run=1), "has already started 1"),
         (Limits(subagents_per_user=1), "1 sub-agents are"),
     ],
 )

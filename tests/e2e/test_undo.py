@@ -15,7 +15,7 @@ import pytest
 
 from e2e.acp_stage import DOUBLE
 from e2e.cli_process import make
-from moot.commands import Choose, CommandContext, Compose, Notice, OpenConversation, find
+from moot.commands import Choose, CommandContext, Compose, Notice, OpenConversation, built_in
 from moot.config.settings import Settings
 from moot.engine.undo import Undo
 from moot.errors import Busy, UsageError
@@ -348,13 +348,13 @@ async def test_slash_commands_offer_what_there_is_to_undo(stage: Any, directory:
         run, _ = await on.ask("Write")
         context = CommandContext(on.engine, str(directory), run.conversation)
         (directory / "a").write_text("by hand")
-        (choose,) = await find("undo").run(context, "")
+        (choose,) = await built_in().find("undo").run(context, "")
         assert isinstance(choose, Choose)
         assert [choice.value for choice in choose.choices] == ["both", "both overwrite", "talk", "files", "files overwrite"]
-        notice, opened_again, compose = await find("undo").run(context, "both overwrite")
+        notice, opened_again, compose = await built_in().find("undo").run(context, "both overwrite")
         assert isinstance(notice, Notice) and notice.text == "Undone “Write”: hide 2 messages, delete 1 file."
         assert opened_again == OpenConversation(run.conversation) and compose == Compose("Write")
-        await find("redo").run(context, "")
+        await built_in().find("redo").run(context, "")
         assert (directory / "a").read_text() == "by hand"
         with pytest.raises(UsageError, match="Cannot undo"):
-            await find("undo").run(context, "everything")
+            await built_in().find("undo").run(context, "everything")
