@@ -121,6 +121,11 @@ async def _counted_tasks(own: OwnerStore, it: Theirs) -> list[None]:
     return [None] * await own.tasks.count(it.project)
 
 
+async def _rewind(own: Any, conversation: str) -> Any:
+    head = (await own.conversations.get(conversation)).head
+    return await own.tree.rewind(conversation, head, expect=head)
+
+
 Calls = dict[str, Callable[[OwnerStore, Theirs], Awaitable[Any]]]
 PARTS = [text_part("changed")]
 
@@ -148,7 +153,7 @@ REFUSED: Calls = {
     "tree.fork": lambda own, it: own.tree.fork(it.conversation),
     "tree.continuation": lambda own, it: own.tree.continuation(it.conversation),
     "tree.switch": lambda own, it: own.tree.switch(it.conversation, it.message),
-    "tree.rewind": lambda own, it: own.tree.rewind(it.conversation, None, expect=it.message),
+    "tree.rewind": lambda own, it: _rewind(own, it.conversation),
     "tree.compact": lambda own, it: own.tree.compact(it.conversation, Compaction(it.message, "A summary.")),
     "tree.compactions": lambda own, it: own.tree.compactions(it.conversation),
     "tree.digest": lambda own, it: own.tree.digest(it.conversation, [it.message]),

@@ -124,7 +124,8 @@ async def test_folders_of_other_users_are_not_changed(stage: Any, directory: Pat
         submitted = await on.submit("go", user="other")
         await on.engine.runs.wait(submitted.run.id)
         with pytest.raises(Refused):
-            await built_in().find("allow").run(CommandContext(on.engine, str(directory), submitted.conversation.id), "/nowhere")
+            context = CommandContext(on.engine, str(directory), submitted.conversation.id, owner=submitted.conversation.owner)
+            await built_in().find("allow").run(context, "/nowhere")
 
 
 async def test_a_command_outside_the_sandbox_asks_in_every_mode_and_says_so(stage: Any, tmp_path: Path) -> None:

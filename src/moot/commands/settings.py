@@ -14,7 +14,6 @@ from moot.runtime.setup import find_agent
 from moot.tools.catalogue import is_tool, tool_names, tools_for, unknown_tool
 from moot.types.agent import Mode
 from moot.types.canonical import Json
-from moot.types.conversation import Conversation
 from moot.types.model import Effort, Model
 from moot.types.token import LOCAL_USER
 
@@ -174,7 +173,7 @@ class AllowCommand(BaseCommand):
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.current()
         base = conversation.directory or context.directory if conversation is not None else context.directory
-        folders = chosen_folders([argument], base) if argument and _is_own(conversation) else ()
+        folders = chosen_folders([argument], base) if argument and _is_own(context) else ()
         if conversation is not None and argument:
             conversation = await allow_folders(context.engine, conversation.id, folders, base)
             context.stored(conversation)
@@ -187,9 +186,9 @@ class AllowCommand(BaseCommand):
         return [Notice("\n".join(["Tools and commands may use:", *(shown or (base,))]))]
 
 
-def _is_own(conversation: Conversation | None) -> bool:
+def _is_own(context: CommandContext) -> bool:
     # only the person who runs moot may find out whether a folder exists on this machine
-    return conversation is None or conversation.owner == LOCAL_USER
+    return context.owner == LOCAL_USER
 
 
 class ToolsCommand(BaseCommand):
