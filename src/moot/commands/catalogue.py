@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -70,7 +71,14 @@ class Catalogue:
     def facts(self) -> Iterator[CommandFacts]:
         """Yield the facts of all commands, sorted by name."""
         for name in self.names():
-            yield facts_of(name, self.find(name))
+            yield self.facts_of(name)
+
+    def facts_of(self, name: str) -> CommandFacts:
+        """Return the facts of the command with this name or alias. Raise as `find` does."""
+        known = self._aliases.get(name, name)
+        facts = facts_of(known, self.find(known))
+        aliases = tuple(sorted(alias for alias, of in self._aliases.items() if of == known))
+        return replace(facts, aliases=aliases, origin=COMMANDS.package(known) or facts.origin)
 
 
 def built_in() -> Catalogue:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moot.agents.known import agent_named
 from moot.commands.catalogue import catalogue_of
-from moot.commands.command import BaseCommand, Choice, CommandContext, Notice, Reply, facts_of
+from moot.commands.command import BaseCommand, Choice, CommandContext, Notice, Reply
 from moot.types.command import BUILT_IN, CommandFacts
 from moot.types.conversation import Conversation, ConversationSettings
 
@@ -90,7 +90,7 @@ class HelpCommand(BaseCommand):
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         catalogue = await catalogue_of(context)
         if name := argument.removeprefix("/"):
-            return [Notice(_described(facts_of(name, catalogue.find(name))))]
+            return [Notice(_described(catalogue.facts_of(name)))]
         found = [*catalogue.facts()]
         width = max(len(usage(facts)) for facts in found) + 2
         own = sorted({facts.category for facts in found if facts.origin == BUILT_IN}, key=_ORDER.index)

@@ -62,7 +62,7 @@ class Job:
     unattended: Literal["deny", "ask"] = "deny"
     """deny: calls that need approval are denied · ask: they wait for a person."""
     hooks: JsonObject = field(default_factory=empty)
-    """Tool calls before and after each run, which follow those of the agent: `{"before_run": […], "after_run": […]}`."""
+    """Tool calls before and after each run: `{"before_run": […], "after_run": […]}`. They follow the agent's own hooks."""
     options: JsonObject = field(default_factory=empty)
     """Further limits of its runs, see `Prompt.settings`. Set only by the tool `cron`, so that a job can't do more than its creator."""
     owner: str = LOCAL_USER

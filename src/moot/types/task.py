@@ -113,7 +113,7 @@ class Task:
     updated_at: int = 0
     """Time of the last change or comment, in milliseconds since the epoch."""
     version: int = 1
-    """Number that each change and comment increases, starting at 1."""
+    """Version of the task, starting at 1. Each change and each comment increases it by 1."""
     no: int = 0
 
     def is_overdue(self, today: str) -> bool:

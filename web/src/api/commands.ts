@@ -6,6 +6,12 @@ export interface Command {
   help: string
   argument: string
   category: string
+  aliases: string[]
+}
+
+interface Listed extends Page<Command> {
+  /** Name of a command → why it can't be used. */
+  problems: Record<string, string>
 }
 
 /** An action for the page to perform after a command ran. */
@@ -45,23 +51,28 @@ export interface Place {
 }
 
 const FRESH = 5_000
-const listed = new Map<string, { at: number; found: Promise<readonly Command[]> }>()
+const listed = new Map<string, { at: number; found: Promise<Listed> }>()
+const NONE: Listed = { data: [], next_cursor: null, problems: {} }
+
+function listing({ conversation, project }: Place): Promise<Listed> {
+  const key = conversation ?? `project ${project}`
+  const known = listed.get(key)
+  if (known && Date.now() - known.at < FRESH) return known.found
+  const query = conversation ? { conversation } : { project }
+  const found = api.get<Listed>('/commands', { query }).catch(() => NONE)
+  listed.set(key, { at: Date.now(), found })
+  return found
+}
 
 export const commands = {
   /** Return the commands that can be used in a place, or none if the request fails. Files may change, so the list is kept briefly. */
-  list: ({ conversation, project }: Place): Promise<readonly Command[]> => {
-    const key = conversation ?? `project ${project}`
-    const known = listed.get(key)
-    if (known && Date.now() - known.at < FRESH) return known.found
-    const query = conversation ? { conversation } : { project }
-    const found = api.get<Page<Command>>('/commands', { query }).then(
-      (page) => page.data,
-      () => [],
-    )
-    listed.set(key, { at: Date.now(), found })
-    return found
+  list: async (place: Place): Promise<readonly Command[]> => (await listing(place)).data,
+  /** Return whether a name is a command or its alias, also if the command can't be used. */
+  knows: async (place: Place, name: string): Promise<boolean> => {
+    const { data, problems } = await listing(place)
+    return name in problems || data.some((command) => command.name === name || command.aliases.includes(name))
   },
-  run: (name: string, given: Place & { argument: string; wishes: Wishes }) =>
+  run: (name: string, given: Place & { argument: string; file: string; wishes: Wishes }) =>
     api.post<Done>(`/commands/${encodeURIComponent(name)}`, given),
 }
 

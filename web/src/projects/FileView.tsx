@@ -4,7 +4,7 @@ import { Code } from '@/conversation/markdown/Code'
 import { size } from '@/conversation/tools/Output'
 import { type FileContent, useFile } from '@/data/files'
 import { Editor, hasDraft } from '@/projects/Editor'
-import { languageOf } from '@/projects/places'
+import { languageOf, rememberFile } from '@/projects/places'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Failed, Loading } from '@/ui/States'
@@ -25,6 +25,7 @@ interface Props {
 export function FileView({ project, path, line, goTo, back }: Props) {
   const { data, error, refetch } = useFile(project, path)
   const [editing, setEditing] = useState(() => hasDraft(project, path))
+  useEffect(() => rememberFile(project, path), [project, path])
   if (data && editing && data.text !== null)
     return <Editor project={project} path={path} content={data} back={back} onClose={() => setEditing(false)} />
   return (

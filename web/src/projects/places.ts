@@ -4,6 +4,18 @@ export function fileHref(project: string, path = '', line = 0): string {
   return `/projects/${encodeURIComponent(project)}${search ? `?${search}` : ''}`
 }
 
+const shown = new Map<string, string>()
+
+/** Remember the file of a project that the page shows, for commands that work on the open file. */
+export function rememberFile(project: string, path: string): void {
+  shown.set(project, path)
+}
+
+/** Return the file of a project that was shown last, or an empty string. */
+export function lastFile(project: string): string {
+  return shown.get(project) ?? ''
+}
+
 /** Return the address of a project's changes, or of the diff of a file. */
 export function changesHref(project: string, path = '', staged = false): string {
   const search = new URLSearchParams({ view: 'changes', ...(path && { path }), ...(staged && { staged: 'true' }) })

@@ -196,7 +196,7 @@ class _Drawing:
 
     def _gap(self, kind: str, *, spaced: bool) -> None:
         if self.state.last and (spaced or kind in _APART or self.state.last in _APART):
-            self.lines.append(self._indent(shown=True))
+            self.lines.append(narrowed(self._indent(shown=True), self.look.columns))
 
     # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,8 +227,8 @@ class _Drawing:
                 self._paragraph([*mark, *inline_pieces(self.look, block.inline, style)])
             case "hr":
                 self._alone()
-                width = self.look.columns - line_width(self._indent())
-                self.lines.append([*self._indent(), (self.look.sign("─", "-") * max(width, 1), DIM)])
+                indent = narrowed(self._indent(), self.look.columns)
+                self.lines.append([*indent, (self.look.sign("─", "-") * (self.look.columns - line_width(indent)), DIM)])
             case "fence" if self._containers and block.token.markup:
                 self._nested_fence(block, is_open=is_open)
             case "fence" | "code_block":
@@ -285,7 +285,7 @@ class _Drawing:
             self._block(child, is_open=is_open and at == len(children) - 1)
             self._points.append(len(self.lines))
         if not container.shown:
-            self.lines.append(self._opening())
+            self.lines.append(narrowed(self._opening(), self.look.columns))
             self.state.last = "paragraph"
         self._containers.pop()
 
@@ -304,7 +304,7 @@ class _Drawing:
         if not all(one.shown for one in self._containers):
             mark = self._opening()
             if any(text.strip() for text, _ in mark):
-                self.lines.append(mark)
+                self.lines.append(narrowed(mark, self.look.columns))
 
     # ── code and tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

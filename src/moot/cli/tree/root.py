@@ -7,8 +7,7 @@ from moot.cli.tree.cron import CRON
 from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
 from moot.cli.tree.nodes import Group, command
 from moot.cli.tree.skills import SKILLS
-from moot.cli.tree.tasks import TASKS
-from moot.cli.tree.worktrees import WORKTREES
+from moot.cli.tree.tasks import TASKS, WORKTREES
 
 CHAT = Group(
     "Start, continue and manage conversations.",

@@ -25,7 +25,7 @@ from moot.types.usage import Usage
 METADATA = "openai"
 
 OWN_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Types of items that need an output from moot, and the field with their input."""
+"""Field that contains the input of a tool call, by type of item. moot runs these calls and returns their output."""
 
 REASONS = {"max_output_tokens": "length", "content_filter": "content-filter"}
 """Finish reasons by the reason why a response is incomplete."""

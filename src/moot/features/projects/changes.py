@@ -11,7 +11,7 @@ _WRITING = frozenset({"edit_file", "write_file"})
 _KINDS = frozenset({"delete", "edit", "move"})
 """Kinds of calls that change files, in the words of the Agent Client Protocol."""
 _CONTENT = frozenset({"content", "edits", "new_string"})
-"""Arguments with new content, next to `file_path`, of tools of other programs."""
+"""Arguments of other programs' tools. If one of them is present, the call changes the file in the argument `file_path`."""
 
 
 def changed_files(parts: Iterable[Part]) -> tuple[str, ...]:

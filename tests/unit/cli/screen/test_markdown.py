@@ -103,6 +103,9 @@ def test_one_character_at_a_time_gives_the_same_lines(text: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@example("- - - - *", 8, False)
+@example("> > > > > a\n>\n> > > > > - b", 8, True)
+@example("- - - - - ---\n", 8, True)
 @given(texts, st.integers(8, 70), st.booleans())
 def test_lines_fit_the_width_and_have_no_trailing_spaces_and_no_control_sequences_but_sgr(text: str, width: int, unicode: bool) -> None:
     look = Look(width, colour=True, unicode=unicode)

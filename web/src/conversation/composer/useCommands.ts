@@ -6,6 +6,7 @@ import { commandIn, commands, type Place, type Reply, type Wishes } from '@/api/
 import { runs } from '@/api/conversations'
 import type { Choice } from '@/conversation/composer/Pickers'
 import type { Session } from '@/conversation/session'
+import { lastFile } from '@/projects/places'
 import { text } from '@/text'
 import { notify, notifyError } from '@/ui/toasts'
 
@@ -33,6 +34,8 @@ export function useCommands(session: Session, place: Place, choose: (change: Par
   const [output, setOutput] = useState<CommandOutput | null>(null)
   const [wishes, setWishes] = useState<Wishes>({})
   const [edits, setEdits] = useState<string | null>(null)
+
+  const project = session.get().conversation?.project ?? place.project
 
   async function act(reply: Reply): Promise<void> {
     if (reply.kind === 'go') go(reply.conversation ? `/c/${reply.conversation}` : '/')
@@ -63,7 +66,7 @@ export function useCommands(session: Session, place: Place, choose: (change: Par
   }
 
   async function run(name: string, argument: string): Promise<void> {
-    const done = await commands.run(name, { ...place, argument, wishes })
+    const done = await commands.run(name, { ...place, argument, file: lastFile(project), wishes })
     setWishes(done.wishes)
     const { agent, model, mode } = done.wishes
     if (agent || model || mode) choose({ ...(agent && { agent }), ...(model && { model }), ...(mode && { mode }) })
@@ -75,7 +78,7 @@ export function useCommands(session: Session, place: Place, choose: (change: Par
 
   async function take(text: string): Promise<boolean> {
     const command = commandIn(text)
-    if (!command || !(await commands.list(place)).some(({ name }) => name === command.name)) return false
+    if (!command || !(await commands.knows(place, command.name))) return false
     await run(command.name, command.argument)
     return true
   }

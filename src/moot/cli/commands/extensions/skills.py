@@ -360,7 +360,9 @@ async def update_skill(
     if skill.place != "home" or not source:
         raise UsageError(f"The skill {skill.name!r} was not installed by moot.", fix="moot skills add SOURCE")
     if source.get("kind") == "git" and not commit:
-        raise UsageError("The skill is pinned to a commit.", fix=f"moot skills update {skill.name} --commit HASH")
+        raise UsageError(
+            f"The skill {skill.name!r} is pinned to a commit. Give the new one.", fix=f"moot skills update {skill.name} --commit HASH"
+        )
     (candidate,) = chosen(await _current(skill, source, commit), (skill.name,))
     if candidate.digest == skill.digest:
         write_done(output, json, {"name": skill.name, "updated": False, "digest": skill.digest}, f"{skill.name} is up to date")

@@ -16,7 +16,6 @@ from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, Out, RunFlags, ShowFlags
 from moot.cli.run import Request, perform
 from moot.commands import Catalogue, CommandContext, Notice, OpenConversation, Reply, RunOverrides, Save, Send, catalogue_of
-from moot.commands.command import facts_of
 from moot.commands.custom import CustomCommand
 from moot.commands.status import usage
 from moot.commands.submission import store_agent, text_of_reply
@@ -63,7 +62,7 @@ async def show_command(name: Name, /, *, json: AsJson = False, output: Out) -> N
     """Print a command: its arguments, and the text of a custom one."""
     async with _opened(output) as (_, catalogue):
         command = catalogue.find(name.removeprefix("/"))
-    facts = facts_of(name.removeprefix("/"), command)
+        facts = catalogue.facts_of(name.removeprefix("/"))
     definition = command.definition if isinstance(command, CustomCommand) else None
     if json:
         output.json({**_to_json(facts), "prompt": definition.prompt if definition else "", "model": definition.model if definition else ""})
