@@ -340,7 +340,7 @@ async def test_an_agent_works_with_the_tasks_of_its_project(board: Any) -> None:
         assert outputs[4] == f"{line}\nCreated by worker.\n\nWhy<U+200B>\n\nworker:\nOn it."
         assert "no task '2'" in outputs[5]
         assert "Invalid due date 'soon'" in outputs[6]
-        assert "number of the task is missing" in outputs[7]
+        assert "task number is missing" in outputs[7]
         changes, _ = await it.tasks.history(it.project, "1")
         assert {(change.author, change.run) for change in changes} == {("worker", run.id)}
 

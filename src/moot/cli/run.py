@@ -82,7 +82,9 @@ def _stdin(output: Output, *, alone: bool) -> str:
         pieces.append(piece)
         size += len(piece)
         if size > MAX_TEXT:
-            raise UsageError(f"stdin is larger than {MAX_TEXT >> 20} MiB.", fix="Shorten it, or mention the file in the prompt.")
+            raise UsageError(
+                f"stdin is larger than {MAX_TEXT >> 20} MiB.", fix="Shorten it, or save it to a file and name that file in the prompt."
+            )
     text, note = as_text(b"".join(pieces), "stdin")
     if note:
         output.say(f"moot: {note}", "yellow")

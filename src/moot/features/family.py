@@ -58,7 +58,7 @@ class Relative:
 
 
 async def family_of(store: OwnerStore, conversation: Conversation) -> Relative:
-    """Return the conversation with everything below it, oldest first."""
+    """Return the conversation as a tree with the conversations of its sub-agents, and theirs. Siblings are sorted oldest first."""
     children = [await family_of(store, child) for child in reversed(await children_of(store, conversation.id))]
     newest = next(iter(await store.records.runs(conversation=conversation.id, limit=1)), None)
     branch = await store.conversations.branch(conversation.id)

@@ -383,9 +383,9 @@ async def preview_page(
 
 
 async def share_page(holdings: OwnerStore, draft: Draft, *, now: int, seconds: float, id: str = "") -> tuple[Share, str]:
-    """Share a page and return it with the secret of its link, which is shown only once. `now` is in ms. Raise UsageError.
+    """Share a page for a number of seconds. Return the share and the secret of its link, which is shown only once. `now` is in ms.
 
-    An existing id gets a new link instead of the old one.
+    If a share with this id exists, its link is replaced. Raise UsageError if the time is too long.
     """
     if not 0 < seconds <= LONGEST:
         raise UsageError(f"A shared page must expire within {LONGEST // DAY} days.", fix="Use a duration such as 12h, 7d or 30d.")

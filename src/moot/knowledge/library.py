@@ -113,7 +113,7 @@ class Library:
     async def search(self, query: str, scope: KnowledgeScope, *, limit: int = 8) -> Sequence[KnowledgeHit]:
         """Return the best chunks. Before that, index changed files for a short time. Raise UsageError for an empty query."""
         if not query.strip():
-            raise UsageError("The query is empty.", fix="Give words or a question.")
+            raise UsageError("The query is empty.", fix="Enter search terms or a question.")
         embedder = await self._embedders.embedder() if self._embedders is not None and self._embedders.here() else None
         try:
             with anyio.move_on_after(WAIT):

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 import httpx2
@@ -40,7 +40,7 @@ CALL_SECONDS = 300.0
 LINE_BYTES = 32 * 1024 * 1024
 """Maximum length of one message over stdio. A longer one ends the connection."""
 PAGES = 50
-"""Maximum number of pages of a list of tools."""
+"""Maximum number of pages of a list."""
 PROMPTS = 200
 """Maximum number of prompts of one server."""
 TOOLS = 500
@@ -53,6 +53,7 @@ Report = Callable[[str], Awaitable[None]]
 """Callback that gets the progress of a call as one line of text."""
 
 _Streams = tuple[Any, Any]
+_Item = TypeVar("_Item", McpTool, McpPrompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,34 +94,35 @@ class Connection:
 
     async def tools(self) -> tuple[McpTool, ...]:
         """Fetch the server's tools, sorted by name. Raise ProviderError."""
-        found: dict[str, McpTool] = {}
-        cursor: str | None = None
+
+        async def page(cursor: str | None) -> tuple[list[McpTool], str | None]:
+            found = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
+            return [_tool(tool) for tool in found.tools], found.next_cursor
+
         self._changed = anyio.Event()
-        with _translated(self.server, self._complaint):
-            for _ in range(PAGES):
-                page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
-                for tool in page.tools:
-                    found.setdefault(tool.name, _tool(tool))
-                cursor = page.next_cursor
-                if not cursor or len(found) >= TOOLS:
-                    break
-        return tuple(found[name] for name in sorted(found)[:TOOLS])
+        return await self._listed(page, TOOLS)
 
     async def prompts(self) -> tuple[McpPrompt, ...]:
         """Fetch the server's prompts, sorted by name; none if it doesn't offer any. Raise ProviderError."""
-        if self._client.server_capabilities.prompts is None:
-            return ()
-        found: dict[str, McpPrompt] = {}
+
+        async def page(cursor: str | None) -> tuple[list[McpPrompt], str | None]:
+            found = await self._client.list_prompts(cursor=cursor, cache_mode="bypass")
+            return [_prompt(prompt) for prompt in found.prompts], found.next_cursor
+
+        return () if self._client.server_capabilities.prompts is None else await self._listed(page, PROMPTS)
+
+    async def _listed(self, fetch: Callable[[str | None], Awaitable[tuple[list[_Item], str | None]]], limit: int) -> tuple[_Item, ...]:
+        """Fetch all pages of a list, sorted by name. Of items with the same name, the first one is kept."""
+        found: dict[str, _Item] = {}
         cursor: str | None = None
         with _translated(self.server, self._complaint):
             for _ in range(PAGES):
-                page = await self._client.list_prompts(cursor=cursor, cache_mode="bypass")
-                for prompt in page.prompts:
-                    found.setdefault(prompt.name, _prompt(prompt))
-                cursor = page.next_cursor
-                if not cursor or len(found) >= PROMPTS:
+                items, cursor = await fetch(cursor)
+                for item in items:
+                    found.setdefault(item.name, item)
+                if not cursor or len(found) >= limit:
                     break
-        return tuple(found[name] for name in sorted(found)[:PROMPTS])
+        return tuple(found[name] for name in sorted(found)[:limit])
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> McpResult:
         """Return the text and the files of a prompt. Raise ProviderError if the server does not answer, or refuses the arguments."""

@@ -205,7 +205,7 @@ async def compact(
     digest = await store.tree.digest(conversation, ids)
     again = await stored_history(store, conversation, head, _PIECES * size, prompt=head)
     if not await to_thread.run_sync(lambda: again.compaction == before and again.messages[: len(older)] == older):
-        raise Busy("Messages were changed while they were summarized, so the summary was discarded.", fix="Try again.")
+        raise Busy("Messages changed while they were being summarized, so the summary was discarded.", fix="Try again.")
     point("compaction.summarized")
     plan = await to_thread.run_sync(latest_plan, covered, "" if before is None else before.plan)
     stored = await store.tree.compact(conversation, Compaction(older[-1].id, summary, plan, exchange), replaces=(ids, digest))

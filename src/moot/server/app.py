@@ -148,7 +148,7 @@ class BodyLimit:
                     raise too_large
                 complete = message["type"] != "http.request" or not message.get("more_body", False)
                 return message
-            raise Problem(408, f"No data of the body was received for {self._seconds:g} seconds.", headers=_CLOSING)
+            raise Problem(408, f"No request body data was received for {self._seconds:g} seconds.", headers=_CLOSING)
 
         await self._app(scope, receive_limited, send)
 

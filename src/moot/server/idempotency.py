@@ -116,7 +116,7 @@ class IdempotencyKeys:
             while (under_way := self._under_way.get(scoped_key)) is not None:
                 await under_way.wait()
         if scoped_key in self._under_way:
-            raise Problem(409, "The request with this key is still in progress.", headers={"retry-after": "5"})
+            raise Problem(409, "A request with this Idempotency-Key is still in progress.", headers={"retry-after": "5"})
         done = self._under_way[scoped_key] = anyio.Event()
         try:
             claim = await self._answers.claim(*scoped_key, request=request, worker=self._worker)
@@ -150,7 +150,7 @@ class IdempotencyKeys:
 
 
 class _Recorder:
-    """A recorder of a response, up to the size limit, while it is sent."""
+    """Records a response while it is being sent, up to the size limit."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -103,7 +103,7 @@ async def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Co
 
 
 async def _edits(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:
-    """Return the answer that allows all file edits. Raise UsageError if this call is not one."""
+    """Return an answer that allows all file edits. Raise UsageError if the call to approve is not a file edit."""
     grants = conversation.grants
     if not asked.edits or (await _ruling(runtime, asked, run, conversation, grants, "edits")).action != "allow":
         raise UsageError(f"This call of {asked.tool} is not a file edit that the mode 'edits' allows.", fix="Answer with 'once'.")

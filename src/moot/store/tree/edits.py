@@ -204,7 +204,7 @@ class MessageTree:
         def work(transaction: Transaction) -> Compaction:
             no = transaction.conversation_no(conversation)
             if replaces is not None and compactions.digest(transaction, no, replaces[0]) != replaces[1]:
-                raise Busy("The messages were changed while they were summarized, so the summary was discarded.", fix="Try again.")
+                raise Busy("The messages changed while they were being summarized, so the summary was discarded.", fix="Try again.")
             return compactions.record(transaction, no, compaction)
 
         return await self._write(work, conversation)

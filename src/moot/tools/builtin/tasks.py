@@ -64,7 +64,7 @@ class Tasks(BaseTool):
         if arguments.action == "create":
             return _changed("Created", await tasks.create(_fields(arguments)))
         if arguments.task is None:
-            raise UsageError("The number of the task is missing.", fix='Set "task". See action "list".')
+            raise UsageError("The task number is missing.", fix='Set "task". The action "list" shows the numbers.')
         number = str(arguments.task)
         if arguments.action == "read":
             task = await tasks.get(number)

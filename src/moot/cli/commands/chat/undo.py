@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Parameter
@@ -13,74 +14,58 @@ from moot.engine.undo import Undo, UndoPart, UndoPlan
 from moot.errors import NeedsApproval, UsageError
 from moot.types.canonical import JsonObject
 
-Talk = Annotated[bool, Parameter(help="Only the messages.")]
-Files = Annotated[bool, Parameter(help="Only the files that the prompt changed.")]
-Both = Annotated[bool, Parameter(help="Messages and files.")]
-Overwrite = Annotated[bool, Parameter(help="Also replace files that were changed since. Without it, they are kept and named.")]
-DryRun = Annotated[bool, Parameter(help="Show what would happen, without changing anything.")]
-Yes = Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoFlags:
+    """Options of both commands."""
+
+    talk: Annotated[bool, Parameter(help="Only the messages.")] = False
+    files: Annotated[bool, Parameter(help="Only the files that the prompt changed.")] = False
+    both: Annotated[bool, Parameter(help="Messages and files.")] = False
+    overwrite: Annotated[bool, Parameter(help="Also replace files that were changed since. Without it, they are kept and named.")] = False
+    dry_run: Annotated[bool, Parameter(help="Show what would happen, without changing anything.")] = False
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False
+
+    def part(self) -> UndoPart | None:
+        """Return the chosen part, or None if there is none. Raise UsageError if there are several."""
+        chosen: dict[UndoPart, bool] = {"talk": self.talk, "files": self.files, "both": self.both}
+        if sum(chosen.values()) > 1:
+            raise UsageError("--talk, --files and --both can't be combined.", fix="Use --both for messages and files.")
+        return next((part for part, is_chosen in chosen.items() if is_chosen), None)
 
 
-async def undo(
-    conversation: Which,
-    /,
-    *,
-    talk: Talk = False,
-    files: Files = False,
-    both: Both = False,
-    overwrite: Overwrite = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: AsJson = False,
-    output: Out,
-) -> int:
+NO_FLAGS = UndoFlags()
+
+
+async def undo(conversation: Which, /, *, flags: UndoFlags = NO_FLAGS, json: AsJson = False, output: Out) -> int:
     """Undo the last prompt of a conversation: its messages and the files that it changed. Repeat it to undo the prompt before."""
-    part = _part(talk, files, both) or "both"
+    part = flags.part() or "both"
     async with opened_at(conversation, output) as (engine, found):
         work = Undo(engine.runtime, found)
-        plan = await work.undo(part, overwrite=overwrite, dry_run=True)
-        asked = overwrite
-        if not dry_run:
-            if not yes and not await _confirmed(plan, output):
+        plan = await work.undo(part, overwrite=flags.overwrite, dry_run=True)
+        overwrite = flags.overwrite
+        if not flags.dry_run:
+            if not flags.yes and not await _confirmed(plan, output):
                 return _refused(output)
-            if any(kept.forced for kept in plan.kept) and not yes:
-                asked = await confirm("Overwrite the files that were changed since, too?", output)
-            plan = await work.undo(part, overwrite=asked)
+            if any(kept.forced for kept in plan.kept) and not flags.yes:
+                overwrite = await confirm("Overwrite the files that were changed since, too?", output)
+            plan = await work.undo(part, overwrite=overwrite)
     _print(plan, found.id, json, output)
     return 0
 
 
-async def redo(
-    conversation: Which,
-    /,
-    *,
-    talk: Talk = False,
-    files: Files = False,
-    both: Both = False,
-    overwrite: Overwrite = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: AsJson = False,
-    output: Out,
-) -> int:
+async def redo(conversation: Which, /, *, flags: UndoFlags = NO_FLAGS, json: AsJson = False, output: Out) -> int:
     """Redo the last undo. This is possible until the next prompt is sent."""
-    part = _part(talk, files, both)
+    part = flags.part()
     async with opened_at(conversation, output) as (engine, found):
         work = Undo(engine.runtime, found)
-        plan = await work.redo(part, overwrite=overwrite, dry_run=True)
-        if not dry_run:
-            if not yes and not await _confirmed(plan, output):
+        plan = await work.redo(part, overwrite=flags.overwrite, dry_run=True)
+        if not flags.dry_run:
+            if not flags.yes and not await _confirmed(plan, output):
                 return _refused(output)
-            plan = await work.redo(part, overwrite=overwrite)
+            plan = await work.redo(part, overwrite=flags.overwrite)
     _print(plan, found.id, json, output)
     return 0
-
-
-def _part(talk: bool, files: bool, both: bool) -> UndoPart | None:
-    if talk + files + both > 1:
-        raise UsageError("--talk, --files and --both can't be combined.", fix="Use --both for messages and files.")
-    chosen: dict[UndoPart, bool] = {"talk": talk, "files": files, "both": both}
-    return next((part for part, is_chosen in chosen.items() if is_chosen), None)
 
 
 async def _confirmed(plan: UndoPlan, output: Output) -> bool:
