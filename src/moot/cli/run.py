@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from moot.agents.known import agent_named, fallback_models
 from moot.cli.arguments.signatures import LATEST, PREVIOUS, Parameter
@@ -23,7 +23,6 @@ from moot.cli.download import provide_weights
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.welcome.check import ensure_model, needs_main_model
-from moot.commands import Send
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import UsageError
@@ -37,6 +36,9 @@ from moot.types.conversation import Conversation
 from moot.types.hooks import is_withheld
 from moot.types.message import Part, text_part
 from moot.types.run import Prompt
+
+if TYPE_CHECKING:
+    from moot.commands import Send
 
 PATIENCE = 3.0
 """Seconds without input on stdin before a hint is printed."""

@@ -6,8 +6,9 @@ import ast
 import asyncio
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,13 @@ from moot.types.message import is_tool, text_of, tool_name
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
+Script = Callable[[Recorded], Reply]
+
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src" / "moot"
 
 BEFORE: dict[str, tuple[str, ...]] = {
-    "attempt.abandoned": ("exchange.read:6",),
+    "attempt.abandoned": ("exchange.read",),
     "call.unknown": ("tool.worked:3",),
 }
 """Points that only a resumed run passes → where the run was killed first."""
@@ -72,6 +75,18 @@ def script(recorded: Recorded) -> Reply:
             text="I look and write.", tool_calls=[*reads, write, ToolCall("nothing", {}, id="unknown-tool")], write_size=150, delay=0.005
         )
     return Reply(text="All is done.", reasoning="It was easy.", write_size=60)
+
+
+def hanging(script: Script) -> Script:
+    """Return the script with a first answer that stops after its text, so that the client has read a visible part of it, and no more."""
+    answered: list[Recorded] = []
+
+    def reply(recorded: Recorded) -> Reply:
+        answered.append(recorded)
+        found = script(recorded)
+        return replace(found, write_size=2_000, hang_at=1) if len(answered) == 1 else found
+
+    return reply
 
 
 async def travel(home: Path, url: str, work: Path, acks: Path, crash_at: str = "") -> int:
@@ -123,7 +138,7 @@ async def test_a_kill_at_any_commit_point_loses_and_repeats_nothing(name: str, t
     if name in ELSEWHERE:
         assert name in (HERE.parents[2] / ELSEWHERE[name]).read_text(encoding="utf-8")
         return
-    async with ScriptedServer(script) as server:
+    async with ScriptedServer(hanging(script) if name == "attempt.abandoned" else script) as server:
         with stage(tmp_path) as (home, work, acks):
             for crash_at in (*BEFORE.get(name, ()), name):
                 assert await travel(home, server.openai_url, work, acks, crash_at) == -signal.SIGKILL, f"{crash_at} was never passed"
