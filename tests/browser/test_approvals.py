@@ -131,3 +131,17 @@ def test_a_wider_pattern_can_be_allowed_for_the_conversation(visit: Visitor, ser
     expect(card(page)).to_have_count(0)
     asked = server.call("GET", f"/api/approvals?conversation={id}&open=false")["data"]
     assert [each["input"]["command"] for each in asked] == ["git log -1"]
+
+
+def test_a_plan_is_shown_as_a_document_and_answered(visit: Visitor, axe: str) -> None:
+    page = visit().page
+    say(page, '/plan call exit_plan {"plan": "# Steps\\n\\n1. Look around"}')
+    card = page.get_by_role("form", name="Questions")
+    expect(card.get_by_role("heading", name="Steps")).to_be_visible()
+    expect(card.get_by_role("listitem")).to_have_text(["Look around"])
+    expect(page.get_by_role("button", name="Mode: Plan")).to_be_visible()  # also for the prompts that follow
+    assert not inaccessible(page, axe)
+    card.get_by_label("Accept and allow edits").check()
+    card.get_by_role("button", name="Submit").click()
+    expect(card).not_to_be_visible()
+    expect(page.get_by_role("button", name="Mode: Edits")).to_be_visible()

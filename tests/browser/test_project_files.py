@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
+from browser.test_conversation import messages, ready, say
 from browser.visits import PHONE, inaccessible
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
@@ -67,6 +68,20 @@ def test_files_are_found_by_keyboard_and_opened_at_a_line(visit: Visitor, axe: s
     expect(small.page.get_by_role("treeitem", name="src")).to_be_visible()
     assert not inaccessible(small.page, axe)
     small.shot("project-tree-phone-dark")
+
+
+def test_a_command_gets_the_file_that_was_opened_last(visit: Visitor, server: Served, shop: str, root: Path) -> None:
+    command = server.moot.home / "commands/explain.md"
+    command.parent.mkdir(parents=True, exist_ok=True)
+    command.write_text("---\naliases: [why]\nrequires: [file]\n---\nsay about $FILE")
+    id = server.say("say hello", directory=str(root))
+    page = visit(f"{shop}?path=src%2Fapp.py").page
+    expect(page.get_by_text("number_1 = 1").first).to_be_visible()
+    page.get_by_role("link", name="say hello").click()
+    say(page, "/why")
+    ready(page)
+    expect(messages(page)).to_contain_text("say about src/app.py")
+    assert [one["role"] for one in server.call("GET", f"/api/conversations/{id}/messages")["data"]] == ["user", "assistant"] * 2
 
 
 def test_a_large_folder_shows_its_first_entries_and_more_on_request(visit: Visitor, axe: str, shop: str, root: Path) -> None:

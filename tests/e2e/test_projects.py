@@ -77,7 +77,7 @@ def test_conversations_of_a_removed_project_move_to_the_default_one(moot: MootPr
     [
         (("add", "x", "--root", "/no/such/folder"), 2, "not a directory"),
         (("add", " "), 2, "name is empty"),
-        (("edit", "default"), 2, "No change was given"),
+        (("edit", "default"), 2, "No changes were specified"),
         (("show", "nosuch"), 2, "No project has"),
         (("edit", "default", "--name", ""), 2, "name is empty"),
         (("remove", "default", "--yes"), 7, "default project can't be removed"),

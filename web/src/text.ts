@@ -685,7 +685,7 @@ export const text = {
     edit: 'Edit project…',
     delete: 'Delete project…',
     noFolder: 'This project has no folder',
-    noFolderAbout: 'Choose “Edit project…” to set the folder on the server that it stands for.',
+    noFolderAbout: 'Choose “Edit project…” to select its folder on the server.',
     tree: 'Files',
     find: 'Find files',
     found: 'Files found',
@@ -1092,7 +1092,7 @@ export const text = {
     conversations: (count: number) => plural(count, 'conversation'),
     upToDate: 'Already up to date',
     states: {
-      queued: 'Waiting for another import',
+      queued: 'Waiting for another import to finish',
       running: 'Importing',
       finished: 'Import complete',
       failed: 'Import failed',

@@ -6,7 +6,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +31,7 @@ from moot.features.settings import allow_folders, chosen_folders
 from moot.guard.json_schema import check_answer
 from moot.guard.roots import with_folders
 from moot.plugins.registry import attribute
-from moot.types.canonical import JsonObject, loads_object
+from moot.types.canonical import JsonObject, empty, loads_object
 from moot.types.conversation import Conversation
 from moot.types.hooks import is_withheld
 from moot.types.message import Part, text_part
@@ -115,6 +115,8 @@ class Request:
     """True to print the conversation first, on a terminal."""
     command: Send | None = None
     """The reply of a slash command that sends the prompt. Its agent and model apply to this prompt only."""
+    chosen: JsonObject = field(default_factory=empty)
+    """Settings to store in a new conversation."""
 
 
 async def run(
@@ -189,6 +191,8 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
             answers=answers,
         )
     )
+    if request.chosen:
+        await engine.store.conversations.update(submitted.conversation.id, settings=request.chosen)
     if named is not None and submitted.conversation.id != named.id:
         output.say(f"moot: {copied(named, submitted.conversation)}", "dim")
     if existing is not None and not existing.directory:

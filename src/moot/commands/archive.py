@@ -11,7 +11,8 @@ from moot.engine.locks import find_server
 from moot.errors import UsageError
 from moot.features.shares import DAY, finder_here, preview_page, share_page
 from moot.plugins import FORMATS
-from moot.types.format import DeclaresFidelity
+from moot.types.format import DeclaresFidelity, Format
+from moot.types.imports import Recorder
 
 _HITS = 20
 _LIFETIMES = {"1h": DAY // 24, "1d": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
@@ -43,11 +44,12 @@ class ExportCommand(BaseCommand):
     examples = ("/export", "/export html")
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        return [Choice(name) for name in FORMATS.names() if isinstance(FORMATS.make(name), DeclaresFidelity)]
+        formats: list[Format] = [FORMATS.make(name) for name in FORMATS.names()]
+        return [Choice(one.name) for one in formats if isinstance(one, Recorder) or (isinstance(one, DeclaresFidelity) and one.holds)]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.require_current()
-        name = argument or "markdown"
+        name = argument or "md"
         if name not in FORMATS:
             raise UsageError(FORMATS.unknown(name))
         return [Save(conversation.id, name)]

@@ -23,7 +23,10 @@ from moot.types.token import LOCAL_USER
 async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submitted:
     """Submit the prompt of a command for a client of the server. Raise as `Runs.submit` does."""
     prompt = Prompt(send.message(), on_busy="queue", trigger="api", on_crash="resume", id=id)
-    return await context.engine.runs.submit(prompt_of(context, send, prompt))
+    submitted = await context.engine.runs.submit(prompt_of(context, send, prompt))
+    context.conversation = submitted.conversation.id
+    await context.store_settings({})  # those that the command has chosen for a new conversation
+    return submitted
 
 
 async def run_in_channel(engine: Engine, conversation: Conversation, name: str, argument: str) -> str:

@@ -134,7 +134,7 @@ class ServerInfo:
     built: bool = True
     """True if the web page is built."""
     follows: bool = False
-    """True if it imports new conversations of other agents automatically."""
+    """True if the server automatically imports new conversations from other agents."""
     code: Callable[[], Awaitable[str]] | None = None
     """Function that creates a sign-in code; None if the server is another process."""
 

@@ -274,7 +274,7 @@ class Leg(OutsideLeg):
             await self.append(Event("chunks", notes), fold=True)
 
     async def _with_children(self, setup: StepSetup) -> StepSetup:
-        """Subtract the cost of the run's sub-agents from its limit, and tell the model which background ones have ended."""
+        """Subtract the cost of the run's sub-agents from the run's cost limit, and tell the model which background ones have ended."""
         limits = setup.limits
         if limits.cost:
             if (below := await self.children.committed()) is None:

@@ -77,7 +77,7 @@ class StepSetup:
     history_tokens: int
     """Maximum size of the history in tokens."""
     max_steps: int
-    """Steps after which the run stops; 0 = no limit."""
+    """Number of steps after which the run stops; 0 = no limit."""
     limits: Limits
     served: Served | None = None
     """The program that the run serves, with its own tools; None = none."""

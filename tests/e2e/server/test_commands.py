@@ -113,6 +113,8 @@ async def test_plan_sets_the_mode_and_sends_the_prompt(open_server: Callable[...
         await server.engine.runs.wait(reply["run"])
         assert (await got(server.client, f"/api/conversations/{id}"))["settings"]["mode"] == "plan"
         assert not (server.directory / "x").exists() and await prompts(server, id) == ["write x"]
+        _, first = await ran(server, "plan", "hello", directory=str(server.directory))  # the prompt creates the conversation
+        assert (await got(server.client, f"/api/conversations/{first['conversation']}"))["settings"]["mode"] == "plan"
 
 
 async def test_tasks_and_memory_are_stored(server: LiveServer) -> None:
@@ -156,8 +158,11 @@ async def test_a_conversation_is_found_exported_and_shared(open_server: Callable
         await server.engine.runs.wait(submitted["run"]["id"])
         (found,) = await ran(server, "search", "herons")
         assert (found["kind"], found["command"], found["choices"][0]["value"]) == ("choose", "continue", id)
-        (saved,) = await ran(server, "export", "html", conversation=id)
-        assert (saved["kind"], saved["conversation"], saved["format"]) == ("save", id, "html")
+        for argument, format in (("html", "html"), ("", "md")):
+            (saved,) = await ran(server, "export", argument, conversation=id)
+            assert (saved["kind"], saved["conversation"], saved["format"]) == ("save", id, format)
+            async with server.client.get(f"/api/conversations/{id}/export", params={"format": format}) as answer:
+                assert answer.status == 200
         about, choice = await ran(server, "share", conversation=id)
         assert "The page would show" in about["text"] and [one["value"] for one in choice["choices"]] == ["1h", "1d", "7d", "30d"]
         assert (await got(server.client, "/api/shares"))["data"] == []

@@ -196,7 +196,7 @@ async def edit_task(
     tags = () if no_tags else tag
     fields = _fields(title=title, description=description, status=status, tags=tags, assignee=assignee, due=due)
     if not fields:
-        raise UsageError("No change was given.", fix="For example: moot tasks edit NUMBER --title TITLE")
+        raise UsageError("No changes were specified.", fix="For example: moot tasks edit NUMBER --title TITLE")
     async with _opened(output, project) as (store, found):
         task = await store.tasks.update(found.id, number, fields, ME)
     _report(output, json, "changed", task, found)

@@ -102,7 +102,9 @@ def _copied(transaction: Transaction, conversation: int, message: str | None) ->
         return None
     row: Any = transaction.row(_COPY, (conversation, message))
     if row is None:
-        raise NotFound(f"The message {message!r} is deleted.", fix="See `moot chat tree ID --all`.")
+        raise NotFound(
+            f"The message {message!r} has been deleted.", fix="Deleted messages are listed by: moot chat tree CONVERSATION --all"
+        )
     return row[0]
 
 

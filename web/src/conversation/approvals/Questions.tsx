@@ -1,6 +1,7 @@
 import { MessageCircleQuestion } from 'lucide-react'
 import { useId, useState } from 'react'
 import type { Answer, Approval, Question } from '@/api/types'
+import { Text } from '@/conversation/messages/Text'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { notifyError } from '@/ui/toasts'
@@ -68,12 +69,20 @@ interface OneProps {
 
 function One({ question, chosen, own, choose, write }: OneProps) {
   const name = useId()
+  const asked = question.question ?? question.text ?? ''
+  const isDocument = asked.includes('\n') // such as a plan
   return (
     <fieldset>
       <legend className="mb-2 flex items-start gap-2.5 text-sm font-semibold">
         <MessageCircleQuestion size={18} aria-hidden className="shrink-0 text-accent" />
-        <span>{question.question ?? question.text}</span>
+        <span>{isDocument ? question.header : asked}</span>
       </legend>
+      {isDocument && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+        <div tabIndex={0} className="mb-3 max-h-[60vh] overflow-y-auto rounded-lg border border-line px-4 py-1">
+          <Text text={asked} streaming={false} />
+        </div>
+      )}
       <div className="space-y-1.5 pl-7">
         {question.options.map((option) => (
           <label
@@ -99,7 +108,7 @@ function One({ question, chosen, own, choose, write }: OneProps) {
         <input
           value={own}
           onChange={(event) => write(event.target.value)}
-          aria-label={question.options.length ? text.questions.other : (question.question ?? question.text)}
+          aria-label={question.options.length ? text.questions.other : asked}
           placeholder={question.options.length ? text.questions.otherPlaceholder : text.questions.placeholder}
           className="min-h-9 w-full rounded-lg border border-line-strong bg-surface px-3 text-sm max-md:min-h-11"
         />

@@ -52,6 +52,7 @@ const KNOWN: Record<string, (input: Input) => [verb: string, object: string, det
     Array.isArray(input.more) && input.more.length ? text.tools.agents(input.more.length + 1) : '',
     false,
   ],
+  exit_plan: (input) => [text.tools.plan, asText(input.plan).split('\n')[0]?.replace(/^#+ */, '') ?? '', '', false],
   ask_user: (input) => [
     text.tools.ask,
     Array.isArray(input.questions) ? text.tools.questions(input.questions.length) : '',

@@ -107,7 +107,7 @@ async def run_command(
     if send is None:
         return 0
     flags = replace(flags, agent=send.agent or flags.agent, model=send.model or flags.model, mode=send.mode or flags.mode)
-    return await perform(Request(send.message(), flags, shown, continue_, command=send), output)
+    return await perform(Request(send.message(), flags, shown, continue_, command=send, chosen=context.unstored), output)
 
 
 async def _carried_out(context: CommandContext, reply: Reply) -> str:

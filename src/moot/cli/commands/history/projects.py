@@ -109,7 +109,7 @@ async def edit(
     """Change the given settings of a project."""
     changes = (name, root, description, context, rules)
     if all(value is None for value in changes):
-        raise UsageError("No change was given.", fix="For example: moot projects edit NAME --rules TEXT")
+        raise UsageError("No changes were specified.", fix="For example: moot projects edit NAME --rules TEXT")
     if name is not None and not name.strip():
         raise UsageError("The project name is empty.")
     async with opened(output) as engine:

@@ -1,0 +1,52 @@
+"""`moot commands`: listing, showing and running slash commands from scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Moot = Any
+
+
+@pytest.fixture
+def fix(home: Path) -> Path:
+    path = home / "commands/fix.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("---\ndescription: Fix a file\naliases: [f]\nmodel: demo\nparameters: [{name: file, required: true}]\n---\nFix $file.")
+    return path
+
+
+def test_commands_are_listed_and_shown_with_where_they_are_from(moot: Moot, fix: Path, tmp_path: Path) -> None:
+    listed = {one["name"]: one for one in moot("commands", "list", "--json").json["data"]}
+    assert (listed["fix"]["category"], listed["fix"]["aliases"], listed["new"]["aliases"]) == ("custom", ["f"], ["clear"])
+    assert "/fix <file>" in moot("commands", "list").out
+    shown = moot("commands", "show", "/f")
+    assert f"from: {fix}" in shown.out and shown.out.rstrip().endswith("Fix $file.")
+    (tmp_path / ".moot/commands").mkdir(parents=True)
+    (tmp_path / ".moot/commands/deploy.md").write_text("Deploy.")
+    assert "/deploy can't be used" in moot("commands", "list").err
+    assert "moot trust" in moot("commands", "run", "deploy").err
+    moot("trust")
+    assert moot("commands", "show", "deploy", "--json").json["prompt"] == "Deploy."
+
+
+def test_a_command_runs_its_prompt_once_with_its_own_model(moot: Moot, fix: Path) -> None:
+    ended = moot("commands", "run", "f", "app.py", "--json")
+    assert (ended.code, ended.json["model"]) == (0, "demo@demo")
+    assert "Fix app.py." in moot("chat", "show", "1").out
+    missing = moot("commands", "run", "fix")
+    assert missing.code == 2 and "'file' is missing" in missing.err and "/fix <file>" in missing.err
+    assert "Did you mean 'fix'?" in moot("commands", "run", "fux").err
+
+
+def test_actions_have_their_effect_without_a_user_interface(moot: Moot, fix: Path, tmp_path: Path) -> None:
+    moot("commands", "run", "plan", "-m", "demo", "say hello")
+    assert moot("chat", "settings", "1", "--json").json["settings"]["mode"] == "plan"
+    assert moot("commands", "run", "title", "Plans", "-c", "1").out == "Plans\n"
+    exported = moot("commands", "run", "export", "-c", "1")
+    assert exported.out == f"Exported to {tmp_path / 'plans.md'}\n" and "say hello" in (tmp_path / "plans.md").read_text()
+    assert moot("commands", "run", "export", "-c", "1").out == f"Exported to {tmp_path / 'plans-2.md'}\n"
+    assert moot("commands", "run", "title", "-c", "1", "--json").json == {"text": "Plans"}
+    assert "only in an open conversation" in moot("commands", "run", "retry", "-c", "1").err
