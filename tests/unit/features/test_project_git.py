@@ -137,6 +137,19 @@ async def test_a_folder_in_a_repository_is_limited_to_what_is_below_it(root: Pat
     assert git(root, "show", "--name-only", "--format=", "HEAD") == "inner/x.txt\n"
 
 
+async def test_nothing_is_committed_if_the_list_of_staged_files_is_too_long_to_check(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = root / "inner"
+    inner.mkdir()
+    (inner / "x.txt").write_text("x\n")
+    (root / "outside.txt").write_text("outside\n")  # after inner/x.txt in the list
+    git(root, "add", ".")
+    before = git(root, "rev-parse", "HEAD")
+    monkeypatch.setattr("moot.features.projects.git.STATUS_BYTES", len("inner/x.txt\0"))
+    with pytest.raises(UsageError, match="printed too much"):
+        await Git(inner).commit("inner only")
+    assert git(root, "rev-parse", "HEAD") == before
+
+
 async def test_outside_of_a_repository_there_is_no_status(tmp_path: Path) -> None:
     assert await Git(tmp_path).status() is None
     with pytest.raises(UsageError, match="git add failed"):

@@ -172,7 +172,7 @@ class Git:
         """
         prefix = await self._prefix() or ""
         names = ("--cached", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
-        done = await self._read("diff", *names, limit=STATUS_BYTES)
+        done = _checked("diff", await self._read("diff", *names, limit=STATUS_BYTES))  # all names, because each one is checked
         staged = done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
         outside = [name for name in staged if not name.startswith(prefix)]
         if outside:
