@@ -20,7 +20,7 @@ from moot.types.command import CommandFacts
 from moot.types.token import LOCAL_USER
 
 ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m": "model", "?": "keys"}
-"""Aliases of built-in commands, as a table so that a lookup imports only the command."""
+"""Alias → built-in command. They stand here and not in the commands, so that no command is imported to resolve an alias."""
 
 _FILE_COMMANDS = "moot.config.commands:file_commands"
 _CUSTOM, _PROMPT, _PROMPT_NAME = (f"moot.commands.custom:{name}" for name in ("CustomCommand", "McpPromptCommand", "mcp_command_name"))

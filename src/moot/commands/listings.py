@@ -164,7 +164,7 @@ def _job_line(view: JobView) -> str:
 
 
 class DoctorCommand(BaseCommand):
-    help = "Check the database, the providers, the sandbox and the configuration"
+    help = "Check the database, model, sandbox and MCP servers"
     category = "information"
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:

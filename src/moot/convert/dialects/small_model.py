@@ -1,4 +1,4 @@
-"""The openai-chat dialect for very small models, which call tools with structured output, because servers can't parse their tool calls.
+"""The openai-chat dialect for very small models. They call tools by structured output, because servers can't parse their tool calls.
 
 The request asks for one JSON object (`response_format: json_schema`): `{"tool", "arguments"}` with one alternative for each tool, or
 `{"reply"}`. The translator parses that object while it streams, and emits the chunks of a normal tool call or of text.

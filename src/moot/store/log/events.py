@@ -32,7 +32,7 @@ class StoredTranslation:
     _chunks: dict[int, tuple[Chunk, ...]] | None = None
 
     def chunks(self, queries: Queries, seq: int) -> tuple[Chunk, ...] | None:
-        """Return an event's chunks in this translation, or None if they are the same as in the log. Call it with increasing seqs."""
+        """Return an event's chunks in this translation, or None if they equal those in the log. Events must be passed in log order."""
         if self._chunks is None or seq > self._last:
             row: Any = queries.execute(
                 "SELECT last_seq, chunks FROM translation WHERE exchange = ? AND converter = ? AND last_seq >= ?"

@@ -52,7 +52,14 @@ const KNOWN: Record<string, (input: Input) => [verb: string, object: string, det
     Array.isArray(input.more) && input.more.length ? text.tools.agents(input.more.length + 1) : '',
     false,
   ],
-  exit_plan: (input) => [text.tools.plan, asText(input.plan).split('\n')[0]?.replace(/^#+ */, '') ?? '', '', false],
+  exit_plan: (input) => [
+    text.tools.plan,
+    asText(input.plan)
+      .split('\n')[0]
+      ?.replace(/^[# ]*(plan\b:? *)?/i, '') ?? '',
+    '',
+    false,
+  ],
   ask_user: (input) => [
     text.tools.ask,
     Array.isArray(input.questions) ? text.tools.questions(input.questions.length) : '',
