@@ -177,7 +177,7 @@ async def test_moots_own_conversation_continues_in_place_and_deleted_messages_re
         assert (await tree.continuation(run.conversation, message=run.message)).message == run.message
         whole = await bring_in(on, tmp_path / "a.talk", HEAD + USER + ONE)
         await tree.delete(whole.id, [str(whole.head)])
-        with pytest.raises(NotFound, match="is deleted"):
+        with pytest.raises(NotFound, match="has been deleted"):
             await tree.continuation(whole.id, message=whole.head)
 
 
