@@ -5,10 +5,11 @@ Debian's Chromium, headless, with a real `moot serve` and a scripted model, all 
     first view     fetched bytes for a new conversation, each file by gzip: when the view is complete, and afterwards
     an answer      2,000 deltas of Markdown, streamed into the page: tasks over 50 ms, the longest one, and CPU
     a long one     a conversation of 10,000 messages, from the click on its address to the first paint of its last message
+    file tree      a project of 100,000 files, from the click on its link to the first paint of its file tree
 
 The page must be built (`make web`); the browser's fixtures are those of `tests/browser`.
 
-    PYTHONPATH=tests python benchmarks/page.py [--reps 3] [--messages 10000]
+    PYTHONPATH=tests python benchmarks/page.py [--reps 3] [--messages 10000] [--files 100000]
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import json
 import os
 import shutil
 import sys
 import tempfile
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -69,6 +72,17 @@ _PAINTED = """(last) => new Promise((resolve) => {
     look()
 })"""
 """Return the milliseconds from the start of the navigation to the paint of the first frame with the text."""
+
+
+_FILES = """(address) => new Promise((resolve) => {
+    const began = performance.now()
+    const look = () => document.querySelector('[role=treeitem]')
+        ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - began)))
+        : requestAnimationFrame(look)
+    history.pushState(null, '', address)
+    look()
+})"""
+"""Show another view as a click on its link does. Return the milliseconds until the first frame with its file tree is painted."""
 
 
 async def long_conversation(home: Path, count: int) -> str:
@@ -143,6 +157,29 @@ def opened(browser: Browser, server: Served, conversation: str) -> float:
     return took / 1000
 
 
+def large_project(folder: Path, server: Served, count: int) -> str:
+    """Create a project with so many empty files, 400 in each folder, and return its id."""
+    for number in range(0, count, 400):
+        place = folder / f"folder-{number:06}"
+        place.mkdir(parents=True)
+        for file in range(min(400, count - number)):
+            (place / f"file-{file:03}.txt").touch()
+    body = json.dumps({"name": "large", "root_path": str(folder)}).encode()
+    headers = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{server.url}/api/projects", body, headers)) as answer:
+        return str(json.load(answer)["id"])
+
+
+def tree_shown(browser: Browser, server: Served, project: str) -> float:
+    """Return the ms from the click on the link to a project's files to the paint of its file tree."""
+    page = signed_in(browser, server)
+    page.goto(f"{server.url}/settings/projects")
+    page.wait_for_timeout(SETTLED)
+    took: float = page.evaluate(_FILES, f"/projects/{project}")
+    page.context.close()
+    return took
+
+
 def row(name: str, value: str, reach: str = "") -> None:
     print(f"{name:<62}{value:>12}   {reach}")
 
@@ -151,18 +188,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--files", type=int, default=100_000)
     options = parser.parse_args()
     program = shutil.which("chromium")
     if program is None or not PAGE.is_file():
         print("it needs Debian's chromium, and the built page: `make web`", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder, served(Path(folder), script=SCRIPT) as server:
+        project = large_project(Path(folder, "large"), server, options.files)
         long = asyncio.run(long_conversation(server.moot.home, options.messages))
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
             first, later = first_view(browser, server)
             answers = [streamed(browser, server) for _ in range(options.reps)]
             paints = [opened(browser, server, long) for _ in range(options.reps)]
+            trees = [tree_shown(browser, server, project) for _ in range(options.reps)]
             browser.close()
     print(f"\nThe page in headless Chromium, {options.reps} reps, load {os.getloadavg()[0]:.1f}\n")
     row("first view: page, scripts and styles, kB by gzip", f"{first:.0f}", "(to reach: 350)")
@@ -174,6 +214,8 @@ def main() -> int:
     row(f"an answer of {DELTAS:,} deltas: longest task, ms, at best", f"{min(longest):.0f}", f"({min(longest):.0f} to {max(longest):.0f})")
     spread = f"({min(paints):.2f} to {max(paints):.2f}; to reach: 1)"
     row(f"a conversation of {options.messages:,} messages: painted after s", f"{median(paints):.2f}", spread)
+    spread = f"({min(trees):.0f} to {max(trees):.0f}; to reach: 200)"
+    row(f"a project of {options.files:,} files: file tree painted after ms", f"{median(trees):.0f}", spread)
     return 0
 
 

@@ -21,6 +21,7 @@ ORDER = tuple(
         "segments",
         "stream",
         "server",
+        "delegate",
         "waiting",
         "screen",
         "repl",
