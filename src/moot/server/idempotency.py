@@ -150,7 +150,7 @@ class IdempotencyKeys:
 
 
 class _Recorder:
-    """Records a response while it is being sent, up to the size limit."""
+    """The response recorded while it is sent, up to the size limit."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

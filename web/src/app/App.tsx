@@ -1,5 +1,4 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { Suspense } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
 import { Problem } from '@/api/client'
 import { LoadBoundary } from '@/app/LoadBoundary'
@@ -24,14 +23,12 @@ export function App() {
       <LoadBoundary resetKey="">
         <Shell>
           <LoadBoundary resetKey={location}>
-            <Suspense fallback={null}>
-              <Switch>
-                {routes.map(({ path, View }) => (
-                  <Route key={path} path={path} component={View} />
-                ))}
-                <Route component={NotFound} />
-              </Switch>
-            </Suspense>
+            <Switch>
+              {routes.map(({ path, View }) => (
+                <Route key={path} path={path} component={View} />
+              ))}
+              <Route component={NotFound} />
+            </Switch>
           </LoadBoundary>
         </Shell>
       </LoadBoundary>

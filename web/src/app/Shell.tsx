@@ -1,9 +1,10 @@
 import { Menu as MenuIcon, Search, WifiOff } from 'lucide-react'
-import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
 import { whenSignedOut } from '@/api/client'
 import { useOnline } from '@/api/online'
 import { Drawer } from '@/app/Drawer'
+import { deferred } from '@/app/deferred'
 import { usePanels } from '@/app/panels'
 import { Sidebar } from '@/app/Sidebar'
 import { SignIn } from '@/app/SignIn'
@@ -17,7 +18,7 @@ import { IconButton } from '@/ui/Button'
 import { Toasts } from '@/ui/Toasts'
 import { notify } from '@/ui/toasts'
 
-const Help = lazy(() => import('@/keys/Help').then(({ Help }) => ({ default: Help })))
+const Help = deferred(async () => ({ default: (await import('@/keys/Help')).Help }))
 
 /** The frame around every view: sidebar, overlays and notifications, or the sign-in page. */
 export function Shell({ children }: { children: ReactNode }) {
@@ -52,7 +53,7 @@ function SignedIn({ children }: { children: ReactNode }) {
       </div>
       {panels.shown === 'drawer' && <Drawer onClose={() => open(null)} />}
       {panels.shown === 'palette' && <Palette onClose={() => open(null)} />}
-      <Suspense fallback={null}>{panels.shown === 'help' && <Help onClose={() => open(null)} />}</Suspense>
+      {panels.shown === 'help' && <Help onClose={() => open(null)} />}
       <Toasts />
     </div>
   )

@@ -6,13 +6,14 @@ import { sessionOf } from '@/conversation/session'
 import { FirstRun } from '@/settings/FirstRun'
 import { text } from '@/text'
 
-export function Conversation() {
-  const { id } = useParams<{ id: string }>()
+/** The conversation in the address, or a new one. Both are one component, so that the first prompt of a new one loads nothing. */
+export default function Conversation() {
+  const { id } = useParams<{ id?: string }>()
+  if (id === undefined) return <NewConversation />
   return <ConversationView key={id} session={sessionOf(decodeURIComponent(id))} />
 }
 
-/** The view of a new conversation. It shares a file with `Conversation`, so that `Conversation` is loaded when the first prompt is sent. */
-export function NewConversation() {
+function NewConversation() {
   const [id] = useState(() => crypto.randomUUID())
   const [, go] = useLocation()
   return <ConversationView session={sessionOf(id, true)} welcome={<Welcome />} onFirst={() => go(`/c/${id}`)} />

@@ -1,9 +1,10 @@
 import { useChat } from '@ai-sdk/react'
 import { useQueryClient } from '@tanstack/react-query'
 import { clsx } from 'clsx'
-import { lazy, Suspense, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
+import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
 import { useLocation } from 'wouter'
 import type { Message, Part } from '@/api/types'
+import { deferred } from '@/app/deferred'
 import { useTitle } from '@/app/title'
 import type { Sending } from '@/conversation/ComposerArea'
 import { ComposerArea } from '@/conversation/ComposerArea'
@@ -20,8 +21,8 @@ import { text } from '@/text'
 import { Failed, Loading } from '@/ui/States'
 import { notifyError } from '@/ui/toasts'
 
-const Raw = lazy(() => import('@/conversation/Raw'))
-const Undo = lazy(() => import('@/conversation/Undo'))
+const Raw = deferred(() => import('@/conversation/Raw'))
+const Undo = deferred(() => import('@/conversation/Undo'))
 /** Minimum ms between two renderings of streaming text. */
 const FRAME = 33
 
@@ -133,18 +134,10 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
             choose={choose}
             draft={welcome ? 'new' : session.id}
           />
-          {undoing && (
-            <Suspense fallback={null}>
-              <Undo session={session} message={undoing} onClose={() => setUndoing(null)} />
-            </Suspense>
-          )}
+          {undoing && <Undo session={session} message={undoing} onClose={() => setUndoing(null)} />}
         </Runtime>
       </AroundProvider>
-      {raw && (
-        <Suspense fallback={null}>
-          <Raw conversation={session.id} message={raw} onClose={() => setRaw(null)} />
-        </Suspense>
-      )}
+      {raw && <Raw conversation={session.id} message={raw} onClose={() => setRaw(null)} />}
     </main>
   )
 }

@@ -14,10 +14,11 @@ import {
   SlidersHorizontal,
   Trash2,
 } from 'lucide-react'
-import { lazy, Suspense, useState } from 'react'
+import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { conversations } from '@/api/conversations'
 import type { Conversation } from '@/api/types'
+import { deferred } from '@/app/deferred'
 import { Meter } from '@/conversation/Meter'
 import type { Session } from '@/conversation/session'
 import { useTitleOf } from '@/data/approvals'
@@ -29,9 +30,9 @@ import { text } from '@/text'
 import { Menu } from '@/ui/Menu'
 import { notifyError } from '@/ui/toasts'
 
-const Export = lazy(() => import('@/conversation/Export'))
-const ConversationSettings = lazy(() => import('@/conversation/ConversationSettings'))
-const Share = lazy(() => import('@/conversation/Share'))
+const Export = deferred(() => import('@/conversation/Export'))
+const ConversationSettings = deferred(() => import('@/conversation/ConversationSettings'))
+const Share = deferred(() => import('@/conversation/Share'))
 
 interface Props {
   session: Session
@@ -134,13 +135,11 @@ export function Head({ session, conversation, usage }: Props) {
           },
         ]}
       />
-      <Suspense>
-        {dialog === 'export' && <Export conversation={id} onClose={() => setDialog(null)} />}
-        {dialog === 'settings' && (
-          <ConversationSettings conversation={conversation} onClose={() => setDialog(null)} onSaved={refresh} />
-        )}
-        {dialog === 'share' && <Share conversation={id} onClose={() => setDialog(null)} />}
-      </Suspense>
+      {dialog === 'export' && <Export conversation={id} onClose={() => setDialog(null)} />}
+      {dialog === 'settings' && (
+        <ConversationSettings conversation={conversation} onClose={() => setDialog(null)} onSaved={refresh} />
+      )}
+      {dialog === 'share' && <Share conversation={id} onClose={() => setDialog(null)} />}
     </header>
   )
 }

@@ -1,7 +1,8 @@
 import { clsx } from 'clsx'
 import { ArrowLeft, Ellipsis, FilePlus, FolderOpen, Pencil, Trash2 } from 'lucide-react'
-import { type FormEvent, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 import { Link, useLocation, useParams, useSearchParams } from 'wouter'
+import { deferred } from '@/app/deferred'
 import { arriving, useTitle } from '@/app/title'
 import { useFileSave, useFileSearch, useGitStatus, useProject } from '@/data/files'
 import { type Project as ProjectFacts, useProjects } from '@/data/projects'
@@ -16,10 +17,8 @@ import { Field, INPUT } from '@/ui/Field'
 import { Menu } from '@/ui/Menu'
 import { Empty, Failed, Loading } from '@/ui/States'
 
-const ProjectForm = lazy(() => import('@/settings/Projects').then(({ ProjectForm }) => ({ default: ProjectForm })))
-const ProjectDeletion = lazy(() =>
-  import('@/settings/Projects').then(({ ProjectDeletion }) => ({ default: ProjectDeletion })),
-)
+const ProjectForm = deferred(async () => ({ default: (await import('@/settings/Projects')).ProjectForm }))
+const ProjectDeletion = deferred(async () => ({ default: (await import('@/settings/Projects')).ProjectDeletion }))
 
 /** The files and changes of a project. The address names the open file, its line, or the shown diff. */
 export default function Project() {
@@ -135,17 +134,15 @@ function PlaceHead({ project, isChanges }: { project: ProjectFacts; isChanges: b
         icon={<Ellipsis size={18} aria-hidden />}
         items={first && first.id !== id ? [edit, remove] : [edit]}
       />
-      <Suspense>
-        {dialog === 'edit' && <ProjectForm project={project} onClose={() => setDialog(null)} />}
-        {dialog === 'delete' && first && (
-          <ProjectDeletion
-            project={project}
-            target={first.name}
-            onClose={() => setDialog(null)}
-            onDeleted={() => go('/settings/projects')}
-          />
-        )}
-      </Suspense>
+      {dialog === 'edit' && <ProjectForm project={project} onClose={() => setDialog(null)} />}
+      {dialog === 'delete' && first && (
+        <ProjectDeletion
+          project={project}
+          target={first.name}
+          onClose={() => setDialog(null)}
+          onDeleted={() => go('/settings/projects')}
+        />
+      )}
     </header>
   )
 }

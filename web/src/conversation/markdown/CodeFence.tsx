@@ -1,14 +1,18 @@
 import type { Element } from 'hast'
 import { Check, Copy, Eye, EyeOff, WrapText } from 'lucide-react'
-import { lazy, Suspense, useState } from 'react'
+import { useState } from 'react'
 import { useIsCodeFenceIncomplete } from 'streamdown'
+import { deferred } from '@/app/deferred'
 import { Code } from '@/conversation/markdown/Code'
 import { formula } from '@/conversation/markdown/math'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
 
-const Frame = lazy(() => import('@/conversation/markdown/Frame'))
+const Frame = deferred(
+  () => import('@/conversation/markdown/Frame'),
+  ({ initial }) => <div style={{ height: initial }} />,
+)
 
 /** Labels for languages that can be rendered. */
 const SHOWABLE = text.code.show
@@ -49,9 +53,7 @@ export function CodeFence({ node }: { node?: Element }) {
         </span>
       </figcaption>
       {framed && showable ? (
-        <Suspense fallback={<div style={{ height: HEIGHTS[language] }} />}>
-          <Frame kind={language as 'html' | 'svg' | 'mermaid'} source={source} initial={HEIGHTS[language] ?? 200} />
-        </Suspense>
+        <Frame kind={language as 'html' | 'svg' | 'mermaid'} source={source} initial={HEIGHTS[language] ?? 200} />
       ) : (
         <Code text={source} language={language} wrapped={wrapped} settled={!incomplete} />
       )}

@@ -1,18 +1,14 @@
-import { lazy, Suspense } from 'react'
+import { deferred } from '@/app/deferred'
 
-const loading = () => import('@/conversation/markdown/Markdown')
-const Markdown = lazy(loading)
+const load = () => import('@/conversation/markdown/Markdown')
+const Markdown = deferred(load, ({ content }) => <div className="prose whitespace-pre-wrap">{content}</div>)
 
 /** Preload the Markdown renderer. */
 export function prepareText(): void {
-  void loading()
+  void load()
 }
 
 /** Model output. Plain text until the Markdown renderer is loaded. */
 export function Text({ text, streaming }: { text: string; streaming: boolean }) {
-  return (
-    <Suspense fallback={<div className="prose whitespace-pre-wrap">{text}</div>}>
-      <Markdown content={text} streaming={streaming} />
-    </Suspense>
-  )
+  return <Markdown content={text} streaming={streaming} />
 }
