@@ -36,6 +36,19 @@ def shop(server: Served, root: Path) -> str:
     return f"/projects/{made['id']}"
 
 
+def git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def repository(root: Path) -> None:
+    """Create a repository in the folder, with `src` in its first commit."""
+    git(root, "init", "--quiet", "--initial-branch=main")
+    git(root, "config", "user.name", "Ada")
+    git(root, "config", "user.email", "ada@example.org")
+    git(root, "add", "src")
+    git(root, "commit", "--quiet", "--message=first")
+
+
 def test_files_are_found_by_keyboard_and_opened_at_a_line(visit: Visitor, axe: str, shop: str) -> None:
     tab = visit(shop)
     page = tab.page
@@ -139,14 +152,7 @@ def test_a_file_changed_by_another_program_is_not_overwritten_unasked(visit: Vis
 
 
 def test_changes_are_staged_and_committed(visit: Visitor, axe: str, shop: str, root: Path) -> None:
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout
-
-    git("init", "--quiet", "--initial-branch=main")
-    git("config", "user.name", "Ada")
-    git("config", "user.email", "ada@example.org")
-    git("add", "src")
-    git("commit", "--quiet", "--message=first")
+    repository(root)
     (root / "src" / "app.py").write_text("number_1 = 7\n")
     tab = visit(shop)
     page = tab.page
@@ -162,7 +168,7 @@ def test_changes_are_staged_and_committed(visit: Visitor, axe: str, shop: str, r
     page.get_by_label("Commit message").fill("fix: change a number")
     page.get_by_role("button", name="Commit 1 file").click()
     expect(page.get_by_text("Committed as")).to_be_visible()
-    assert git("log", "-1", "--format=%s", "--name-only").split() == ["fix:", "change", "a", "number", "src/app.py"]
+    assert git(root, "log", "-1", "--format=%s", "--name-only").split() == ["fix:", "change", "a", "number", "src/app.py"]
     expect(page.get_by_role("link", name="Changes (2)")).to_be_visible()
     small = visit(f"{shop}?view=changes", viewport=PHONE, theme="dark")
     expect(small.page.get_by_role("region", name="New files")).to_be_visible()
@@ -183,3 +189,26 @@ def test_tool_calls_and_answers_link_to_the_files_of_the_project(visit: Visitor,
     page.get_by_role("link", name="Open src/new.py").click()
     expect(page.get_by_role("region", name="Content")).to_contain_text("print(1)")
     assert (root / "src" / "new.py").is_file()
+
+
+def test_a_worktree_is_compared_and_removed(visit: Visitor, axe: str, shop: str, root: Path) -> None:
+    repository(root)
+    git(root, "worktree", "add", "-q", "-b", "moot/parser", ".worktrees/parser")
+    (root / ".worktrees/parser/src/app.py").write_text("number = 7\n")
+    (root / ".worktrees/parser/new.txt").write_text("new")
+    tab = visit(f"{shop}?view=changes")
+    page = tab.page
+    worktrees = page.get_by_role("region", name="Worktrees")
+    worktrees.get_by_role("link", name="parser 2 changed files").click()
+    expect(page.get_by_role("heading", name="src/app.py")).to_have_text("src/app.py+1 −200")
+    expect(page.get_by_text("number = 7")).to_be_visible()
+    expect(page.get_by_role("heading", name="New files (1)")).to_be_visible()
+    assert not inaccessible(page, axe)
+    tab.shot("project-worktree-desktop-light")
+    worktrees.get_by_role("button", name="Remove the worktree parser").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("2 uncommitted changed files will be lost.")
+    dialog.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.get_by_text("Removed the worktree parser", exact=True)).to_be_visible()
+    expect(worktrees).to_have_count(0)
+    assert not (root / ".worktrees/parser").exists()

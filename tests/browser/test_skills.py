@@ -63,3 +63,19 @@ def test_a_skill_is_added_after_it_was_shown_and_then_enabled(own: Served, visit
     dialog.get_by_label("Scripts").select_option("Run until the skill changes")
     listed = own.moot.run("skills", "show", "release", "--json").stdout
     assert b'"status": "enabled"' in listed or b'"status":"enabled"' in listed
+
+
+def test_the_skills_of_a_project_are_shown_and_changed(own: Served, visit: Visitor, tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    put(root / ".agents/skills", "stock", "Count it.", "{}")
+    own.call("POST", "/api/projects", {"name": "shop", "root_path": str(root)})
+    page = visit("/settings/skills", at=own).page
+    expect(page.get_by_text("No skills", exact=True)).to_be_visible()
+    page.get_by_role("main").get_by_label("Project", exact=True).select_option("Also those of shop")
+    entry = page.locator("[data-skill=stock]")
+    expect(entry.get_by_text("not trusted", exact=True)).to_be_visible()
+    entry.get_by_role("button", name="Show stock").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Count it.")
+    page.get_by_role("button", name="Close", exact=True).first.click()
+    page.get_by_role("main").get_by_label("Project", exact=True).select_option("Without a project")
+    expect(page.get_by_text("No skills", exact=True)).to_be_visible()

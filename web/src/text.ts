@@ -799,10 +799,29 @@ export const text = {
     deleted: (name: string, moved: number) => `Project “${name}” deleted, ${countOf(moved, 'conversations')} moved`,
   },
 
+  worktrees: {
+    title: 'Worktrees',
+    work: (changes: number, commits: number) =>
+      [changes && plural(changes, 'changed file'), commits && plural(commits, 'commit')].filter(Boolean).join(', '),
+    empty: 'No changes in this worktree.',
+    cut: (name: string) => `The diff is longer than shown. Run “moot worktrees diff ${name}” to see all of it.`,
+    remove: (name: string) => `Remove the worktree ${name}`,
+    removeTitle: (name: string) => `Remove the worktree ${name}?`,
+    removeAbout: 'Its folder is deleted. Commits that are on no other branch stay on its branch.',
+    lost: (count: number) => `${plural(count, 'uncommitted changed file')} will be lost.`,
+    removeNow: 'Remove',
+    removed: (name: string) => `Removed the worktree ${name}`,
+    removedKept: (name: string, branch: string) =>
+      `Removed the worktree ${name}. The branch ${branch} has its commits.`,
+  },
+
   skills: {
     about:
       'Instructions for certain tasks. The model sees name and description of a skill and reads the rest when it needs it. An enabled skill is in every prompt.',
     add: 'Add skill',
+    project: 'Project',
+    noProject: 'Without a project',
+    withProject: (name: string) => `Also those of ${name}`,
     empty: 'No skills',
     emptyAbout: 'Add a folder that contains a SKILL.md, or put it into ~/.agents/skills.',
     none: 'No matching skills.',

@@ -275,17 +275,23 @@ async def test_a_projects_branch_is_read_without_running_git(server: LiveServer,
     assert await got(server.client, path) == {"branch": None, "commit": commit}
 
 
-async def test_worktrees_of_a_project_are_listed_and_removed(server: LiveServer, directory: Path) -> None:
+async def test_worktrees_of_a_project_are_listed_compared_and_removed(server: LiveServer, directory: Path) -> None:
     made = await sent(server.client, "POST", "/api/projects", {"name": "mine", "root_path": str(directory)}, 201)
     path = f"/api/projects/{made['id']}/worktrees"
     assert (await got(server.client, path, 400))["code"] == "usage"
     run = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example", "-C", str(directory)]
-    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+    (directory / "old.txt").write_text("old\n")
+    for words in (["init", "-q"], ["add", "old.txt"], ["commit", "-q", "-m", "one"]):
         subprocess.run([*run, *words], check=True)
     worktree = await create(str(directory), "parser")
     Path(worktree.path, "new.txt").write_text("new")
-    facts = {"name": "parser", "path": worktree.path, "branch": "moot/parser", "changes": 1, "commits": 0}
+    Path(worktree.path, "old.txt").write_bytes(b"\xff\n")
+    facts = {"name": "parser", "path": worktree.path, "branch": "moot/parser", "changes": 2, "commits": 0}
     assert (await got(server.client, path))["data"] == [facts]
+    found = await got(server.client, f"{path}/parser/diff")
+    assert found["diff"].endswith("-old\n+\ufffd\n")
+    assert (found["cut"], found["untracked"]) == (False, ["new.txt"])
+    assert (await got(server.client, f"{path}/other/diff", 404))["code"] == "not_found"
     working = await sent(server.client, "POST", "/api/conversations", {"directory": worktree.path}, 201)
     assert working["project"] == made["id"]
     assert (await sent(server.client, "DELETE", f"{path}/parser", None, 409))["code"] == "busy"

@@ -9,6 +9,7 @@ export type FolderEntry = components['schemas']['FolderEntryOut']
 export type FileContent = components['schemas']['ProjectFileOut']
 export type GitStatus = components['schemas']['GitStatusOut']
 export type ChangedFile = components['schemas']['ChangedFileOut']
+export type Worktree = components['schemas']['WorktreeOut']
 type Listed = components['schemas']['ListedFileOut']
 
 const at = (project: string, rest = '') => `/projects/${encodeURIComponent(project)}${rest}`
@@ -127,4 +128,39 @@ export function useGitActions(project: string) {
       onSettled,
     }),
   }
+}
+
+/** Fetch the worktrees of a project. */
+export function useWorktrees(project: string) {
+  return useQuery({
+    queryKey: ['projects', project, 'worktrees'],
+    queryFn: ({ signal }) => api.get<Page<Worktree>>(at(project, '/worktrees'), { signal }),
+    staleTime: 0,
+  })
+}
+
+export function useWorktreeDiff(project: string, name: string) {
+  return useQuery({
+    queryKey: ['projects', project, 'worktrees', name],
+    queryFn: ({ signal }) =>
+      api.get<components['schemas']['WorktreeDiffOut']>(at(project, `/worktrees/${encodeURIComponent(name)}/diff`), {
+        signal,
+      }),
+    staleTime: 0,
+  })
+}
+
+/** Remove a worktree, with its uncommitted changes if `force` is true. */
+export function useWorktreeRemoval(project: string) {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: ({ name, force }: { name: string; force: boolean }) =>
+      api.delete<components['schemas']['WorktreeRemoved']>(at(project, `/worktrees/${encodeURIComponent(name)}`), {
+        query: { force },
+      }),
+    // not awaited, and without the diffs, because the list and the open diff disappear with the worktree
+    onSettled: () => {
+      void client.invalidateQueries({ queryKey: ['projects', project, 'worktrees'], exact: true })
+    },
+  })
 }

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
@@ -13,17 +13,19 @@ export type Source = Schemas['SkillSourceIn']
 
 const at = (name: string) => `/skills/${encodeURIComponent(name)}`
 
-export function useSkills() {
+/** Fetch the skills, with those of a project if one is named. */
+export function useSkills(project: string) {
   return useQuery({
-    queryKey: ['skills'],
-    queryFn: ({ signal }) => api.get<Page<Skill>>('/skills', { signal }),
+    queryKey: ['skills', project],
+    queryFn: ({ signal }) => api.get<Page<Skill>>('/skills', { query: { project }, signal }),
+    placeholderData: keepPreviousData,
   })
 }
 
-export function useSkill(name: string) {
+export function useSkill(name: string, project: string) {
   return useQuery({
-    queryKey: ['skills', name],
-    queryFn: ({ signal }) => api.get<SkillDetail>(at(name), { signal }),
+    queryKey: ['skills', project, name],
+    queryFn: ({ signal }) => api.get<SkillDetail>(at(name), { query: { project }, signal }),
     staleTime: 0,
   })
 }
@@ -36,18 +38,19 @@ export function useIndexEntries() {
   })
 }
 
-export function useSkillActions() {
+/** Change, accept, install and remove skills. With a project, names also mean its skills. */
+export function useSkillActions(project = '') {
   const client = useQueryClient()
   const onSuccess = () => client.invalidateQueries({ queryKey: ['skills'] })
   return {
     change: useMutation({
       mutationFn: ({ name, ...changes }: { name: string } & Schemas['SkillIn']) =>
-        api.patch<SkillDetail>(at(name), changes),
+        api.patch<SkillDetail>(at(name), changes, { query: { project } }),
       onSuccess,
     }),
     accept: useMutation({
       mutationFn: ({ name, digest }: { name: string; digest: string }) =>
-        api.post<SkillDetail>(`${at(name)}/accept`, { digest }),
+        api.post<SkillDetail>(`${at(name)}/accept`, { digest }, { query: { project } }),
       onSuccess,
     }),
     preview: useMutation({ mutationFn: (source: Source) => api.post<Page<Candidate>>('/skills/preview', source) }),

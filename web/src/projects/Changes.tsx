@@ -3,10 +3,11 @@ import { GitBranch, Minus, Plus } from 'lucide-react'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { Link } from 'wouter'
 import { Diff } from '@/conversation/tools/Diff'
-import { diffLines, proposed } from '@/conversation/tools/diff'
+import { hunksOf, proposed } from '@/conversation/tools/diff'
 import { type ChangedFile, type GitStatus, useFile, useGitActions, useGitDiff, useGitStatus } from '@/data/files'
 import { FileHead } from '@/projects/FileView'
 import { changesHref, fileHref } from '@/projects/places'
+import { Worktrees } from '@/projects/Worktrees'
 import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { Field, INPUT } from '@/ui/Field'
@@ -20,8 +21,8 @@ interface Props {
   staged: boolean
 }
 
-/** The changed files of a project, with buttons to stage and unstage them, and the form to commit. */
-export function Changes({ project, path, staged }: Props) {
+/** The changed files of a project, with buttons to stage and unstage them, the form to commit, and the worktrees. */
+export function Changes({ project, path, staged, worktree }: Props & { worktree: string }) {
   const { data, error, refetch } = useGitStatus(project)
   if (error) return <Failed error={error} retry={() => void refetch()} className="m-3" />
   if (!data) return <Loading rows={5} className="m-3" />
@@ -47,6 +48,7 @@ export function Changes({ project, path, staged }: Props) {
       </p>
       <Lists project={project} status={status} path={path} staged={staged} />
       <Commit project={project} count={status.staged_count} />
+      <Worktrees project={project} shown={worktree} />
     </div>
   )
 }
@@ -228,10 +230,4 @@ export function ChangeDiff({ project, path, staged, back }: Props & { back: Reac
       </div>
     </section>
   )
-}
-
-/** Return the lines of a diff without its head. A diff without hunks, such as that of a binary file, is only its head. */
-function hunksOf(diff: string) {
-  const start = diff.search(/^@@/m)
-  return diff ? diffLines(start < 0 ? diff.replace(/^/gm, ' ') : diff.slice(start)) : []
 }

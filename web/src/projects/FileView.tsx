@@ -59,7 +59,7 @@ export function FileView({ project, path, line, goTo, back }: Props) {
 }
 
 /** The bar above a file: its path, and what can be done with it. */
-export function FileHead({ path, back, children }: { path: string; back: ReactNode; children: ReactNode }) {
+export function FileHead({ path, back, children }: { path: string; back: ReactNode; children?: ReactNode }) {
   return (
     <div className="flex min-h-12 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-1 sm:px-4">
       {back}

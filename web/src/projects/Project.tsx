@@ -10,6 +10,7 @@ import { ChangeDiff, Changes } from '@/projects/Changes'
 import { FileView } from '@/projects/FileView'
 import { changesHref, fileHref } from '@/projects/places'
 import { Tree } from '@/projects/Tree'
+import { WorktreeDiff } from '@/projects/Worktrees'
 import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
@@ -45,7 +46,9 @@ function Place({ project }: { project: ProjectFacts }) {
   const [search, setSearch] = useSearchParams()
   const path = search.get('path') ?? ''
   const line = Number(search.get('line')) || 0
-  const isChanges = search.get('view') === 'changes'
+  const view = search.get('view')
+  const isWorktree = view === 'worktree'
+  const isChanges = view === 'changes' || isWorktree
   const staged = search.get('staged') === 'true'
   const goTo = (to: number) => setSearch({ path, line: String(to) })
   const back = (
@@ -74,11 +77,17 @@ function Place({ project }: { project: ProjectFacts }) {
               path && 'max-md:hidden',
             )}
           >
-            {isChanges ? <Changes project={id} path={path} staged={staged} /> : <Files project={id} path={path} />}
+            {isChanges ? (
+              <Changes project={id} path={isWorktree ? '' : path} staged={staged} worktree={isWorktree ? path : ''} />
+            ) : (
+              <Files project={id} path={path} />
+            )}
           </div>
           <div className={clsx('flex min-h-0 min-w-0 grow', !path && 'max-md:hidden')}>
             {!path ? (
               <p className="m-auto p-6 text-sm text-muted">{isChanges ? text.files.chooseChange : text.files.choose}</p>
+            ) : isWorktree ? (
+              <WorktreeDiff key={path} project={id} name={path} back={back} />
             ) : isChanges ? (
               <ChangeDiff project={id} path={path} staged={staged} back={back} />
             ) : (

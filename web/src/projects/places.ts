@@ -22,6 +22,11 @@ export function changesHref(project: string, path = '', staged = false): string 
   return `/projects/${encodeURIComponent(project)}?${search}`
 }
 
+/** Return the address of the diff of a project's worktree. */
+export function worktreeHref(project: string, name: string): string {
+  return `/projects/${encodeURIComponent(project)}?${new URLSearchParams({ view: 'worktree', path: name })}`
+}
+
 /** Return a path relative to the root, or null if it is not below it. Relative paths start at the directory. */
 export function inProject(root: string, directory: string, path: string): string | null {
   const wanted = segments(path.startsWith('/') ? path : `${directory}/${path}`)

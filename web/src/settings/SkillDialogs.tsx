@@ -18,14 +18,14 @@ import { notify } from '@/ui/toasts'
 const words = text.skills
 
 /** A dialog with the content of a skill and the decisions about it. */
-export function SkillDialog({ name, onClose }: { name: string; onClose: () => void }) {
-  const { data, error } = useSkill(name)
+export function SkillDialog({ name, project, onClose }: { name: string; project: string; onClose: () => void }) {
+  const { data, error } = useSkill(name, project)
   return (
     <Dialog title={name} onClose={onClose}>
       {error ? (
         <Failed error={error} className="m-5" />
       ) : data ? (
-        <Detail skill={data} onClose={onClose} />
+        <Detail skill={data} project={project} onClose={onClose} />
       ) : (
         <Loading rows={4} className="m-5" />
       )}
@@ -33,8 +33,8 @@ export function SkillDialog({ name, onClose }: { name: string; onClose: () => vo
   )
 }
 
-function Detail({ skill, onClose }: { skill: SkillDetail; onClose: () => void }) {
-  const { change, accept, remove } = useSkillActions()
+function Detail({ skill, project, onClose }: { skill: SkillDetail; project: string; onClose: () => void }) {
+  const { change, accept, remove } = useSkillActions(project)
   const [deleting, setDeleting] = useState(false)
   const failure = change.error ?? accept.error ?? remove.error
   const canDecide = skill.status === 'offered' || skill.status === 'enabled' || skill.status === 'disabled'

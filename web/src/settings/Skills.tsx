@@ -1,5 +1,7 @@
 import { GraduationCap } from 'lucide-react'
 import { useState } from 'react'
+import { useSearchParams } from 'wouter'
+import { useProjects } from '@/data/projects'
 import { type Skill, useSkillActions, useSkills } from '@/data/skills'
 import { Area } from '@/settings/Area'
 import { AddSkill, SkillDialog } from '@/settings/SkillDialogs'
@@ -12,9 +14,12 @@ import { When } from '@/ui/When'
 
 const words = text.skills
 
-/** The skills of moot's home and of shared folders: filter, show, enable and add them. */
+/** The skills of moot's home, of shared folders and of a project: filter, show, enable and add them. */
 export default function Skills() {
-  const { data, error, refetch } = useSkills()
+  const projects = useProjects().filter(({ root_path }) => root_path !== null)
+  const [search, setSearch] = useSearchParams()
+  const project = search.get('project') ?? ''
+  const { data, error, refetch } = useSkills(project)
   const [shown, setShown] = useState<string | null>(null)
   const [adding, setAdding] = useState(false)
   return (
@@ -22,9 +27,26 @@ export default function Skills() {
       title={text.settings.skills}
       about={words.about}
       actions={
-        <Button look="primary" onClick={() => setAdding(true)}>
-          {words.add}
-        </Button>
+        <>
+          {projects.length > 0 && (
+            <select
+              aria-label={words.project}
+              value={project}
+              onChange={(event) => setSearch(event.target.value ? { project: event.target.value } : {})}
+              className={`${INPUT} max-w-56`}
+            >
+              <option value="">{words.noProject}</option>
+              {projects.map(({ id, name }) => (
+                <option key={id} value={id}>
+                  {words.withProject(name)}
+                </option>
+              ))}
+            </select>
+          )}
+          <Button look="primary" onClick={() => setAdding(true)}>
+            {words.add}
+          </Button>
+        </>
       }
     >
       {error ? (
@@ -32,13 +54,13 @@ export default function Skills() {
       ) : !data ? (
         <Loading rows={3} />
       ) : data.data.length ? (
-        <Filtered skills={data.data} show={setShown} />
+        <Filtered skills={data.data} project={project} show={setShown} />
       ) : (
         <Empty icon={GraduationCap} title={words.empty}>
           {words.emptyAbout}
         </Empty>
       )}
-      {shown !== null && <SkillDialog name={shown} onClose={() => setShown(null)} />}
+      {shown !== null && <SkillDialog name={shown} project={project} onClose={() => setShown(null)} />}
       {adding && <AddSkill onClose={() => setAdding(false)} />}
     </Area>
   )
@@ -46,10 +68,11 @@ export default function Skills() {
 
 interface ListProps {
   skills: readonly Skill[]
+  project: string
   show: (name: string) => void
 }
 
-function Filtered({ skills, show }: ListProps) {
+function Filtered({ skills, project, show }: ListProps) {
   const [filter, setFilter] = useState('')
   const [category, setCategory] = useState('')
   const [tag, setTag] = useState('')
@@ -82,7 +105,7 @@ function Filtered({ skills, show }: ListProps) {
       {found.length ? (
         <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-raised">
           {found.map((skill) => (
-            <Entry key={skill.folder} skill={skill} show={show} />
+            <Entry key={skill.folder} skill={skill} project={project} show={show} />
           ))}
         </ul>
       ) : (
@@ -127,8 +150,8 @@ export const LOOKS = {
   shadowed: 'plain',
 } as const
 
-function Entry({ skill, show }: { skill: Skill; show: (name: string) => void }) {
-  const { change } = useSkillActions()
+function Entry({ skill, project, show }: { skill: Skill } & Omit<ListProps, 'skills'>) {
+  const { change } = useSkillActions(project)
   const isUsable = skill.status === 'offered' || skill.status === 'enabled' || skill.status === 'disabled'
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-2 px-4 py-3" data-skill={skill.name}>

@@ -17,6 +17,25 @@ export function diffLines(diff: string): DiffLine[] {
   return lines
 }
 
+/** Return the lines of a file's diff without its head. A diff without hunks, such as that of a binary file, is only its head. */
+export function hunksOf(diff: string): DiffLine[] {
+  const start = diff.search(/^@@/m)
+  return diff ? diffLines(start < 0 ? diff.replace(/\n$/, '').replace(/^/gm, ' ') : diff.slice(start)) : []
+}
+
+/** Split the output of `git diff` into files. */
+export function filesOf(diff: string): { path: string; lines: DiffLine[] }[] {
+  return diff
+    .split(/^(?=diff --git )/m)
+    .filter(Boolean)
+    .map((file) => {
+      const head = file.slice(0, file.search(/^@@/m) >>> 0)
+      const paths = [/^\+\+\+ (?:b\/)?(.+)$/m, /^--- (?:a\/)?(.+)$/m, /^rename to (.+)$/m, /^diff --git .* b\/(.+)$/m]
+      const names = paths.map((path) => path.exec(head)?.[1]?.trimEnd())
+      return { path: names.find((name) => name && name !== '/dev/null') ?? '', lines: hunksOf(file) }
+    })
+}
+
 /** Count added and removed lines. */
 export function counted(lines: readonly DiffLine[]): { added: number; removed: number } {
   const of = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length

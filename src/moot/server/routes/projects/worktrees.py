@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from fastapi import Query
 
 from moot.engine.isolation import remove_unused
 from moot.errors import NotFound
-from moot.guard.worktrees import Worktree, listed
+from moot.features.projects.git import DIFF_BYTES
+from moot.guard.worktrees import Worktree, difference, find, listed
 from moot.server.auth import Operator, Router
 from moot.server.credentials import Caller
 from moot.server.models import ListOut, Out, ShownPath
@@ -22,6 +24,17 @@ class WorktreeOut(Out, of=Worktree, fields="name path branch changes commits"):
     """Absolute path of its folder."""
     branch: str
     """The branch of its commits."""
+
+
+class WorktreeDiffOut(Out):
+    """The work in a worktree since it was created, committed or not."""
+
+    diff: str
+    """In the unified format of `git diff`, for all files; empty if there is no difference."""
+    cut: bool
+    """True if the diff is longer."""
+    untracked: list[ShownPath]
+    """New files that Git does not track, relative to the worktree. They are not in the diff."""
 
 
 class WorktreeRemoved(Out):
@@ -47,6 +60,14 @@ async def _root(caller: Caller, project: str) -> str:
 async def list_worktrees(caller: Operator, project_id: str) -> ListOut[WorktreeOut]:
     """List moot's worktrees in the repository of the project's folder, by name."""
     return ListOut(data=[WorktreeOut.of(one) for one in await listed(await _root(caller, project_id))])
+
+
+@router.get("/{project_id}/worktrees/{name}/diff")
+async def get_worktree_diff(caller: Operator, project_id: str, name: str) -> WorktreeDiffOut:
+    """Get the diff of a worktree."""
+    diff, untracked = await difference(await find(await _root(caller, project_id), name))
+    text = os.fsencode(diff)
+    return WorktreeDiffOut(diff=text[:DIFF_BYTES].decode("utf-8", "replace"), cut=len(text) > DIFF_BYTES, untracked=untracked)
 
 
 @router.delete("/{project_id}/worktrees/{name}")
