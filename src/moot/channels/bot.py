@@ -255,7 +255,7 @@ class Bot(discord.Client):
         return _Shown(answer, room, user, Pace(self._interval), posts, questions, bool(stored.get("has_files")), int(stored.get("last", 0)))
 
     async def _finish(self, shown: _Shown, pause: float) -> bool:
-        """Show the run's questions until it has ended, and then the complete answer. Return False if Discord did not accept a message."""
+        """Show the questions of the run until it ends, then the complete answer. Return False if Discord did not accept a message."""
         try:
             while (found := await self._runtime.wait(shown.answer.run)).status not in TERMINAL:
                 if found.status == "waiting":

@@ -26,7 +26,7 @@ from moot.types.store import OwnerStore
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An approval with the conversations of the agents that led to it, from the one that a person prompted to the one that asks."""
+    """An approval with the chain of conversations that led to it: first the one that a person prompted, last the one whose agent asks."""
 
     approval: Approval
     path: tuple[Conversation, ...]
@@ -74,7 +74,7 @@ class Asked:
 
 
 def command_of(settings: Settings, approval: Approval, arguments: bytes | None = None) -> str:
-    """Return the shell line that a call of a custom tool runs, with the given arguments or its own; empty for other calls."""
+    """Return the shell line that a custom tool's call runs; empty for other calls. `arguments` replace the arguments of the call."""
     template = settings.custom_tools.get(approval.tool)
     if template is None or approval.outside is not None or approval.questions is not None:
         return ""
@@ -106,7 +106,7 @@ class CallPreview:
     arguments: bytes
     parts: tuple[ApprovalPart, ...] = ()
     fact: str = ""
-    """A note that the file is new, or on what would be replaced."""
+    """A note about the current file: that it does not exist, its size, or why it can't be read."""
     before: str | None = None
     """Current content of the file. None = no file, or too large to compare."""
     command: str = ""
@@ -129,7 +129,7 @@ def diff_of(preview: CallPreview) -> str | None:
 async def preview_call(
     arguments: bytes, parts: tuple[ApprovalPart, ...], roots: Sequence[Path], directory: Path, command: str = ""
 ) -> CallPreview:
-    """Return the arguments with the current content of the file that they name."""
+    """Return the arguments of a call, with the current content of the file that they would change."""
     value = object_of(arguments)
     path = value.get("path")
     if command or not isinstance(path, str) or not {"content", "edits"} & value.keys():
@@ -172,7 +172,10 @@ _SYSTEM = (
 
 
 async def explain(runtime: Runtime, approval: Approval, arguments: bytes) -> str:
-    """Return a few sentences by the small model or else the run's model. Raise ProviderError, and UsageError without a model."""
+    """Return a model's explanation of a call: the small model's if one is configured, otherwise that of the run's model.
+
+    Raise ProviderError, or UsageError if no model is available.
+    """
     run = await runtime.store.records.run(approval.run)
     conversation = await runtime.store.conversations.get(run.conversation)
     text = arguments.decode("utf-8", "replace")

@@ -16,7 +16,7 @@ from moot.types.message import Part, text_part
 MAX_TEXT = 10 * 1024 * 1024
 MAX_MEDIA = 20 * 1024 * 1024
 MAX_NAMES = 200
-"""Largest number of names listed for a folder."""
+"""Maximum number of names listed for a folder."""
 
 _MENTION = re.compile(r"""(?<![\w@/])@(?:"([^"\n]+)"|([^\s"'`@]+))""")
 _RANGE = re.compile(r"(.+)#(\d+)(?:-(\d+))?")
@@ -97,7 +97,7 @@ def paths_of(directory: str, allowed: Sequence[str] = ()) -> Paths:
 
 
 def read_mentions(text: str, paths: Paths) -> Mentions:
-    """Return the files mentioned in a prompt. A mention that is not a file stays plain text. Blocking.
+    """Return the files mentioned in a prompt. A mention that is not a file stays plain text. Blocks.
 
     Raise Refused for a file that may not be read, and UsageError for one that cannot be sent.
     """

@@ -30,7 +30,7 @@ class ContextPiece:
 
     name: str
     tokens: int
-    """Estimated."""
+    """Estimated number of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class ContextReport:
 
     model: str
     window: int
-    """Tokens of the model's context."""
+    """Size of the model's context window, in tokens."""
     compact_at: int
-    """Tokens at which the history is compacted."""
+    """Number of tokens at which the history is compacted."""
     pieces: tuple[ContextPiece, ...]
     messages: int
-    """Number of messages, the summary included."""
+    """Number of messages, including the summary."""
     request: JsonObject
     """The body of the request."""
 
@@ -53,14 +53,14 @@ class ContextReport:
         return sum(piece.tokens for piece in self.pieces)
 
     def to_json(self, *, request: bool = False) -> JsonObject:
-        """Return the report, with the request if wanted."""
+        """Return the report as JSON. With `request`, include the body of the request."""
         pieces = list[Json]({"name": each.name, "tokens": each.tokens, "share": self.share(each.tokens)} for each in self.pieces)
         totals: JsonObject = {"tokens": self.tokens, "share": self.share(self.tokens), "compact_at": self.compact_at}
         about: JsonObject = {"model": self.model, "window": self.window, **totals, "messages": self.messages, "pieces": pieces}
         return {**about, "request": self.request} if request else about
 
     def share(self, tokens: int) -> float:
-        """Return the share of the window, 0 to 1 or more."""
+        """Return the share of the context window that these tokens take: 1 is all of it, and more is possible."""
         return round(tokens / self.window, 4)
 
     def lines(self) -> list[str]:
@@ -75,10 +75,7 @@ class ContextReport:
 async def context_report(
     engine: Engine, conversation: Conversation, *, prompt: str = "", agent: str = "", model: str = ""
 ) -> ContextReport:
-    """Return what the next request would contain, without sending anything.
-
-    Raise UsageError for an agent that makes its own requests.
-    """
+    """Return a report on the next request, without sending it. Raise UsageError for an agent that makes its own requests."""
     store, settings = engine.store.of(conversation.owner), engine.runtime.settings
     found = await confined_conversation(engine.store, conversation.id)
     options = found.own_settings.for_run()
@@ -124,7 +121,7 @@ def own_agent(engine: Engine, conversation: Conversation, name: str = "") -> Age
     found = find_agent(engine.runtime.settings, name or conversation.agent, conversation.own_settings.for_run(), conversation.directory)
     if found.agent_type != "moot":
         raise UsageError(
-            f"{found.name} manages its own context and compacts it itself.", fix="/context and /compact are for moot's agents."
+            f"{found.name} manages its own context and compacts it itself.", fix="/context and /compact work only with moot's own agents."
         )
     return found
 

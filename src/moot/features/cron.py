@@ -20,7 +20,7 @@ class JobView:
 
     state: JobState
     next: int | None
-    """ms"""
+    """Time of the next run in ms; None if there is none."""
     last: JobRun | None
 
     def to_json(self) -> JsonObject:
@@ -46,7 +46,7 @@ def _view(state: JobState, now: int, latest: dict[str, JobRun]) -> JobView:
 
 
 def record_json(record: JobRun) -> JsonObject:
-    """Return an entry of the history."""
+    """Return an entry of a job's history as JSON."""
     due = record.due
     facts: JsonObject = {"job": due.job, "at": due.at, "status": record.outcome, "conversation": record.conversation, "run": record.run}
     facts |= {"cost": record.cost, "attempt": due.attempt, "missed": due.missed, "reason": reason_of(record)}
@@ -54,7 +54,7 @@ def record_json(record: JobRun) -> JsonObject:
 
 
 def reason_of(record: JobRun) -> str:
-    """Return why an entry has no answer, or what else is unusual about it; empty if nothing is."""
+    """Return why a run has no answer, or another remark about it, such as missed runs; empty if there is none."""
     if record.reason or record.error or not (missed := record.due.missed):
         return record.reason or record.error
     return "replaces 1 missed run" if missed == 1 else f"replaces {missed:,}{'+' if missed >= 1000 else ''} missed runs"
@@ -70,5 +70,5 @@ def schedule_of(job: Job) -> str:
 
 
 def records_json(records: list[JobRun]) -> list[Json]:
-    """Return entries of the history, in the same order."""
+    """Return entries of a job's history as JSON, in the same order."""
     return [record_json(record) for record in records]

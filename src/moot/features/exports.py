@@ -49,7 +49,7 @@ _CHILDREN = 200
 _DEEPEST = 8
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _PIECE = 1 << 18
-"""Bytes searched at once."""
+"""Number of bytes searched at once."""
 
 
 async def export_conversation(holdings: OwnerStore, conversation: Conversation, format: Format, *, branches: bool = True) -> ExportFile:
@@ -67,15 +67,15 @@ async def export_conversation(holdings: OwnerStore, conversation: Conversation, 
 async def gather(
     holdings: OwnerStore, conversation: Conversation, format: Format, *, branches: bool = True, counted: bool = False
 ) -> ExportedConversation:
-    """Return what the format can hold of the conversation, with attached files, other branches and sub-agents.
+    """Return the parts of the conversation that the format supports, such as attached files, other branches and sub-agents.
 
     With `counted`, also include unsupported branches and sub-agents without their files, so that the format can report them as lost.
     """
     branched, nested = can_hold(format, "branches"), can_hold(format, "sub-agents")
     whole = await _whole(holdings, conversation, branches=branches and branched, depth=_DEEPEST if nested else 0)
-    if isinstance(format, TerminalReadable | WriteOnly):  # for people
+    if isinstance(format, TerminalReadable | WriteOnly):  # formats that people read
         whole = replace(whole, messages=tuple(await with_summaries(holdings.tree, whole.messages)))
-    if isinstance(format, AgentSessions | Installable | Resumable):  # an agent may continue it
+    if isinstance(format, AgentSessions | Installable | Resumable):  # formats from which an agent may continue
         sent = without_withheld(await without_unsent(holdings, conversation.id, whole.messages))
         whole = replace(whole, messages=tuple(sent))
     if counted and branches and not branched:
@@ -169,17 +169,17 @@ async def _contents(
             blob = await holdings.blobs.about(name)
             found[name] = Content(await holdings.blobs.get(name), blob.media_type)
         except NotFound:
-            continue  # 64 hex digits that are not the name of a blob
+            continue  # 64 hex digits that don't name a blob
     return found
 
 
 def _hashes(values: Iterable[Json]) -> list[str]:
-    """Return what may be the names of blobs, without duplicates. Long texts are searched in pieces, so that other threads can run."""
+    """Return strings that may be names of blobs, without duplicates. Search long texts in pieces, so that other threads can run."""
     found: dict[bytes, None] = {}
     for value in values:
         text = dumps(value)
         for start in range(0, len(text), _PIECE):
-            # overlapping by a name and the characters around it; a longer number cut here may only add a name that does not exist
+            # pieces overlap by a name and a character on each side; cutting a longer number can only add a name that doesn't exist
             piece = text[max(0, start - 1) : start + _PIECE + 65]
             found.update(dict.fromkeys(_HASH.findall(piece)))
     return [name.decode() for name in found]
@@ -213,7 +213,7 @@ class Filter:
     """Project id."""
     agent: str = ""
     since: int = 0
-    """ms. Matches conversations whose last activity was at or after this time."""
+    """Time in ms. Matches conversations whose last activity was at or after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class FileResult:
     conversation: Conversation
     outcome: Literal["written", "unchanged", "failed"]
     file: str = ""
-    """Name in the folder."""
+    """Name of the file in the folder."""
     fidelity: Fidelity = field(default_factory=Fidelity)
     problem: str = ""
     size: int = 0
@@ -259,7 +259,7 @@ async def export_all(
     make: Callable[[Conversation], Awaitable[Document]],
     options: str,
 ) -> AsyncGenerator[FileResult, None]:
-    """Export each conversation and yield its result. If `options`, which the files also depend on, change, all files are written again.
+    """Export each conversation and yield its result. `options` describes all export options; if it changes, all files are written again.
 
     A conversation that can't be written does not affect the others. Raise MootError if the folder itself can't be used.
     """
@@ -314,7 +314,7 @@ class Folder:
         return name if complete else None
 
     def add(self, conversation: Conversation, state: str, sheet: Document) -> str:
-        """Write the conversation's file and index line, keeping its name. Raise MootError."""
+        """Write the conversation's file and index line. Keep the name of an existing file. Raise MootError."""
         name = self._name(conversation, sheet)
         write_private_file(self.path / name, sheet.written.data)
         self._used_names.add(name.casefold())

@@ -27,9 +27,9 @@ class Relative:
     """Its newest run; None = it has none yet."""
     status: ChildStatus
     files: tuple[str, ...]
-    """Files that its agent has written, each once."""
+    """Files that its agent has written, without duplicates."""
     summary: str
-    """The result of its newest run, once that has ended."""
+    """The result of its newest run; empty until the run has ended."""
     children: tuple[Relative, ...] = ()
 
     @property
@@ -58,7 +58,7 @@ class Relative:
 
 
 async def family_of(store: OwnerStore, conversation: Conversation) -> Relative:
-    """Return the conversation as a tree with the conversations of its sub-agents, and theirs. Siblings are sorted oldest first."""
+    """Return the tree of the conversation and the conversations of its sub-agents at any depth. Siblings are sorted oldest first."""
     children = [await family_of(store, child) for child in reversed(await children_of(store, conversation.id))]
     newest = next(iter(await store.records.runs(conversation=conversation.id, limit=1)), None)
     branch = await store.conversations.branch(conversation.id)
@@ -82,7 +82,7 @@ async def children_of(store: OwnerStore, conversation: str) -> list[Conversation
 
 
 async def lineage(store: OwnerStore, conversation: Conversation) -> list[Conversation]:
-    """Return the conversation and those above it, the topmost one first. One that was purged ends the list."""
+    """Return the conversation and its ancestors, the topmost first. Ancestors above a purged conversation are left out."""
     found = [conversation]
     with suppress(NotFound):
         while found[0].parent is not None and len(found) < PAGE:
@@ -91,6 +91,6 @@ async def lineage(store: OwnerStore, conversation: Conversation) -> list[Convers
 
 
 async def asking_conversation(store: Store, approval: Approval, run: Run) -> Conversation:
-    """Return the conversation of the run that asks: the run itself, or one of its sub-agents."""
+    """Return the conversation that asks for an approval of a run: its own, or that of one of its sub-agents."""
     asking = run if approval.run == run.id else await store.records.run(approval.run)
     return await store.conversations.get(asking.conversation)

@@ -31,7 +31,7 @@ class Installed:
     outcome: Literal["written", "replaced", "unchanged"]
     """`replaced`: the new file replaced one that moot had written, and contains all its lines."""
     beside: Path | None = None
-    """A conflicting earlier file, which is kept because it has content that the conversation lacks."""
+    """An earlier file of the session, which is kept because it has content that the conversation lacks."""
 
 
 async def install_session(

@@ -1,6 +1,6 @@
 """Writing large files in a separate process with a limit of time and size, so that a server answers other requests meanwhile.
 
-Redacting and writing a long conversation takes seconds and holds the interpreter. The process gets a pickled order on stdin, writes the
+Redacting and writing a long conversation takes seconds and blocks the interpreter. The process gets a pickled order on stdin, writes the
 pickled result to stdout after `READY`, preceded by its length, and ends. Small files are written in a thread, which is faster.
 """
 

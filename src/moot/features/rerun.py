@@ -232,13 +232,13 @@ async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversati
         return Rerun(run, False, why="several agents worked on it")
     message = await holdings.conversations.message(run.message)
     tape = await Tape.of(holdings, events)
-    there = (conversation.origin or {}).get("directory")  # an imported conversation may continue elsewhere
+    there = (conversation.origin or {}).get("directory")  # an imported conversation may now have another directory
     inherited = run.settings.get("inherited")
     settings = {**dict.fromkeys(STEP_SETTINGS), **(inherited if isinstance(inherited, dict) else {})}
     placed = replace(
         conversation,
         directory=there if isinstance(there, str) and there else conversation.directory,
-        settings={**conversation.settings, **settings},  # as they were, because they may have changed since
+        settings={**conversation.settings, **settings},  # the settings of that time, because they may have changed since then
     )
     project = await holdings.projects.get(conversation.project)
     context = _Context(runtime, holdings, placed, project, run, message, tape, events)

@@ -31,7 +31,7 @@ class SettingsChange:
     allowed_uris: tuple[str, ...] | None = None
 
     def applied(self, conversation: Conversation) -> Conversation:
-        """Return the conversation with the changes, without storing it."""
+        """Return the conversation with the changes, without storing them."""
         return replace(
             conversation,
             settings={**conversation.settings, **self.stored},
@@ -80,9 +80,9 @@ def chosen_folders(paths: Iterable[str], directory: str) -> tuple[str, ...]:
 
 
 async def allow_folders(engine: Engine, id: str, folders: Sequence[str], directory: str) -> Conversation:
-    """Let a conversation use further folders. Raise Refused if it belongs to another user.
+    """Allow a conversation to use more folders. Raise Refused if it belongs to another user.
 
-    `directory` is the folder that its next prompt gives it, if it has none.
+    `directory` is the folder that a conversation without one will get with its next prompt.
     """
     found = await engine.store.conversations.get(id)
     if found.owner != LOCAL_USER:

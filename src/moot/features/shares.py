@@ -332,7 +332,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class RenderOrder:
-    """A file to be written."""
+    """A request to write a conversation to a file."""
 
     format: str
     content: ExportedConversation | Recording

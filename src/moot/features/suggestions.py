@@ -1,4 +1,4 @@
-"""Suggestions of permission rules for shell commands that a person allowed again and again."""
+"""Suggestions of permission rules for shell commands that a person has allowed repeatedly."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _decided(approval: Approval) -> tuple[Ruled, str, bool] | None:
 def suggest(permissions: Permissions, decisions: Iterable[Decision]) -> list[Suggestion]:
     """Return rules for the lines that were allowed often and never denied, the most useful first.
 
-    A rule has a wildcard only if the table of safe options covers the words that it leaves open in every line.
+    A rule has a wildcard only if the words that the wildcard matches are in the table of safe options, for every line.
     """
     by_tool: defaultdict[str, list[Decision]] = defaultdict(list)
     for decision in decisions:
@@ -104,9 +104,9 @@ class _Past:
         self._tool = tool
         self._denied = [decision for decision in decisions if not decision.allowed]
         self._exact: defaultdict[str, list[Decision]] = defaultdict(list)
-        """The allowed lines by the rule that covers only this line."""
+        """The allowed decisions by the exact rule that covers their line."""
         self._wider: defaultdict[str, list[str]] = defaultdict(list)
-        """The exact rules by the pattern with a wildcard that covers them too."""
+        """Exact rules by the pattern with a wildcard that could replace them."""
         offered: dict[Decision, tuple[str, ...]] = {}
         for decision in decisions:
             if not decision.allowed:
@@ -130,7 +130,7 @@ class _Past:
         return found
 
     def _add(self, found: list[Suggestion], match: str, decisions: Sequence[Decision]) -> None:
-        """Add a rule if it is needed and covers all of these lines, but no denied one."""
+        """Add a rule if it is needed and covers all of these lines, but no denied line."""
         rule = Rule(self._tool, "allow", match)
         different = dict.fromkeys(decisions)
         if len(decisions) < TIMES or "${" in match or all(self._ruling(each).action == "allow" for each in different):
@@ -144,9 +144,10 @@ class _Past:
         found.append(Suggestion(self._tool, match, len(decisions), example))
 
     def _offered(self, decision: Decision) -> tuple[str, ...]:
-        """Return the patterns for a line, the exact one first; empty if a rule allows it already, or if none may.
+        """Return the patterns of possible rules for a line, the exact one first; empty if no rule is needed, or none should be suggested.
 
-        Lines that would ask even in mode `auto` name a protected file, or another rule asks about them. What a shell reads can change.
+        No rule is suggested for lines that need approval even in mode `auto`: they name a protected file, or an ask rule covers them.
+        The same applies to lines that make a shell read commands from elsewhere, because those commands can change.
         """
         ruling = self._ruling(decision)
         asking = [part for part in ruling.parts if part.action == "ask"]
@@ -166,7 +167,7 @@ class _Past:
 
 
 def _narrowed(wide: str, exact: Iterable[str]) -> str:
-    """Return the wide pattern with all words that the exact ones begin with."""
+    """Return the pattern with a wildcard after all words that the exact patterns start with."""
     columns = zip(*(patterns.literal(each).split(" ") for each in exact), strict=False)
     narrow = " ".join(words[0] for words in takewhile(lambda words: len(set(words)) == 1, columns))
     if "'" in narrow or len(narrow) < len(patterns.literal(wide).rstrip()):

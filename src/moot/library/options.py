@@ -125,7 +125,7 @@ class RunOptions(TypedDict, total=False):
     key: str | None
     """Key chosen by your program, for instance one per user. The conversation with this key is continued, or created."""
     edits: str | None
-    """Id of the user message that the prompt replaces, as a new branch."""
+    """Id of the user message that the prompt replaces, on a new branch."""
     answers: str | None
     """Id of the message to answer, or of the answer to retry. Requires an empty prompt."""
     files: Sequence[str | Path]

@@ -1,1 +1,1 @@
-"""Definitions of agents: their sources, and the files of the home."""
+"""Definitions of agents: where each one comes from, and the agent files in moot's home folder."""

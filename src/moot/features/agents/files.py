@@ -1,4 +1,4 @@
-"""Agents in files of the home: create, change, copy and delete them."""
+"""Agent files in moot's home folder: change, copy and delete them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.hooks import SkipIf
 
 Check: TypeAlias = Callable[[str], None]
-"""A function that gets the text of a file before it is changed, and raises an error if it is not the expected one."""
+"""A function that receives the text of a file before the file is changed, and raises an error to stop the change."""
 
 
 def stored_path(settings: Settings, name: str) -> Path:
-    """Return the file of an agent of the home. Raise NotFound, or UsageError if the agent is defined elsewhere."""
+    """Return the path of an agent's file in moot's home. Raise NotFound, or UsageError if the agent is defined elsewhere."""
     agent = settings.agents.get(name)
     if agent is not None and is_in_home(settings, agent.origin):
         return Path(agent.origin)
@@ -41,7 +41,10 @@ def stored_path(settings: Settings, name: str) -> Path:
 
 
 def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Check | None = None) -> Path:
-    """Set fields of an agent of the home; null removes one. Comments and other fields stay. Raise UsageError or ConfigError. Blocks."""
+    """Set fields in an agent's file in moot's home; null removes a field. Comments and other fields are kept. Blocks.
+
+    Raise NotFound, UsageError or ConfigError.
+    """
     path = stored_path(settings, name)
     with lock_file(path.parent):
         text = read_text(path, mark=True)
@@ -54,7 +57,7 @@ def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Ch
 
 
 def delete_agent(settings: Settings, name: str, *, check: Check | None = None) -> Path:
-    """Delete an agent's file in the home and return its path. Raise NotFound, or UsageError if the agent is defined elsewhere. Blocks."""
+    """Delete an agent's file in moot's home and return its path. Blocks. Raise NotFound, or UsageError if it is defined elsewhere."""
     path = stored_path(settings, name)
     with lock_file(path.parent), suppress(FileNotFoundError):
         if check is not None:
@@ -64,10 +67,10 @@ def delete_agent(settings: Settings, name: str, *, check: Check | None = None) -
 
 
 def copy_agent(settings: Settings, root: Node, source: Agent, name: str, values: JsonObject) -> Path:
-    """Write a copy of an agent to the home, with some other values, and return its file. Blocks.
+    """Write a copy of an agent to moot's home, with the given values changed, and return the written file. Blocks.
 
-    `root` is the loaded configuration. No resolved `${VAR}` gets into a file. Files of agents don't replace variables, so a copy with
-    references becomes an entry of the configuration. Raise UsageError or ConfigError.
+    `root` is the loaded configuration. The value of a `${VAR}` is never written to a file. Agent files don't support such references, so an
+    agent that contains one is copied to config.yaml. Raise UsageError or ConfigError.
     """
     merged: JsonObject = {**copied_fields(source), **values}
     fields: JsonObject = {field: value for field, value in merged.items() if value is not None}
@@ -91,7 +94,7 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 
 def _resolved(node: Node, path: _Path) -> Iterator[tuple[_Path, Node]]:
-    """Yield the values that contain a resolved reference or come from the environment, with their paths."""
+    """Yield the values that come from a `${VAR}`, the environment or command-line options, with their paths."""
     if isinstance(node.value, dict | list):
         for step, child in node.value.items() if isinstance(node.value, dict) else enumerate(node.value):
             yield from _resolved(child, (*path, step))
@@ -100,7 +103,7 @@ def _resolved(node: Node, path: _Path) -> Iterator[tuple[_Path, Node]]:
 
 
 def _reference(leaf: Node, path: _Path) -> str:
-    """Return a value as it is written in its file. Raise UsageError if it is in no file."""
+    """Return a value as written in its file, with `${VAR}` unresolved. Raise UsageError if no file contains it."""
     written: Any = None
     if leaf.from_variable:
         value: Any = plain(attribute("moot.config.document:parse")(read_text(Path(leaf.place.source)), leaf.place))
@@ -116,7 +119,7 @@ def _reference(leaf: Node, path: _Path) -> str:
 
 
 def _escaped(value: Json) -> Json:
-    """Return the value with every `${` spelled so that the configuration does not replace it."""
+    """Return the value with every `${` escaped, so that the configuration does not treat it as a reference."""
     if isinstance(value, dict):
         return {key: _escaped(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -57,7 +57,7 @@ class PartSize:
 async def prompt_preview(engine: Engine, name: str, conversation: Conversation) -> list[PartSize]:
     """Return the parts of an agent's system prompt as sent in a conversation, then its tool definitions.
 
-    A conversation without an id stands for a new one in its folder. Raise UsageError for an outside agent, which has a prompt of its own.
+    Pass a conversation without an id to preview a new one in its folder. Raise UsageError for an outside agent, which has its own prompt.
     """
     settings, projects = engine.runtime.settings, engine.store.of(conversation.owner).projects
     project = await (projects.get(conversation.project) if conversation.id else projects.around(conversation.directory))
@@ -77,7 +77,7 @@ async def prompt_preview(engine: Engine, name: str, conversation: Conversation) 
 
 
 async def _model(engine: Engine, name: str) -> Model | None:
-    """Return the model that decides about the rules for small ones, or None if it is not available yet."""
+    """Return the model, which determines if the rules for small models apply; None if it is not available yet."""
     try:
         return (await engine.providers.choice(name)).model
     except (UsageError, ProviderError):

@@ -15,7 +15,7 @@ _CONTENT = frozenset({"content", "edits", "new_string"})
 
 
 def changed_files(parts: Iterable[Part]) -> tuple[str, ...]:
-    """Return the paths that finished calls of file tools name, each once, in order. What shell commands change is not known."""
+    """Return the paths that finished calls of file tools name, in order and without duplicates. Changes by shell commands are unknown."""
     done = (part for part in parts if is_tool(part) and part.get("state") == "output-available")
     return tuple(dict.fromkeys(path for part in done for path in _paths(part) if isinstance(path, str) and path))
 

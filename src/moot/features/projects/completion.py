@@ -18,15 +18,15 @@ from moot.tools.walk import walk
 WALKED = 200_000
 """Maximum number of files considered for completion."""
 QUICK = 0.05
-"""Seconds within which a folder is read again for each request, so that new files are found at once."""
+"""Folders that can be read within this many seconds are read again for each request, so that new files are found at once."""
 MAX_AGE = 5.0
-"""Seconds for which the index of a folder that takes longer is used before it is refreshed."""
+"""Seconds after which the index of a slower folder is refreshed."""
 FOLDERS = 4
-"""Maximum number of kept indexes; the least recently used is dropped."""
+"""Maximum number of indexes to keep; the least recently used one is dropped."""
 
 
 def files_below(paths: Paths) -> list[str]:
-    """Return files and folders (with `/`) that are not ignored, in the order of the guard. Blocks."""
+    """Return files and folders (with `/`) that are not ignored, depth first and sorted. Blocks."""
     found: list[str] = []
     with suppress(MootError):  # the folder was removed or can't be read: there is nothing to complete
         for path, entry in walk(paths, "."):
@@ -60,13 +60,14 @@ class FileIndex:
         return cls(files_below(paths))
 
     def matches(self, typed: str, limit: int = 50) -> list[str]:
-        """Return the best matches: paths with this prefix, then names with it, then paths that contain it, then its letters in this order.
+        """Return the best matches for the typed text: paths that start with it, then names that do, then paths that contain it, then paths
+        that contain its letters in this order.
 
         Shorter paths come first in each of these groups.
         """
         wanted = typed.lower().replace("\n", " ")
         word = re.escape(wanted)
-        # each letter after as few others as possible, without going back, so that many letters cost no more than one
+        # match each letter as early as possible and never backtrack, so that many letters cost no more than one
         letters = "".join(f"[^{re.escape(letter)}\n]*+{re.escape(letter)}" for letter in wanted)
         whole = (rf"\n{word}", rf"/{word}[^/\n]*/?\n", word) if wanted in self._text else ()
         scattered = (rf"\n{letters}",) if all(letter in self._text for letter in wanted) else ()
@@ -89,7 +90,7 @@ class FileIndex:
 
 
 class FileIndexes:
-    """Indexes of the folders used last, for servers. All methods block and can be called from several threads."""
+    """Indexes of the most recently used folders, for servers. All methods block and can be called from several threads."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[FileIndex, float]] = OrderedDict()

@@ -1,4 +1,4 @@
-"""List, read and write the files of a project's folder. Nothing outside of it is reached, and protected files are not written."""
+"""List, read and write the files of a project's folder. Files outside of it can't be accessed, and protected files can't be written."""
 
 from __future__ import annotations
 

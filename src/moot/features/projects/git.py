@@ -151,18 +151,21 @@ class Git:
         return _status_of(done.stdout.decode("utf-8", "surrogateescape"), prefix)
 
     async def diff(self, path: str, *, staged: bool) -> tuple[str, bool]:
-        """Return the diff of a file and True if it was cut: staged changes against the last commit, or others against the staged ones."""
+        """Return the diff of a file, and True if it was cut.
+
+        With `staged`, compare the staged content with the last commit; otherwise compare the file with its staged content.
+        """
         options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty", "--find-renames")
         cached = ("--cached",) if staged else ()
         done = await self._read("diff", *options, *cached, "--", *_inside((path,)), limit=DIFF_BYTES)
         return done.stdout.decode("utf-8", "replace"), done.code is None
 
     async def stage(self, paths: Sequence[str]) -> None:
-        """Stage the changes of files, also deletions; all changes below the folder if `paths` is empty."""
+        """Stage the changes of files, including deletions; all changes below the folder if `paths` is empty."""
         await self._change("add", "--all", "--", *_inside(paths))
 
     async def unstage(self, paths: Sequence[str]) -> None:
-        """Remove the changes of files from the next commit and keep the files; all below the folder if `paths` is empty."""
+        """Unstage the changes of files without changing the files; all changes below the folder if `paths` is empty."""
         await self._change("reset", "--quiet", "--", *_inside(paths))
 
     async def commit(self, message: str) -> str:
@@ -203,7 +206,7 @@ class Git:
 
 
 def _reading(filters: Sequence[str]) -> dict[str, str]:
-    """Return variables that stop Git from running programs: file system monitors, filters (by their keys), hooks and transports."""
+    """Return environment variables that stop Git from running programs: file system monitors, filters (by key), hooks and transports."""
     settings = {"core.fsmonitor": "false"}
     for key in filters:
         name = key.rpartition(".")[0]

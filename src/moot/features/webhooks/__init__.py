@@ -1,1 +1,1 @@
-"""Webhooks: POST requests of other programs that start runs, and those that report runs to other programs."""
+"""Webhooks: incoming POST requests that start runs, and outgoing POST requests that report runs to other programs."""

@@ -29,7 +29,7 @@ ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature
 
 _TIME = re.compile(r"[0-9]{1,12}")
 _DECOY = token_bytes(32)
-"""Used where there is no secret, so that a refusal takes the same time."""
+"""Key that is used if a webhook has no secret, so that rejecting a request takes equally long."""
 
 LONGEST_NAME = 200
 """Maximum length of a delivery's identity, and of the value that names its conversation."""
@@ -45,7 +45,7 @@ class Delivery:
 
 
 def secret_of(webhook: Webhook | OutgoingWebhook | None) -> bytes:
-    """Return the secret, empty if there is none that can be used. Blocking: it may be in a file."""
+    """Return the secret; empty if there is no usable one. Blocks, because the secret may be in a file."""
     if webhook is None:
         return b""
     secret = webhook.secret
@@ -58,7 +58,7 @@ def secret_of(webhook: Webhook | OutgoingWebhook | None) -> bytes:
 
 
 def signature_of(secret: bytes, id: str, timestamp: str, body: bytes) -> str:
-    """Return the signature of `id.timestamp.body`; of `timestamp.body` if there is no id."""
+    """Return the signature of `id.timestamp.body`, or of `timestamp.body` if there is no id."""
     signed = b".".join(([_sent(id)] if id else []) + [_sent(timestamp), body])
     return f"sha256={hmac.new(secret, signed, sha256).hexdigest()}"
 
@@ -103,7 +103,7 @@ def delivery_of(webhook: Webhook, headers: Mapping[str, str], body: bytes) -> De
 
 
 def prompt_of(name: str, webhook: Webhook, delivery: Delivery) -> Prompt:
-    """Return the prompt of a delivery. The same delivery gives the same prompt, which is answered once. Raise UsageError."""
+    """Return the prompt of a delivery. A repeated delivery returns the same prompt, which is answered only once. Raise UsageError."""
     topic = _name(fill_fields(webhook.conversation, delivery.payload))
     text = fill_fields(webhook.prompt, delivery.payload)
     if not text.strip():

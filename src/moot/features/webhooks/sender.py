@@ -44,13 +44,13 @@ _ANSWER = 16 * 1024
 _TICK = "outgoing-webhooks"
 _URL = re.compile(r"https?://\S+")
 _OWN = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
-"""Programs of this machine: the URL is from the local user's configuration."""
+"""Addresses of this machine, which are allowed because the local user has configured the URL."""
 
 log = logging.getLogger("moot.webhooks")
 
 
 class OutgoingWebhooks:
-    """The sender of stored events. One entry in the clock looks for those that are due, and each request being sent is another one."""
+    """Sender of stored events. One entry of the clock looks for events that are due. Each request is sent in an entry of its own."""
 
     def __init__(self, runtime: Runtime, clock: Clock, page: str = "") -> None:
         """`page` is the URL of the web page, for links."""
@@ -75,7 +75,7 @@ class OutgoingWebhooks:
             self._clock.at(_TICK, self._now + _POLL, self._tick)
 
     async def _subscribe(self) -> None:
-        """Store what is configured, so that every process stores the events for it."""
+        """Store the list of configured webhooks, so that every process stores events for them."""
         current = {name: one for name, one in self._configured.items() if one.enabled}
         if current != self._subscribed:
             await self._store.webhooks.subscribe(
@@ -108,7 +108,7 @@ class OutgoingWebhooks:
             self._sending.discard(item.no)
 
     async def _attempt(self, webhook: OutgoingWebhook, item: Outgoing) -> str:
-        """Send once. Return why it failed; empty if it did not."""
+        """Send an event once. Return the reason if it was not accepted, otherwise an empty string."""
         try:
             body = await payload_of(self._store, item, page=self._page, text=webhook.text)
         except NotFound:
@@ -161,7 +161,10 @@ async def payload_of(store: Store, item: Outgoing, *, page: str = "", text: bool
 
 
 async def post(webhook: OutgoingWebhook, id: str, payload: JsonObject, clock: Time) -> str:
-    """Sign and send a payload. Return why it was not accepted; empty if it was. The reason contains no secret and no path of the URL."""
+    """Sign and send a payload. Return the reason if it was not accepted, otherwise an empty string.
+
+    The reason never contains a secret or the path of the URL.
+    """
     secret = await to_thread.run_sync(secret_of, webhook)
     if not secret:
         return f"It has no secret of at least {SHORTEST_SECRET} characters."
@@ -197,7 +200,7 @@ def _origin(url: str) -> str:
 
 
 def delivery_json(item: Outgoing) -> JsonObject:
-    """Return an entry of the history."""
+    """Return an entry of the delivery history as JSON."""
     return {
         "webhook": item.webhook,
         "event": item.event,
@@ -213,5 +216,7 @@ def delivery_json(item: Outgoing) -> JsonObject:
 
 
 def state_of(webhook: OutgoingWebhook) -> str:
-    """Return whether a webhook can be used, in a few words. Blocking."""
-    return "disabled" if not webhook.enabled else "ready" if secret_of(webhook) else f"needs a secret of {SHORTEST_SECRET} characters"
+    """Return the state of a webhook: `ready`, `disabled`, or the missing secret. Blocks."""
+    return (
+        "disabled" if not webhook.enabled else "ready" if secret_of(webhook) else f"needs a secret of at least {SHORTEST_SECRET} characters"
+    )
