@@ -56,7 +56,7 @@ class ExportCommand(BaseCommand):
 
 
 class ShareCommand(BaseCommand):
-    help = "Share this conversation as a read-only page without secrets, names and addresses"
+    help = "Share this conversation as a read-only page without secrets, names or addresses"
     argument = "[1h|1d|7d|30d]"
     examples = ("/share 7d",)
 

@@ -20,11 +20,11 @@ from moot.types.command import CommandFacts
 from moot.types.token import LOCAL_USER
 
 ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m": "model", "?": "keys"}
-"""Alias → built-in command. They stand here and not in the commands, so that no command is imported to resolve an alias."""
+"""Built-in command for each alias. The aliases are listed here, so that resolving one does not import any command."""
 
 _FILE_COMMANDS = "moot.config.commands:file_commands"
 _CUSTOM, _PROMPT, _PROMPT_NAME = (f"moot.commands.custom:{name}" for name in ("CustomCommand", "McpPromptCommand", "mcp_command_name"))
-"""Loaded by path: most processes run no custom command."""
+"""Import paths, loaded on first use, because most processes run no custom command."""
 
 _NAME = re.compile(r"/([A-Za-z?][\w:-]*)(?:\s+(.*))?", re.DOTALL)
 
@@ -50,7 +50,7 @@ class Catalogue:
         self._makers = makers
         self._aliases = aliases
         self.refused = refused
-        """Name of a command that can't be used → the reason."""
+        """Reasons why commands can't be used, by command name."""
 
     def names(self) -> list[str]:
         """Return the names of all commands, sorted."""
@@ -87,7 +87,7 @@ def built_in() -> Catalogue:
 
 
 async def catalogue_of(context: CommandContext) -> Catalogue:
-    """Return the commands that can be used in a conversation. Those of other users of a server are the built-in ones only."""
+    """Return the commands that can be used in a conversation. Other users of a server can use only built-in commands."""
     if context.owner != LOCAL_USER:
         return built_in()
     runtime = context.engine.runtime

@@ -254,7 +254,7 @@ class BaseCommand:
 
 
 def facts_of(name: str, command: Command) -> CommandFacts:
-    """Return the facts of a command. Those that a package's command doesn't have get their defaults."""
+    """Return the facts of a command. Facts that a package's command doesn't define have their defaults."""
     values: dict[str, Any] = {"category": BaseCommand.category, "type": BaseCommand.type}
     values |= {one.name: getattr(command, one.name) for one in fields(CommandFacts) if one.name != "name" and hasattr(command, one.name)}
     return CommandFacts(name, **values)

@@ -33,7 +33,7 @@ MAX_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A command's text with its arguments, and the shell lines whose output belongs to it."""
+    """A command's text with its arguments filled in, and the shell lines to run before it is sent."""
 
     text: str
     lines: tuple[str, ...] = ()
@@ -44,8 +44,8 @@ def expand(
 ) -> Expanded:
     """Fill in a template of the command. Raise UsageError if an argument is missing or a shell line can't be quoted safely.
 
-    `file` is the path of the open file, `more` are further values by name. A template without placeholders for arguments gets them
-    as a last paragraph.
+    `file` is the path of the open file, `more` are further values by name. If the template has no placeholder for the arguments, they are
+    appended as a last paragraph.
     """
     values = {**_values(definition, argument, file), **(more or {})}
     lines: list[str] = []
@@ -90,7 +90,7 @@ def _value(definition: CommandDefinition, parameter: CommandParameter, given: st
 def _words(argument: str) -> list[str]:
     try:
         return shlex.split(argument)
-    except ValueError:  # an apostrophe in ordinary text
+    except ValueError:  # such as an apostrophe in ordinary text
         return argument.split()
 
 
@@ -104,7 +104,7 @@ def _shell_line(name: str, template: str, values: Mapping[str, str]) -> str:
         line = fill_line(marked, {f"p{one}": values[one] for one in used}) if used else template
     except ValueError as error:
         raise UsageError(f"The shell line {template!r} of /{name} can't be used: {error}") from error
-    if unsafe := next(variables_in(line), None):  # the text of an argument, which a hook would take for a variable of its own
+    if unsafe := next(variables_in(line), None):  # an argument's text, which a hook would replace as one of its variables
         raise UsageError(f"An argument of /{name} can't contain {{{{{unsafe}}}}}, because a shell line uses it.")
     return line
 
@@ -130,7 +130,7 @@ class Situation:
 
 
 class CustomCommand(BaseCommand):
-    """A command of a file, of the configuration or of an MCP server."""
+    """A command from a file, the configuration or an MCP server."""
 
     def __init__(self, definition: CommandDefinition) -> None:
         self.definition = definition

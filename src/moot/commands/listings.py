@@ -1,4 +1,4 @@
-"""Slash commands that show what surrounds a conversation: permissions, memory, MCP servers, tasks, cron jobs, and the state of moot."""
+"""Slash commands that show and change permissions, memory, MCP servers, tasks and cron jobs, and check the state of moot."""
 
 from __future__ import annotations
 

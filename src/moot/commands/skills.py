@@ -23,7 +23,11 @@ class SkillCommand:
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         usable = [skill for skill in await _skills(context) if skill.is_usable]
         named = [Choice(skill.name, about=spelled_out(" ".join(skill.text.description.split()))) for skill in usable]
-        return [*named, Choice("none", about="use no skills here"), Choice("default", about="as set up with moot skills")]
+        return [
+            *named,
+            Choice("none", about="use no skills in this conversation"),
+            Choice("default", about="use the skills set up with moot skills"),
+        ]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         names = argument.replace(",", " ").split()
@@ -35,12 +39,12 @@ class SkillCommand:
 async def _skills(context: CommandContext) -> list[Skill]:
     current, folder = await context.current(), await context.folder()
     if current is not None and current.owner != LOCAL_USER:
-        raise Refused("Only the person whose home this is can list and choose its skills.")
+        raise Refused("Only the person who runs moot can list and choose skills.")
     return await to_thread.run_sync(find_skills, context.engine.settings.home, folder)
 
 
 async def _chosen(context: CommandContext, names: Sequence[str]) -> Json:
-    """Return the setting for these words. Raise UsageError for a skill that can't be used."""
+    """Return the setting for the typed names. Raise UsageError for a skill that can't be used."""
     if list(names) in (["none"], ["default"]):
         return [] if names[0] == "none" else None
     known = {skill.name: skill for skill in await _skills(context)}

@@ -21,11 +21,11 @@ from moot.types.token import LOCAL_USER
 
 
 async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submitted:
-    """Submit the prompt of a command for a client of the server. Raise as `Runs.submit` does."""
+    """Submit the prompt of a command for a client of the server. Raise the same errors as `Runs.submit`."""
     prompt = Prompt(send.message(), on_busy="queue", trigger="api", on_crash="resume", id=id)
     submitted = await context.engine.runs.submit(prompt_of(context, send, prompt))
     context.conversation = submitted.conversation.id
-    await context.store_settings({})  # those that the command has chosen for a new conversation
+    await context.store_settings({})  # store the settings that the command has chosen for a new conversation
     return submitted
 
 
@@ -66,7 +66,7 @@ async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
     name, argument = typed
     command = catalogue.find(name) if name in catalogue or name in catalogue.refused else None
     if not isinstance(command, CustomCommand):
-        return prompt  # such as a path
+        return prompt  # such as a path, or a command that sends no prompt
     replies = await command.replies(Situation(folder, current, mcp=runtime.mcp), argument)
     send = next((reply for reply in replies if isinstance(reply, Send)), None)
     if send is None:

@@ -1,7 +1,7 @@
 """Continuous import of sources while programs write them.
 
-The operating system reports changed files; they are polled only where it can't. After a source was read, it is not read again for a
-multiple of the time that this took. So even a large, frequently written source uses only a bounded share of a core.
+The operating system reports changed files; where it can't, moot polls the files. After reading a source, the watcher waits for a multiple
+of the reading time before it reads that source again. So even a large, frequently written source uses only a bounded share of a core.
 """
 
 from __future__ import annotations

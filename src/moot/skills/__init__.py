@@ -1,1 +1,1 @@
-"""Skills: finding, checking and installing them, what a person has decided about them, and their part of the system prompt."""
+"""Skills: finding, checking and installing them, the user's decisions about them, and their part of the system prompt."""

@@ -18,16 +18,16 @@ from moot.types.skill import SKILL_FILE, Finding
 FILES = 2_000
 """Maximum number of files of a skill."""
 BYTES = 64 << 20
-"""Maximum size of all files of a skill."""
+"""Maximum total size of a skill's files, in bytes."""
 FILE_BYTES = 1 << 20
-"""Maximum size of a file that is shown to a model."""
+"""Maximum size of a file that is shown to a model, in bytes."""
 DEPTH = 12
 
 PROGRAMS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe")
-"""The first bytes of files that can be run without an interpreter."""
+"""First bytes of files that the operating system can run directly."""
 
 _SKIPPED = frozenset((".git", "__pycache__", ".DS_Store", "node_modules"))
-"""Not part of a skill: they are neither hashed nor copied, so nothing in them runs."""
+"""Names of files and folders that are not part of a skill. They are neither hashed nor copied, so nothing in them runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Entry:
     is_link: bool
     size: int
     stamp: tuple[int, ...]
-    """Changes with the file, also if its size and modification time are set back."""
+    """A value that changes with the file, even if its size and modification time are restored."""
 
 
 def entries(folder: Path) -> list[Entry]:
-    """Return everything in a skill's folder, sorted by path. Raise Refused if it is too much, OSError if it can't be read."""
+    """Return the files and links in a skill's folder, sorted by path. Raise Refused if there are too many, OSError if it can't be read."""
     found: list[Entry] = []
     for entry in _walk(os.fspath(folder), "", 0):
         found.append(entry)
@@ -82,7 +82,7 @@ def digest_of(folder: Path) -> str:
 
 
 def content_digest(files: Iterable[tuple[str, Json]]) -> str:
-    """Return the digest of files, sorted by path: the path and the hash of the content.
+    """Return the digest of files, which are given by path and hash of the content, sorted by path.
 
     Permissions are not part of it, because archives and backups don't keep them.
     """
@@ -128,7 +128,7 @@ def copy_to(folder: Path, target: Path) -> None:
 
 
 def check_files(folder: Path) -> list[Finding]:
-    """Return the findings about the files next to `SKILL.md`: links, and text that hides something. Raise Refused or OSError."""
+    """Return the findings about the files next to `SKILL.md`: links and hidden text. Raise Refused or OSError."""
     found: list[Finding] = []
     for entry in entries(folder):
         if entry.is_link:

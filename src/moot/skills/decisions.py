@@ -1,6 +1,6 @@
-"""Decisions of a person about skills, as a file in moot's home: `skills/skills.json`.
+"""The user's decisions about skills, stored in moot's home in `skills/skills.json`.
 
-A decision is bound to the content that it was made about. If a skill changes afterwards, it is not used until a person accepts it again.
+A decision applies only to the content for which it was made. If a skill changes afterwards, it is not used until the user accepts it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _read: dict[Path, tuple[Stamp, dict[str, SkillDecision]]] = {}
 
 
 def decisions(home: Path) -> dict[str, SkillDecision]:
-    """Return the decisions by key. An unchanged file is not read again; an unreadable one decides nothing."""
+    """Return the decisions by key; none if the file is missing or invalid. Raise ConfigError if the file can't be read."""
     path = _path(home)
     try:
         now = stamp(path.stat())
@@ -40,12 +40,12 @@ def decisions(home: Path) -> dict[str, SkillDecision]:
 
 
 def key_of(home: Path, folder: Path) -> str:
-    """Return the key of a skill: its name for one in the home, which may be moved, else its path."""
+    """Return the key of a skill: its name if it is in moot's home, which may be moved, otherwise its path."""
     return folder.name if folder.parent == (home / FOLDER).resolve() else str(folder)
 
 
 def decide(home: Path, key: str, change: Callable[[SkillDecision], SkillDecision | None]) -> SkillDecision:
-    """Store a changed decision about a skill and return it; None removes it. Raise ConfigError if the file can't be written."""
+    """Change the decision about a skill and return the new one. If `change` returns None, remove it. Raise ConfigError if writing fails."""
     path = _path(home)
     with lock_file(path):
         current = dict(_parsed(read_text(path)))
@@ -58,12 +58,12 @@ def decide(home: Path, key: str, change: Callable[[SkillDecision], SkillDecision
 
 
 def mark_used(home: Path, key: str, at: int) -> None:
-    """Remember when a skill was activated, in ms."""
+    """Store the time, in ms, at which a skill was activated."""
     decide(home, key, lambda decision: replace(decision, used_at=at))
 
 
 def set_use(home: Path, skill: Skill, use: SkillUse, priority: int | None = None) -> None:
-    """Offer, enable or disable a skill with its current content, whose digest is known. Raise Refused if it can't be used."""
+    """Offer, enable or disable a skill with its current content. Its digest must be known. Raise Refused if it can't be used."""
     if use != "disabled":
         _refuse_unusable(skill)
 
@@ -86,7 +86,7 @@ def set_scripts(home: Path, skill: Skill, policy: ScriptPolicy) -> None:
 
 
 def accept(home: Path, skill: Skill) -> None:
-    """Accept the current content of a skill that has changed. Its scripts ask again, even if they were allowed before."""
+    """Accept the current content of a skill that has changed. Its scripts need approval again, even if they were allowed before."""
 
     def change(decision: SkillDecision) -> SkillDecision:
         return replace(decision, digest=skill.digest, scripts="never" if decision.scripts == "never" else "ask")
@@ -113,7 +113,7 @@ def _parsed(text: str) -> dict[str, SkillDecision]:
 
 
 def _decision(value: JsonObject) -> SkillDecision:
-    """Parse any object. Unknown values become those that allow least."""
+    """Parse a stored decision. Unknown values become the most restrictive ones."""
     source = value.get("source")
     return SkillDecision(
         _USES.get(str(value.get("use")), "disabled"),

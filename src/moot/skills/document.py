@@ -30,10 +30,10 @@ def is_name(text: str) -> bool:
 
 
 def read_document(text: str, folder: str, *, lenient: bool = False) -> SkillText:
-    """Return the content of a `SKILL.md` with everything that is wrong with it.
+    """Return the content of a `SKILL.md` with all problems found in it.
 
     `folder` is the name of its folder. With `lenient`, the name may be missing and unknown fields are not reported, because the folder
-    belongs to a program with rules of its own.
+    belongs to another program, which has its own rules.
     """
     head, body = split(text)
     hidden = hidden_findings(SKILL_FILE, text)
@@ -57,7 +57,7 @@ def hidden_findings(file: str, text: str) -> list[Finding]:
 
 
 class _Reader:
-    """A reader of the fields of a front matter that collects what is wrong."""
+    """Reader of the fields of a front matter, which collects the problems that it finds."""
 
     def __init__(self, tree: Node, folder: str, *, lenient: bool) -> None:
         self.findings: list[Finding] = []
@@ -66,7 +66,7 @@ class _Reader:
         self._lenient = lenient
 
     def document(self, body: str, hidden: list[Finding]) -> SkillText:
-        """Return the content, with these findings and those of the fields."""
+        """Return the content, with these findings and the problems of the fields."""
         found = SkillText(
             self._name(),
             self._description(),

@@ -1,4 +1,4 @@
-"""Installing, updating and removing skills of moot's home. A package is read, shown and accepted before anything is written."""
+"""Installing, updating and removing skills in moot's home. A package is read, shown and accepted before anything is written."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Changes:
 async def read_source(source: str, base: Path, *, commit: str = "", path: str = "", indexes: Sequence[str] = ()) -> list[Candidate]:
     """Return the skills of a folder, an archive, the URL of an archive, or a Git commit. Raise NotFound, Refused or UsageError.
 
-    With `indexes`, the name of a skill is looked up in them, unless there is such a file or folder.
+    If `source` is the name of a skill and not an existing path, the skill is looked up in `indexes`.
     """
     if indexes and is_name(source) and not await anyio.Path(base, source).exists():
         return [await read_entry(source, indexes)]
@@ -118,14 +118,14 @@ def chosen(found: list[Candidate], names: tuple[str, ...]) -> list[Candidate]:
 
 
 def installed_path(home: Path, name: str) -> Path:
-    """Return the folder of a skill of the home."""
+    """Return the folder of a skill in moot's home."""
     return home / FOLDER / name
 
 
 def install(home: Path, candidate: Candidate, *, update: bool = False) -> Path:
-    """Write a skill to the home and accept exactly this content. Raise Refused if it has mistakes, UsageError if it exists. Blocks.
+    """Write a skill to moot's home and accept exactly this content. Raise Refused if it has mistakes, UsageError if it exists. Blocks.
 
-    An update keeps what was decided about the skill, but scripts that were allowed ask again.
+    An update keeps the user's decisions about the skill, but scripts that were allowed need approval again.
     """
     check_usable(candidate)
     folder = installed_path(home, candidate.name)
@@ -133,7 +133,7 @@ def install(home: Path, candidate: Candidate, *, update: bool = False) -> Path:
     with lock_file(home / FOLDER / ".install"):
         if os.path.lexists(folder) and not update:
             raise UsageError(
-                f"The skill {candidate.name!r} exists already.", fix=f"moot skills update {candidate.name}, or remove it first."
+                f"The skill {candidate.name!r} already exists.", fix=f"moot skills update {candidate.name}, or remove it first."
             )
         new, old = (folder.with_name(f".{candidate.name}.{kind}") for kind in ("new", "old"))
         for left in (new, old):
@@ -141,7 +141,7 @@ def install(home: Path, candidate: Candidate, *, update: bool = False) -> Path:
         write_files(candidate.files, new)
         if digest_of(new) != candidate.digest:
             shutil.rmtree(new)
-            raise Refused(f"The files of {candidate.name!r} could not be written as they are.", fix="Check the file system.")
+            raise Refused(f"The files written for {candidate.name!r} differ from the package.", fix="Check the file system.")
         if os.path.lexists(folder):
             folder.rename(old)
         new.rename(folder)
@@ -162,7 +162,7 @@ def check_usable(candidate: Candidate) -> None:
 
 
 def changes(skill: Skill, candidate: Candidate) -> Changes:
-    """Return what an update changes in an installed skill. Raise Refused if its files can't be read. Blocks."""
+    """Return the changes that an update makes to an installed skill. Raise Refused if its files can't be read. Blocks."""
     old, new = read_folder(skill.folder), candidate.files
     return Changes(
         tuple(path for path in new if path not in old),
@@ -172,7 +172,7 @@ def changes(skill: Skill, candidate: Candidate) -> Changes:
 
 
 def remove(home: Path, skill: Skill) -> None:
-    """Delete a skill of the home, and what was decided about it. Raise UsageError if it is elsewhere. Blocks."""
+    """Delete a skill from moot's home, and the decisions about it. Raise UsageError if it is in another folder. Blocks."""
     folder = installed_path(home, skill.folder.name)
     if skill.place != "home" or not os.path.lexists(folder):
         raise UsageError(

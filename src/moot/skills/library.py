@@ -1,4 +1,4 @@
-"""The skills of a folder: found in all places, checked, and joined with what a person has decided about them."""
+"""The skills available in a folder: found, checked, and combined with the user's decisions about them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from moot.types.skill import SKILL_FILE, Finding, Skill, SkillDecision, SkillSel
 SKILLS = 500
 """Maximum number of skills per folder."""
 _KEPT = 1_000
-"""Number of skills whose content is kept in memory."""
+"""Maximum number of skills whose content is cached in memory."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ def find_skills(home: Path, folder: str = "", *, is_local: bool = True, boundary
 
 
 def find_skill(home: Path, name: str, folder: str = "") -> Skill:
-    """Return the skill that is used under this name, else the nearest one with it; its digest is computed. Raise NotFound."""
+    """Return the usable skill with this name, or else the nearest unusable one. Its digest is computed. Raise NotFound."""
     found = find_skills(home, folder, hashed=True)
     named = [skill for skill in found if skill.name == name or skill.folder.name == name]
     if not named:
@@ -72,7 +72,7 @@ def find_skill(home: Path, name: str, folder: str = "") -> Skill:
 
 
 def read_skill(path: Path) -> Skill:
-    """Return the skill in any folder, with its digest, as one that nothing was decided about."""
+    """Return the skill in this folder, with its digest. Decisions about it are ignored."""
     root = Root(str(path.parent), "home")
     return _skill(path.parent, root, Path(os.path.realpath(path)), SkillDecision(), {}, hashed=True)
 
@@ -80,7 +80,7 @@ def read_skill(path: Path) -> Skill:
 def select(skills: Sequence[Skill], agent: Sequence[str] | None, conversation: Sequence[str] | None) -> SkillSelection:
     """Return the skills for a step.
 
-    `agent` limits the skills to these; None = all. `conversation` names skills to enable, the first ones first; () turns skills off.
+    `agent` limits the selection to these skills; None = all. `conversation` names skills to enable, in this order; () turns skills off.
     """
     if conversation is not None and not conversation:
         return SkillSelection()
@@ -115,7 +115,7 @@ def _skill(home: Path, root: Root, path: Path, decision: SkillDecision, trusted:
 
 
 def _hash(read: _Read, path: Path) -> None:
-    """Compute the digest, which must be that of the text that was read."""
+    """Compute the digest. Set a problem if a file has changed since the text was read."""
     try:
         digest = digest_of(path)
         if _stamps(entries(path)) != read.stamps:
@@ -131,7 +131,7 @@ def _stamps(listed: Sequence[Entry]) -> object:
 
 
 def _status(root: Root, read: _Read, decision: SkillDecision, trusted: str | None) -> tuple[SkillStatus, str]:
-    """Return the status of a skill, and why it is not used."""
+    """Return the status of a skill, and the reason if it can't be used."""
     error = next((finding for finding in read.text.findings if finding.is_error), None)
     if read.problem or error is not None:
         return "invalid", read.problem or (f"Line {error.line}: {error.text}" if error is not None else "")
@@ -144,7 +144,7 @@ def _status(root: Root, read: _Read, decision: SkillDecision, trusted: str | Non
 
 
 def _content(root: Root, path: Path) -> _Read:
-    """Return a skill's text and the names of its files, read again if one of its files has changed."""
+    """Return a skill's text and the names of its files. They are cached until one of its files changes."""
     try:
         listed = entries(path)
     except (Refused, OSError) as error:

@@ -1,4 +1,4 @@
-"""Indexes of skills and agents: static JSON files at any URL or path. Each entry names its content by hash."""
+"""Indexes of skills and agents: static JSON files at any URL or path. Each entry has the hash of its content."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS: tuple[tuple[Kind, str, str], ...] = (("skill", "skills", "archive"), ("a
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A skill or an agent of an index."""
+    """A skill or an agent in an index."""
 
     kind: Kind
     name: str
@@ -56,9 +56,9 @@ class Entry:
 
 
 async def read_indexes(places: Sequence[str]) -> list[Entry]:
-    """Return the entries of several indexes. Raise UsageError without any, Refused if one can't be read."""
+    """Return the entries of several indexes. Raise UsageError if `places` is empty, Refused if an index can't be read."""
     if not places:
-        raise UsageError("No index is configured.", fix="Use --index URL, or set `indexes` in the configuration.")
+        raise UsageError("No index is configured.", fix="Use --index URL, or set `skills.indexes` in the configuration.")
     return [entry for place in places for entry in await read_index(place)]
 
 
@@ -127,10 +127,10 @@ def entry_named(entries: Iterable[Entry], kind: Kind, name: str) -> Entry:
 
 
 async def content_of(entry: Entry) -> bytes:
-    """Return the content of an entry. Raise Refused if it is not the one that the index names."""
+    """Return the content of an entry. Raise Refused if its hash is not the one in the index."""
     if _is_url(entry.index):
         url = urljoin(entry.index, entry.location)
-        is_own = urlsplit(url)[:2] == urlsplit(entry.index)[:2]  # other addresses must be public
+        is_own = urlsplit(url)[:2] == urlsplit(entry.index)[:2]  # content on another host must be on the public network
         data = await fetched(url, Policy(bytes=ARCHIVE_BYTES, anywhere=True) if is_own else Policy(bytes=ARCHIVE_BYTES))
     elif _is_url(entry.location):
         data = await fetched(entry.location, Policy(bytes=ARCHIVE_BYTES))
@@ -139,7 +139,7 @@ async def content_of(entry: Entry) -> bytes:
     found = await to_thread.run_sync(lambda: sha256(data).hexdigest())
     if found != entry.sha256:
         raise Refused(
-            f"{entry.location!r} has the hash {found}, but the index names {entry.sha256}.", fix="Report this to the author of the index."
+            f"{entry.location!r} has the hash {found}, but the index expects {entry.sha256}.", fix="Report this to the author of the index."
         )
     return data
 

@@ -1,4 +1,4 @@
-"""Packages of skills: a folder, an archive or a commit, read into memory. One bad entry refuses the whole package; nothing is written."""
+"""Packages of skills: a folder, an archive or a commit, read into memory. One invalid entry makes the whole package invalid."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_folder(folder: Path) -> Files:
 
 
 def read_archive(data: bytes, name: str = "The archive") -> Files:
-    """Return the files of a zip or tar archive. Raise Refused if it could write anywhere else or is too large. Blocks."""
+    """Return the files of a zip or tar archive. Raise Refused if it is too large or has an unsafe path. Blocks."""
     try:
         return _zipped(data) if data.startswith(b"PK") else _tarred(data)
     except (
@@ -111,7 +111,7 @@ def _opened(data: bytes) -> object:
 
 
 def _limited(file: IO[bytes], limit: int) -> bytes:
-    """Return the rest of a file, whatever size its archive claims. Raise Refused if it is larger."""
+    """Return the rest of a file, ignoring the size that its archive claims. Raise Refused if it is larger than `limit`."""
     found = file.read(limit + 1)
     if len(found) > limit:
         raise Refused(f"The archive expands to more than {BYTES >> 20} MiB, the maximum for a skill.")
@@ -192,9 +192,9 @@ async def _git(folder: str, *words: str) -> Output:
 
 
 def skills_in(files: Files, folder: str = "") -> dict[str, Files]:
-    """Return the skills of a package by name: its top, folders in it, or folders in `skills/`. `folder` names its top, if it has a name.
+    """Return the skills of a package by name: the package itself, or all folders in it that are skills.
 
-    Raise NotFound if there is none.
+    `folder` is the name of the package's top folder, or empty. Raise NotFound if there is no skill.
     """
     tops = sorted({path.removesuffix(SKILL_FILE) for path in files if path == SKILL_FILE or path.endswith(f"/{SKILL_FILE}")}, key=_depth)
     outer = [top for top in tops if not any(top != other and top.startswith(other) for other in tops)]
@@ -226,12 +226,12 @@ def text_of(files: Files, path: str) -> str:
 
 
 def digest_of_files(files: Files) -> str:
-    """Return the digest that the skill has once it is written."""
+    """Return the digest that the skill will have after it is written."""
     return content_digest((path, sha256(data).hexdigest()) for path, data in sorted(files.items()))
 
 
 def write_files(files: Files, folder: Path) -> None:
-    """Write the files into a new folder. On an error, nothing is left."""
+    """Write the files into a new folder. If an error occurs, remove the folder."""
     folder.mkdir(mode=0o700)
     try:
         for path, data in files.items():

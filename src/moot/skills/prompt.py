@@ -9,11 +9,11 @@ from moot.types.prompt import PromptContext
 from moot.types.skill import Skill, SkillSelection
 
 LINE = 200
-"""Maximum length of a description in the list."""
+"""Maximum length of a description in the list, in characters."""
 LIST_CHARACTERS = 6_000
-"""Maximum length of the list."""
+"""Maximum length of the list, in characters."""
 ENABLED_CHARACTERS = 24_000
-"""Maximum length of all instructions in the prompt."""
+"""Maximum total length of the instructions in the prompt, in characters."""
 
 _OFFER = "Skills: instructions for certain tasks. Before you start a task that one describes, call activate_skill with its name."
 
@@ -26,7 +26,7 @@ async def prompt_part(context: PromptContext) -> str:
 
 
 def bounded(selection: SkillSelection) -> SkillSelection:
-    """Return the selection with enabled skills that don't fit into the prompt among the offered ones."""
+    """Return the selection. Enabled skills that don't fit into the prompt are offered instead."""
     kept: list[Skill] = []
     left = ENABLED_CHARACTERS
     for skill in selection.enabled:

@@ -1,4 +1,4 @@
-"""The folders that contain skills, also those that other programs use."""
+"""The folders that contain skills, including those of other programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FOLDER = "skills"
 
 PLACES = {".agents/skills": False, ".claude/skills": True, ".talkcody/skills": False}
-"""Folders in the user's home and in projects, nearest first. The value is True for a program that has rules of its own for `SKILL.md`."""
+"""Folders in the user's home and in projects, nearest first. The value is True for a program that has its own rules for `SKILL.md`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Root:
     place: SkillPlace
     is_lenient: bool = False
     boundary: str = ""
-    """The folder that a skill must not leave through a link; empty = it may."""
+    """The folder that contains the skills even after links are resolved; empty = links may lead anywhere."""
 
 
 def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = "") -> list[Root]:
@@ -48,5 +48,5 @@ def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = 
 
 
 def project_places() -> str:
-    """Return the folders of projects that may contain skills, for messages."""
+    """Return the folders in a project that may contain skills, for use in messages."""
     return ", ".join(PLACES)

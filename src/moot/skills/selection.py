@@ -33,8 +33,8 @@ async def selected(
 ) -> SkillSelection:
     """Return the skills of a step. The content of skills is read again if it has changed.
 
-    Small models get only skills that the agent or the conversation names. A list of tools is complete, so an agent with one is offered
-    skills only if it names them or the tool.
+    Small models get only skills that the agent or the conversation names. An agent that lists its
+    tools is offered skills only if it also names skills, or lists the tool that activates them.
     """
     chosen = conversation.own_settings.skills
     if chosen == () or (small and agent.skills is None and chosen is None):
@@ -100,7 +100,7 @@ def _words(skill: Skill, command: str) -> Sequence[str]:
 
 
 def _program(path: Path) -> list[str]:
-    """Return the words that start a script in a copy: its interpreter, or the file itself if it is a program."""
+    """Return the words of the command that starts a script: its interpreter, or the file itself if it is a program."""
     if interpreter := _INTERPRETERS.get(path.suffix):
         return [interpreter, str(path)]
     if not path.stat().st_mode & 0o100:

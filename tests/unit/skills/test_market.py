@@ -80,7 +80,7 @@ async def test_content_that_differs_from_the_index_is_refused(repository: Path, 
         (found,) = await read_source("commit-message", tmp_path, indexes=[url])
         assert found.source == {"kind": "index", "url": url, "sha256": found.source["sha256"]}
         served["commit-message.zip"] += b"x"
-        with pytest.raises(Refused, match="but the index names"):
+        with pytest.raises(Refused, match="but the index expects"):
             await read_source("commit-message", tmp_path, indexes=[url])
         with pytest.raises(Refused, match="answered 404"):
             await read_indexes([url.replace("index.json", "gone.json")])

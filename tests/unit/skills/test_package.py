@@ -126,7 +126,7 @@ async def test_what_is_installed_is_pinned_and_an_update_asks_about_scripts_agai
     (found,) = await read_source(str(source), tmp_path)
     folder = install(home, found)
     assert digest_of(folder) == found.digest == digest_of_files(read_folder(source)) == find_skill(home, "pdf").decision.digest
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         install(home, found)
     set_use(home, find_skill(home, "pdf"), "enabled")
     set_scripts(home, find_skill(home, "pdf"), "allow")
