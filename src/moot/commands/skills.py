@@ -23,11 +23,7 @@ class SkillCommand:
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
         usable = [skill for skill in await _skills(context) if skill.is_usable]
         named = [Choice(skill.name, about=spelled_out(" ".join(skill.text.description.split()))) for skill in usable]
-        return [
-            *named,
-            Choice("none", about="use no skills in this conversation"),
-            Choice("default", about="use the skills set up with moot skills"),
-        ]
+        return [*named, Choice("none", about="use no skills"), Choice("default", about="use the skills set up with moot skills")]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         names = argument.replace(",", " ").split()

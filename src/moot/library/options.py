@@ -119,7 +119,7 @@ class RunOptions(TypedDict, total=False):
     agent: str | None
     """Name of a configured agent."""
     model: str | None
-    """`model@provider`, a model name, or a configured role such as `small`."""
+    """`model@provider`, a model name, or a configured type such as `small`."""
     conversation: str | Conversation | None
     """Conversation to continue: its id, a prefix of the id, or its title. Without it and without `key`, a new conversation is created."""
     key: str | None

@@ -133,7 +133,7 @@ _POLL_SECONDS = 0.5
 
 
 async def ask(approval: Approval, context: ApprovalContext, output: Output) -> Decision:
-    """Ask with typed lines. End early if the approval expires or is answered by another client."""
+    """Ask the user to type an answer. End early if the approval expires or is answered by another client."""
     decision: Decision | None = None
 
     async def watch(scope: anyio.CancelScope) -> None:

@@ -21,7 +21,7 @@ EDITS = "yes, all file edits in this conversation"
 
 
 def options_by_key(options: Sequence[Option]) -> dict[str, Option]:
-    """Return the options by key: `y` and `n` apply once, `s` is a lasting yes, and the others are numbered in the agent's order."""
+    """Return the options by key: `y` and `n` apply once, `s` also allows later calls, and the others are numbered in the agent's order."""
     found: dict[str, Option] = {}
     numbers = iter(_NUMBERS)
     for option in options:
@@ -52,7 +52,7 @@ class Pending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TextInput:
-    """A line of text to type: its label, its initial text, what receives it, and suggestions to cycle through with Up and Down."""
+    """A line of text to type: its label, initial text, the function that receives it, and suggestions to cycle through with Up and Down."""
 
     label: str
     text: str
@@ -100,7 +100,7 @@ class Prompt(ABC):
 
 
 QUIET = 0.4
-"""Seconds after the question appears, or after a key that is not an answer, in which no key counts as an answer."""
+"""Seconds after the question appears, or after a key that is not an answer, during which no key counts as an answer."""
 ALONE = 0.15
 """Seconds without another key after which a key counts as an answer. The letters of typed words and pastes follow faster."""
 

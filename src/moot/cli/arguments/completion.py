@@ -86,7 +86,7 @@ def stored_arguments(path: tuple[str, ...]) -> tuple[StoredArgument, ...]:
 
 
 def build_table() -> JsonObject:
-    """Return the content of `table.json`. Every command is imported for that."""
+    """Return the content of `table.json`. This imports every command."""
     return {" ".join(path): list[Json](_rows(command)) for path, command in leaves(TREE)}
 
 

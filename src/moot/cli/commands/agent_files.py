@@ -100,7 +100,7 @@ async def install_agent(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Show an agent of an index, and install exactly this content as a file in moot's home directory."""
+    """Show an agent from an index, and install exactly the content shown as a file in moot's home directory."""
     settings = configured(output).settings
     entry = entry_named(await read_indexes(index_places(index, settings)), "agent", name)
     text = (await content_of(entry)).decode("utf-8", "replace")

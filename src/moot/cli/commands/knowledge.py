@@ -81,7 +81,7 @@ async def list_sources(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print the files and folders that were added, and why any of their documents could not be read."""
+    """Print the files and folders that were added, and the reasons why documents could not be read."""
     async with opened(output) as engine:
         index = engine.store.of(LOCAL_USER).knowledge
         sources = await index.sources()

@@ -28,7 +28,7 @@ async def list_worktrees(*, json: AsJson = False, output: Out) -> None:
 
 
 async def diff_worktree(name: Name, /, *, output: Out) -> None:
-    """Print the changes in a worktree since it was made, committed or not."""
+    """Print the changes in a worktree since it was created, committed or not."""
     diff, untracked = await difference(await find(str(here()), name))
     if diff:
         await output.stream(diff)

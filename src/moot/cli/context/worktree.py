@@ -1,4 +1,4 @@
-"""The worktree that `--worktree` asks for."""
+"""The worktree for the option `--worktree`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.types.ids import new_id
 
 @asynccontextmanager
 async def worktree_folder(wanted: str | None, conversation: str | None, output: Output) -> AsyncGenerator[str]:
-    """Yield the folder to work in: the current one, or its place in the worktree. Report afterwards what is left in the worktree.
+    """Yield the folder to work in: the current one, or the same one in the worktree. At the end, report changes left in the worktree.
 
     Raise UsageError for a name that can't be used, and for an existing conversation, which keeps its folder.
     """

@@ -57,7 +57,9 @@ MCP = Group(
             "commands.extensions.mcp:call_tool", "Call a tool of a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)
         ),
         "enable": command("commands.extensions.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
-        "disable": command("commands.extensions.mcp:disable_server", "Keep a server without using it.", ("moot mcp disable git",)),
+        "disable": command(
+            "commands.extensions.mcp:disable_server", "Stop using a server, but keep its configuration.", ("moot mcp disable git",)
+        ),
         "remove": command("commands.extensions.mcp:remove_server", "Remove a server from the configuration.", ("moot mcp remove git",)),
     },
     ("moot mcp list", "moot mcp add git -- uvx mcp-server-git"),

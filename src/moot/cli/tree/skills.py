@@ -33,7 +33,7 @@ SKILLS = Group(
             "commands.extensions.skills:search_indexes",
             "Search indexes of skills and agents.",
             ("moot skills search release", "moot skills search --index https://example.org/index.json"),
-            details="An index is a JSON file. Those in skills.indexes of the configuration are searched by default.",
+            details="An index is a JSON file. By default, the indexes in the setting skills.indexes are searched.",
         ),
         "new": command(
             "commands.extensions.skills:new_skill",
@@ -60,7 +60,7 @@ SKILLS = Group(
         "accept": command("commands.extensions.skills:accept_skill", "Accept a skill that has changed.", ("moot skills accept release",)),
         "update": command(
             "commands.extensions.skills:update_skill",
-            "Update a skill from the place it was installed from.",
+            "Update an installed skill from its source.",
             ("moot skills update release", "moot skills update release --commit 1b2c…"),
         ),
         "remove": command("commands.extensions.skills:remove_skill", "Delete an installed skill.", ("moot skills remove release --yes",)),
@@ -68,7 +68,7 @@ SKILLS = Group(
             "commands.extensions.skills:set_policy",
             "Set whether a skill's scripts may run: never, ask or allow.",
             ("moot skills scripts release allow",),
-            details="Allowed scripts run in the sandbox without a question, until the skill changes. The default is ask.",
+            details="Allowed scripts run in the sandbox without approval until the skill changes. The default is ask.",
         ),
     },
     ("moot skills list", "moot skills enable release"),

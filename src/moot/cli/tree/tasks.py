@@ -71,5 +71,5 @@ WORKTREES = Group(
         ),
     },
     ("moot run --worktree=parser 'rewrite the parser'", "moot worktrees diff parser", "git merge moot/parser"),
-    details="The worktrees of the current folder's repository are in its folder .worktrees.",
+    details="Worktrees are in the folder .worktrees of the repository.",
 )

@@ -37,8 +37,8 @@ async def compact(
     conversation: Which,
     /,
     *,
-    focus: Annotated[str, Parameter(help="What the summary should pay special attention to.")] = "",
-    undo: Annotated[bool, Parameter(help="Withdraw the last summary of the shown branch, so that the messages are sent again.")] = False,
+    focus: Annotated[str, Parameter(help="Topic that the summary should focus on.")] = "",
+    undo: Annotated[bool, Parameter(help="Remove the last summary of the shown branch, so that its messages are sent again.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

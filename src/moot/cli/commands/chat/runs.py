@@ -138,7 +138,7 @@ _INTERVAL = 0.5
 
 
 LATE = 60.0
-"""Seconds within which a live process continues a run whose waiting time is over. Later, the process must have ended."""
+"""Seconds in which a process must continue a run after its waiting time. After that, the process is assumed to have ended."""
 
 
 @dataclass(frozen=True, slots=True)

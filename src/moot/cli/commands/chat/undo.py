@@ -22,7 +22,9 @@ class UndoFlags:
     talk: Annotated[bool, Parameter(help="Only the messages.")] = False
     files: Annotated[bool, Parameter(help="Only the files that the prompt changed.")] = False
     both: Annotated[bool, Parameter(help="Messages and files.")] = False
-    overwrite: Annotated[bool, Parameter(help="Also replace files that were changed since. Without it, they are kept and named.")] = False
+    overwrite: Annotated[bool, Parameter(help="Also overwrite files that were changed later. By default, they are kept and listed.")] = (
+        False
+    )
     dry_run: Annotated[bool, Parameter(help="Show what would happen, without changing anything.")] = False
     yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False
 
@@ -48,7 +50,7 @@ async def undo(conversation: Which, /, *, flags: UndoFlags = NO_FLAGS, json: AsJ
             if not flags.yes and not await _confirmed(plan, output):
                 return _refused(output)
             if any(kept.forced for kept in plan.kept) and not flags.yes:
-                overwrite = await confirm("Overwrite the files that were changed since, too?", output)
+                overwrite = await confirm("Also overwrite the files that were changed later?", output)
             plan = await work.undo(part, overwrite=overwrite)
     _print(plan, found.id, json, output)
     return 0

@@ -35,7 +35,7 @@ _SUMMARY = 72
 
 @asynccontextmanager
 async def _opened(output: Output) -> AsyncGenerator[tuple[Settings, McpServers]]:
-    """Open the connections of this command. They end with it."""
+    """Provide connections to MCP servers for the block, and close them at its end."""
     settings = configured(output).settings
     async with anyio.create_task_group() as group:
         try:
@@ -70,7 +70,7 @@ async def list_servers(
 
 
 async def _fetched(servers: McpServers, server: McpServer) -> None:
-    with suppress(MootError):  # the status has it
+    with suppress(MootError):  # the server's status includes the error
         await servers.fetch(server, str(here()))
 
 
@@ -87,10 +87,10 @@ async def add_server(
     *command: Annotated[str, Parameter(metavar="COMMAND", help="Program and arguments of a server on this machine, after --.")],
     url: Annotated[str, Parameter(metavar="URL", help="Address of a remote server.")] = "",
     protocol: Annotated[Literal["http", "sse"], Parameter(help="Protocol of a remote server.")] = "http",
-    env: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="Environment variable of the program. Repeatable.")] = None,
-    header: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="HTTP header. Repeatable.")] = None,
+    env: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="Environment variable of the program. May be repeated.")] = None,
+    header: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="HTTP header. May be repeated.")] = None,
     trust_hints: Annotated[
-        bool, Parameter(help="Believe the server's claims about which of its tools only read, so that they need no approval.")
+        bool, Parameter(help="Trust the server's hints about which of its tools are read-only. These tools then run without approval.")
     ] = False,
     no_connect: Annotated[bool, Parameter(help="Don't connect to the server now.")] = False,
     json: AsJson = False,
@@ -101,7 +101,7 @@ async def add_server(
         raise UsageError("Give either a command or a URL.", fix=f"moot mcp add {name} -- COMMAND, or moot mcp add {name} --url URL")
     settings = configured(output).settings
     if name in settings.mcp:
-        raise UsageError(f"An MCP server named {name!r} exists already.", fix=f"moot mcp remove {name}")
+        raise UsageError(f"An MCP server named {name!r} already exists.", fix=f"moot mcp remove {name}")
     values: JsonObject = {"command": command[0], "args": list[Json](command[1:])} if command else {"url": url, "protocol": protocol}
     values |= {"env": _pairs(env, "--env")} if env else {}
     values |= {"headers": _pairs(header, "--header")} if header else {}
@@ -156,7 +156,7 @@ def _print_tools(output: Output, name: str, tools: Sequence[McpTool], changes: S
         print_table(output, ["TOOL", "DESCRIPTION"], [[tool.name, _summary(tool)] for tool in tools])
     if changes:
         output.say(
-            f"moot: {plural(len(changes), 'tool')} of {name} changed or new; agents don't get them before: moot mcp accept {name}", "yellow"
+            f"moot: {plural(len(changes), 'tool')} of {name} new or changed; let agents use them with: moot mcp accept {name}", "yellow"
         )
 
 
@@ -166,7 +166,12 @@ def _summary(tool: McpTool) -> str:
 
 
 async def accept_changes(
-    name: Name, /, *, yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't ask.")] = False, json: AsJson = False, output: Out
+    name: Name,
+    /,
+    *,
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False,
+    json: AsJson = False,
+    output: Out,
 ) -> None:
     """Show the tools that a server has added or changed, and let agents use them."""
     async with _opened(output) as (settings, servers):
@@ -206,7 +211,7 @@ def _shown(output: Output, value: Json) -> str:
 
 async def call_tool(
     name: Name,
-    tool: Annotated[str, Parameter(metavar="TOOL", help="The server's name of the tool.")],
+    tool: Annotated[str, Parameter(metavar="TOOL", help="Name of the tool on the server.")],
     arguments: Annotated[str, Parameter(metavar="JSON", help="Arguments as a JSON object.")] = "{}",
     /,
     *,
@@ -246,7 +251,7 @@ async def enable_server(name: Name, /, *, json: AsJson = False, output: Out) -> 
 
 
 async def disable_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Keep a server in the configuration without using it."""
+    """Stop using a server, but keep it in the configuration."""
     _switch(name, False, json, output)
 
 

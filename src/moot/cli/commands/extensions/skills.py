@@ -36,7 +36,7 @@ Name = Annotated[str, Parameter(kind="skill", metavar="NAME", help="Name of the 
 
 Yes = Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")]
 Index = Annotated[
-    list[str] | None, Parameter(metavar="URL", help="URL or path of an index. Repeatable. Defaults to those of the configuration.")
+    list[str] | None, Parameter(metavar="URL", help="URL or path of an index. May be repeated. Defaults to the configured indexes.")
 ]
 Commit = Annotated[str, Parameter(metavar="HASH", help="Full hash of the commit to install, if SOURCE is a Git repository.")]
 
@@ -169,7 +169,7 @@ def new_skill(
     folder = (here() / ".agents" / FOLDER if project else home / FOLDER) / name
     text = _TEMPLATE.format(name=name, description=_quoted(description), title=name.replace("-", " ").capitalize())
     if folder.exists():
-        raise UsageError(f"{str(folder)!r} exists already.", fix=f"moot skills show {name}")
+        raise UsageError(f"{str(folder)!r} already exists.", fix=f"moot skills show {name}")
     folder.mkdir(parents=True)
     (folder / SKILL_FILE).write_text(text, encoding="utf-8")
     write_done(output, json, {"name": name, "folder": str(folder)}, f"created {folder / SKILL_FILE}")
@@ -200,7 +200,7 @@ def offer_skill(name: Name, /, *, json: AsJson = False, output: Out) -> None:
 
 
 def disable_skill(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Don't use a skill."""
+    """Stop using a skill."""
     _use(name, "disabled", json, output)
 
 
@@ -212,7 +212,7 @@ def _use(name: str, use: SkillUse, json: bool, output: Output, priority: int | N
 
 
 def accept_skill(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Accept the content of a skill that has changed. Scripts that were allowed ask again."""
+    """Accept the content of a skill that has changed. Scripts that were allowed need approval again."""
     home = configured(output).settings.home
     skill = find_skill(home, name, str(here()))
     if skill.status != "changed":
@@ -230,7 +230,7 @@ def set_policy(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Set whether the scripts of a skill may run: never, after a question each time, or without one until the skill changes."""
+    """Set whether the scripts of a skill may run: never, with approval of each run, or without approval until the skill changes."""
     home = configured(output).settings.home
     skill = find_skill(home, name, str(here()))
     chosen: ScriptPolicy = policy
@@ -248,14 +248,14 @@ async def add_skill(
     *,
     commit: Commit = "",
     path: Annotated[str, Parameter(metavar="PATH", help="Folder in the Git repository.")] = "",
-    skill: Annotated[list[str] | None, Parameter(metavar="NAME", help="Skill to install, if there are several. Repeatable.")] = None,
+    skill: Annotated[list[str] | None, Parameter(metavar="NAME", help="Skill to install, if there are several. May be repeated.")] = None,
     all_: Annotated[bool, Parameter(help="Install all skills of the source.")] = False,
     index: Index = None,
     yes: Yes = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Show the content of a skill, and install exactly this content in moot's home directory."""
+    """Show the content of a skill, and install exactly the content shown in moot's home directory."""
     settings = configured(output).settings
     home = settings.home
     found = await read_source(source, here(), commit=commit, path=path, indexes=index_places(index, settings))
@@ -300,7 +300,7 @@ async def search_indexes(
 
 
 def _installed(entry: Entry, skills: dict[str, Json], settings: Settings) -> str:
-    """Return `yes`, `older` if the index has another content, or an empty text."""
+    """Return `yes` for an installed entry, `older` if its content differs from the index, or an empty text if it is not installed."""
     if entry.kind == "agent":
         return "yes" if (settings.home / AGENTS / f"{entry.name}{SUFFIX}").is_file() else ""
     if entry.name not in skills:
@@ -313,11 +313,13 @@ def _candidate_json(candidate: Candidate) -> JsonObject:
 
 
 def _show_candidate(output: Output, candidate: Candidate) -> None:
-    """Print what a person must know before a skill is installed: its files, instructions and scripts."""
+    """Print the content of a skill to review before installing it: its files, instructions and scripts."""
     text = candidate.text
     output.say(f"{candidate.name}: {spelled_out(' '.join(text.description.split()))}", "bold")
     if text.allowed_tools:
-        output.say(f"  asks for these tools, which moot does not allow for it: {spelled_out(', '.join(text.allowed_tools))}", "yellow")
+        output.say(
+            f"  expects these tools, which moot does not allow automatically: {spelled_out(', '.join(text.allowed_tools))}", "yellow"
+        )
     for name, data in sorted(candidate.files.items()):
         output.say(f"  {spelled_out(name)}  {format_bytes(len(data))}", "dim")
     output.say(spelled_out(text.body))
@@ -353,7 +355,7 @@ async def update_skill(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Install the current content of a skill's source, after showing what changes. Scripts that were allowed ask again."""
+    """Install the current content of a skill's source, after showing the changes. Scripts that were allowed need approval again."""
     home = configured(output).settings.home
     skill = find_skill(home, name, str(here()))
     source = skill.decision.source
@@ -361,7 +363,7 @@ async def update_skill(
         raise UsageError(f"The skill {skill.name!r} was not installed by moot.", fix="moot skills add SOURCE")
     if source.get("kind") == "git" and not commit:
         raise UsageError(
-            f"The skill {skill.name!r} is pinned to a commit. Give the new one.", fix=f"moot skills update {skill.name} --commit HASH"
+            f"The skill {skill.name!r} is pinned to a commit. Specify the new commit.", fix=f"moot skills update {skill.name} --commit HASH"
         )
     (candidate,) = chosen(await _current(skill, source, commit), (skill.name,))
     if candidate.digest == skill.digest:
@@ -381,7 +383,7 @@ async def update_skill(
 
 
 async def _current(skill: Skill, source: JsonObject, commit: str) -> list[Candidate]:
-    """Return the skills of the place that a skill was installed from."""
+    """Return the skills that the source of an installed skill contains now."""
     place = str(source.get("url") or source.get("path"))
     if source.get("kind") == "index":
         return [await read_entry(skill.name, [place])]

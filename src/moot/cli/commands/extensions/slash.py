@@ -55,7 +55,7 @@ async def list_commands(
 
 
 def _to_json(facts: CommandFacts) -> JsonObject:
-    return loads_object(dumps(cast("JsonObject", asdict(facts))))  # with lists in place of tuples
+    return loads_object(dumps(cast("JsonObject", asdict(facts))))  # converts tuples to lists
 
 
 async def show_command(name: Name, /, *, json: AsJson = False, output: Out) -> None:

@@ -284,7 +284,7 @@ async def import_(
     """Import conversations. For conversations that are already imported, add only new content."""
     if not source and not all:
         raise UsageError(
-            "Nothing to import was given.", fix="Run 'moot import FILE', or 'moot import --all' for the agents on this machine."
+            "No files to import were given.", fix="Run 'moot import FILE', or 'moot import --all' for the agents on this machine."
         )
     if watch and dry_run:
         raise UsageError("--watch and --dry-run cannot be used together.")

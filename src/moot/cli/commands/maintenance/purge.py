@@ -120,7 +120,7 @@ def _check_exclusive(*ways: bool) -> None:
     if sum(ways) > 1:
         raise UsageError("Use only one of: conversations, --deleted or --before, --expired, --finish, --receipts.")
     if not any(ways):
-        raise UsageError("Nothing to purge was given.", fix="moot purge ID, moot purge --deleted, or moot purge --expired")
+        raise UsageError("No conversations to purge were given.", fix="moot purge ID, moot purge --deleted, or moot purge --expired")
 
 
 async def _inactive(engine: Engine, *, deleted: bool, before: int | None) -> list[Conversation]:
@@ -178,7 +178,7 @@ async def _read(source: Path | None, output: Output) -> tuple[str, ...]:
         text = await to_thread.run_sync(sys.stdin.read)
     found = tuple(line for line in text.splitlines() if line)
     if not found:
-        raise UsageError("Nothing to redact was given.", fix="Pass the strings on stdin, one per line.")
+        raise UsageError("No strings to redact were given.", fix="Pass the strings on stdin, one per line.")
     return found
 
 

@@ -61,7 +61,7 @@ def trust(
     if not texts and not skills:
         raise UsageError(
             f"{project_file(directory)} does not exist or is empty, and the project has no agents, commands or skills.",
-            fix=f"Name the folder that contains .moot/config.yaml, {', '.join((*PLACES, *COMMAND_PLACES))}, {project_places()}.",
+            fix=f"Use a folder that contains one of: .moot/config.yaml, {', '.join((*PLACES, *COMMAND_PLACES))}, {project_places()}.",
         )
     valid = [path for path, text in texts.items() if _is_valid(path, text, output, only=len(texts) == 1)]
     for path in valid:
@@ -84,7 +84,7 @@ def _trusted_skills(home: Path, skills: list[Skill], output: Output) -> list[Pat
         if any(finding.hides for finding in skill.text.findings):
             output.say(f"moot: {skill.folder / SKILL_FILE} contains text that viewers don't show", "yellow")
         if skill.scripts:
-            output.say(f"moot: the skill {skill.name} has scripts, which ask before they run", "yellow")
+            output.say(f"moot: the skill {skill.name} has scripts, which need approval to run", "yellow")
     return [skill.folder / SKILL_FILE for skill in valid]
 
 
