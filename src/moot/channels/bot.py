@@ -167,7 +167,7 @@ class Bot(discord.Client):
                 async for message in messageable.history(limit=_MISSED, after=discord.Object(last), oldest_first=True):
                     await self._receive(who, message)
             except FAILURES as error:
-                log.warning("could not read the Discord messages that were written during the disconnection: %s", error)
+                log.warning("could not read the Discord messages that were written while disconnected: %s", error)
 
     async def _receive(self, who: str, message: discord.Message) -> None:
         if self._is_for_us(who, message):

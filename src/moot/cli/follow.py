@@ -69,7 +69,7 @@ class Follower:
         self._farewell = ""
         """Message about detaching. It is printed after drawing has ended, so that it appears below the output."""
         self._signal = 0
-        """Number of the signal that ended following, except SIGINT; otherwise 0."""
+        """Number of the signal that ended `follow`; 0 if none did, or if it was SIGINT."""
 
     async def follow(self, run: Run, conversation: Conversation, after: int) -> int:
         """Show the run until it ends, or waits for an answer that the user does not give now. Return the exit code."""

@@ -149,7 +149,7 @@ class CustomCommand(BaseCommand):
         return await self.replies(Situation(folder, current, context.file, context.engine.runtime.mcp), argument)
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
-        """Return what the command sends or inserts. Raise UsageError if it can't be used here, or an argument is missing."""
+        """Return the replies that send or insert the text. Raise UsageError if the command can't be used here or an argument is missing."""
         definition, name = self.definition, self.definition.facts.name
         _check_requirements(definition, situation)
         expanded = expand(definition, definition.prompt, argument, file=situation.file)
@@ -197,7 +197,7 @@ class McpPromptCommand(CustomCommand):
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
         if situation.mcp is None:
-            raise UsageError(f"The MCP server {self._server.name!r} can't be used here.")
+            raise UsageError(f"The MCP server {self._server.name!r} is not available in this process.")
         values = _values(self.definition, argument, "")
         arguments = {one.name: values[one.name] for one in self.parameters if values[one.name]}
         found = await situation.mcp.prompt(self._server, self._prompt.name, arguments, situation.folder)

@@ -160,7 +160,7 @@ async def apply(store: Store, conversation: Conversation, revision: Revision) ->
 
 
 def _identify(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries with the roles and IDs of the messages that they number, because a search and replace may change the markers."""
+    """Return the entries, with the role and ID of each message taken from `known`, because the user may have changed the markers."""
     seen: dict[int, int] = {}
     found: list[Entry] = []
     for entry in entries:

@@ -27,9 +27,9 @@ _FILE_INDEX = "moot.features.projects.completion:FileIndex"
 """Loaded by path: the first prompt does not wait for the patterns of ignored files."""
 MAX_COMPLETIONS = 200
 MAX_AGE = 5.0
-"""Seconds for which a listing of files is reused."""
+"""Minimum number of seconds for which a listing of files is reused."""
 SHARE = 20
-"""A listing is reused for this many times as long as it took to make."""
+"""A listing that took long to make is reused for this multiple of the time that it took."""
 
 _MENTION = re.compile(r"(?<![\w@/])@([^\s\"'`@]*)$")
 

@@ -29,7 +29,7 @@ def width_of(text: str) -> int:
 @lru_cache(maxsize=4096)
 def _columns(character: str) -> int:
     if character == _SELECTOR:
-        return 1  # it makes the narrow character before it wide
+        return 1  # this selector makes the narrow character before it wide
     return max(wcwidth(character), 0)
 
 

@@ -48,7 +48,7 @@ class Calls:
         self._printed: dict[str, str] = {}
         """Titles of calls whose card is printed, by call id."""
         self._late = ""
-        """ID of the call to whose sub-agent the last piece belongs, if that call's card was printed before; otherwise empty."""
+        """ID of the call whose sub-agent the last piece belongs to, if that call's card is already printed; otherwise empty."""
 
     @property
     def busy(self) -> bool:

@@ -107,7 +107,7 @@ def _show_hooks(output: Output, directory: Path, home: Path) -> None:
 def _is_valid(path: Path, text: str, output: Output, *, only: bool) -> bool:
     """Return whether the file is valid, and report an invalid agent or command.
 
-    Raise ConfigError if the configuration file is invalid, or an agent or command that is the only file.
+    Raise ConfigError if the configuration file is invalid. With `only`, also raise it for an invalid agent or command.
     """
     is_command = COMMANDS_FOLDER in path.parts
     if path.suffix != SUFFIX and not is_command:

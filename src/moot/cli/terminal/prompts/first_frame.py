@@ -21,9 +21,9 @@ _FATAL_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Keyboard:
-    """A context manager that reads keys later: they are neither echoed nor lost. It restores the terminal's modes at its end.
+    """A context manager that leaves typed keys unread, without echoing or losing them. It restores the terminal's modes at its end.
 
-    Ctrl+C and Ctrl+Z take effect immediately. `hide` and `show` are called around a suspension, and `hide` before a signal ends moot.
+    Ctrl+C and Ctrl+Z take effect immediately. `hide` is called before moot is suspended or ended by a signal, `show` after it is resumed.
     """
 
     def __init__(self) -> None:
