@@ -97,7 +97,7 @@ async def catalogue_of(context: CommandContext) -> Catalogue:
 async def load(settings: Settings, folder: str, mcp: McpServers | None) -> Catalogue:
     """Return the commands that the owner of the home can use in a folder; empty = outside of any folder.
 
-    Prompts of MCP servers are those of their last connection.
+    Prompts of MCP servers are taken from their last connection.
     """
     files = await anyio.to_thread.run_sync(lambda: attribute(_FILE_COMMANDS)(settings.home, Path(folder) if folder else None))
     definitions = {**settings.commands, **files.commands}

@@ -1,4 +1,4 @@
-"""The files of a skill: listing, hashing, reading and copying them within bounds. Links are never followed."""
+"""The files of a skill: listing, hashing, reading and copying them within size limits. Links are never followed."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Root:
     place: SkillPlace
     is_lenient: bool = False
     boundary: str = ""
-    """The folder that contains the skills even after links are resolved; empty = links may lead anywhere."""
+    """The folder in which skills must be even after links are resolved; empty = links may lead anywhere."""
 
 
 def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = "") -> list[Root]:

@@ -176,7 +176,7 @@ class _Drawing:
         self.state = state
         self._live = live
         self._points: list[int] = []
-        """Points: the number of lines up to the end of each nested block or code line. The width does not affect how many points there are."""
+        """Points: the number of lines up to the end of each nested block or code line. Their number does not depend on the width."""
         self._containers: list[_Container] = []
         self._fences = 0
         block = piece.block
