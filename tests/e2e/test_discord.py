@@ -280,7 +280,7 @@ async def test_answers_of_jobs_are_sent_to_places_that_are_allowed(stage: Any) -
 
 async def _deliver(at: Any, discord: DiscordServer, text: str) -> None:
     for deliver, owner, message in (
-        ("channel:discord", "local", "names no place"),
+        ("channel:discord", "local", "does not name a place"),
         ("channel:irc:#moot", "local", "no channel 'irc'"),
         (f"channel:discord:{GUILD}/{ROOM}", "ann", "no channel 'discord'"),
     ):

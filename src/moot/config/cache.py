@@ -123,7 +123,7 @@ def _packed(node: Node, lines: list[str], path: tuple[str | int, ...]) -> Json:
     if isinstance(node.value, list):
         return [*at, [_packed(child, lines, (*path, number)) for number, child in enumerate(node.value)]]
     line = lines[node.place.line - 1] if node.place.line <= len(lines) else ""
-    for start in (node.place.column - 1, node.place.column):  # the second after a quote
+    for start in (node.place.column - 1, node.place.column):  # the second position is after a quote
         if line[start : start + len(node.text)] == node.text:
             return [*at, node.plain, start, len(node.text)]
     if is_secret(path) or "://" in node.text:

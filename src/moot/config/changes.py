@@ -1,4 +1,4 @@
-"""Changes of values and rules in a configuration file. Comments, order and quoting are kept, and the file is written atomically."""
+"""Changing values and rules in a configuration file. Comments, order and quoting are kept, and the file is written atomically."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _put(root: Any, key: str, value: Any) -> None:
         level = level[step]
     if last in level or len(level) == 0 or level is root:
         level[last] = value
-    else:  # not after the last key, to which the comments before the next section belong
+    else:  # before the last key, because the comments before the next section belong to that key
         level.insert(len(level) - 1, last, value)
 
 
@@ -117,7 +117,7 @@ def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, st
         if rule not in existing:
             item: Any = CommentedMap(rule)
             item.fa.set_flow_style()
-            # not after the last item, to which the comments before the next section belong
+            # before the last item, because the comments before the next section belong to that item
             cast("Any", existing).insert(max(len(cast("list[Any]", existing)) - 1, 0), item)
     return _checked(yaml, root, comments, path, environ)
 

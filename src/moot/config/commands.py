@@ -1,4 +1,4 @@
-"""Custom slash commands: of the section `commands`, and of Markdown and YAML files in the home and in trusted projects."""
+"""Custom slash commands from the section `commands`, and from Markdown and YAML files in moot's home and in trusted projects."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ MAX_FILES = 500
 _DEPTH = 3
 
 _PLAIN = re.compile(r"^((?:argument-hint|argument|description):[ \t]*)([^\s\"'|>#].*)$", re.MULTILINE)
-"""Lines whose text is often not quoted although YAML demands it: `argument-hint: [file] [how]`."""
+"""Lines whose text is often not quoted, although YAML requires it, such as `argument-hint: [file] [how]`."""
 
 _KEPT = 64
-"""Number of folders whose commands are kept in memory."""
+"""Maximum number of folders whose commands are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileCommands:
-    """The commands in the files of the home and of a folder's project."""
+    """The commands defined in files of moot's home and of a folder's project."""
 
     commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
     refused: Mapping[str, ConfigError] = field(default_factory=dict[str, ConfigError])
-    """Name of a command that can't be used → the reason: its file is not trusted or not valid."""
+    """Reasons why commands can't be used, by name: the file is not trusted or not valid."""
 
 
 def definition(name: str, part: Mapping[str, Any], origin: str, notes: tuple[str, ...] = ()) -> CommandDefinition:
@@ -80,7 +80,7 @@ def command_files_of(directory: Path, home: Path) -> list[Path]:
 
 
 def file_commands(home: Path, directory: Path | None) -> FileCommands:
-    """Return the commands in the files of the home and of the folder's project; the nearest wins. Reads only changed files. Blocks."""
+    """Return the commands in files of moot's home and of the folder's project, which wins. Reads only changed files. Blocks."""
     files = [*(_of_project(directory, home) if directory is not None else ()), *_below(home / FOLDER)]
     stamps = tuple((str(path), _stamp(path)) for path in (*(path for _, path in files), trust_list(home))) if files else ()
     cached = _cache.get((home, directory))

@@ -28,7 +28,7 @@ def without_effect(root: Node) -> tuple[ConfigError, ...]:
 def _of_agents(root: Node) -> Iterator[ConfigError]:
     for name, agent in _entries(root, "agents").items():
         kind = str(find(agent, "agent_type") or "moot")
-        if kind not in AGENTS or AGENTS.package(kind):  # only the package knows which keys it reads
+        if kind not in AGENTS or AGENTS.package(kind):  # only the plugin knows which keys it reads
             continue
         for key in _OUTSIDE_ONLY if kind == "moot" else _OWN_LOOP_ONLY:
             for path, place in _set(agent, key):
@@ -62,7 +62,7 @@ def delivery_problem(deliver: str, webhooks: Collection[str], channels: Collecti
         known = f"Known: {', '.join(sorted(webhooks))}." if webhooks else "The section outgoing_webhooks configures none."
         return "" if target in webhooks else f"There is no outgoing webhook {name!r}. {known}"
     if kind == CHANNEL and name in channels:
-        return "" if place else f"{deliver!r} names no place. Use channel:{name}:PLACE, such as channel:discord:GUILD/CHANNEL."
+        return "" if place else f"{deliver!r} does not name a place. Use channel:{name}:PLACE, such as channel:discord:GUILD/CHANNEL."
     if kind == CHANNEL:
         known = f"Known: {', '.join(sorted(channels))}." if channels else "The section channels configures none."
         return f"There is no channel {name!r}. {known}"

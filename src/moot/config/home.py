@@ -1,4 +1,4 @@
-"""The home folder, environment variables of moot and of model vendors, and access to configuration files."""
+"""The home folder, environment variables of moot and model vendors, and access to configuration files."""
 
 from __future__ import annotations
 

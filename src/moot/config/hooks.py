@@ -93,7 +93,7 @@ def problems(configuration: Configuration) -> Iterator[_Problem]:
     for event, subjects in SUBJECTS.items():
         for at, group in enumerate(getattr(configuration.hooks, event)):
             if group.matcher not in ("", "*") and not any(fits(group.matcher, subject) for subject in subjects):
-                known = f"Known: {', '.join(subjects)}." if subjects else f"{event} has no matcher; the hook runs each time."
+                known = f"Known: {', '.join(subjects)}." if subjects else f"{event} takes no matcher; its hooks always run."
                 yield ("hooks", event, at, "matcher"), f"Nothing matches {group.matcher!r}. {known}"
     for agent, part in configuration.agents.items():
         yield from run_hook_problems(part.hooks, ("agents", agent, "hooks"), tools)

@@ -26,7 +26,7 @@ _NAMED = {
 }
 
 _WINDOWS = tuple(hours * 3_600_000 for hours in (1, 24, 32 * 24, 366 * 24))
-"""Lengths of the periods, in ms, that are searched for the last time. The first period that contains one is used."""
+"""Lengths of the periods, in ms, in which to search for a job's most recent time. The first period that contains one is used."""
 
 
 def local_zone() -> str:
@@ -56,7 +56,7 @@ def next_after(job: Job, after: int, anchor: int) -> int | None:
 
 
 def last_until(job: Job, first: int, now: int, anchor: int) -> tuple[int, int]:
-    """Return the last time at which the job should have run by `now`, and how many times it missed between `first` and that."""
+    """Return the last time at which the job should have run by `now`, and the number of missed times from `first` until then."""
     if job.every:
         step = round(job.every * 1000)
         missed = max(0, now - first) // step

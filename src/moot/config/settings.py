@@ -117,7 +117,7 @@ class ServerSettings:
     port: int = 4747
     """Port to listen on; 0 for any free port."""
     allowed_hosts: tuple[str, ...] = ()
-    """Additional accepted values of a request's Host header, such as `moot.example.com` or `moot.lan:4747`."""
+    """Additional values to accept in a request's Host header, such as `moot.example.com` or `moot.lan:4747`."""
     allowed_origins: tuple[str, ...] = ()
     """Other origins whose pages may call the server, such as `https://app.example.com`."""
     max_body: int = 32 * 1024 * 1024

@@ -117,7 +117,7 @@ def trust_file(home: Path, path: Path, text: str) -> None:
 
 
 def trust_content(home: Path, path: Path, digest: str) -> None:
-    """Trust the file as long as the digest of what it stands for is this one. Raise ConfigError if the list can't be written."""
+    """Trust a file, or the skill that it stands for, while its content has this digest. Raise ConfigError if the list can't be written."""
     with lock_file(trust_list(home)):
         _write(home, {**trusted_files(home), str(path.resolve()): digest})
 
@@ -145,9 +145,9 @@ def check_project(before: Path | None, home: Path) -> None:
 
 
 def with_lists_of(below: Node, layer: Node) -> Node:
-    """Return the layer with the permission rules, hooks and checks of the layers below before its own.
+    """Return the layer with the permission rules, hooks and checks of the layers below it inserted before its own.
 
-    A project must not remove them. For the same reason, it can't unset them with null.
+    A project must not remove them, so it can't unset them with null either.
     """
     sections = {name: found for name in ("hooks", *CHECK_SECTIONS) if isinstance(found := find(below, name), dict)}
     for path in (["permissions", "rules"], *([name, key] for name, found in sections.items() for key in found)):

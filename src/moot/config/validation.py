@@ -307,7 +307,7 @@ def _provider_keys(problems: _Problems, configuration: Configuration) -> None:
                 if key not in _MODEL_KEYS:
                     path = ("providers", name, "models", model)
                     problems.add((*path, key), f"Unknown key {key!r}.{_known(key, _MODEL_KEYS)}", key=True, shown=path)
-        if PROVIDERS.package(name):  # only the package knows which keys it reads
+        if PROVIDERS.package(name):  # only the plugin knows which keys it reads
             continue
         try:
             options = tuple(str(option) for option in getattr(PROVIDERS.load(name if name in PROVIDERS else "custom"), "options", ()))

@@ -92,7 +92,7 @@ BEFORE = "agents: {{a: {{hooks: {{before_run: [{{tool: shell, {}}}]}}}}}}"
         ("hooks: {PreToolUse: [{matcher: Bash, hooks: [{command: x}]}]}", "hooks.PreToolUse[0].matcher: No tool of moot matches 'Bash'."),
         ("hooks: {PostToolUse: [{matcher: shell|Edit, hooks: [{command: x}]}]}", "No tool of moot matches 'Edit'."),
         ("hooks: {SessionStart: [{matcher: clear, hooks: [{command: x}]}]}", "Nothing matches 'clear'. Known: startup, resume."),
-        ("hooks: {Stop: [{matcher: shell, hooks: [{command: x}]}]}", "Stop has no matcher; the hook runs each time."),
+        ("hooks: {Stop: [{matcher: shell, hooks: [{command: x}]}]}", "Stop takes no matcher; its hooks always run."),
         ("agents: {a: {hooks: {before_run: [{tool: shel}]}}}", "agents.a.hooks.before_run[0].tool:"),
         (BEFORE.format("arguments: {command: 'ls {{folder}}'}"), "Unknown variable 'folder'. Known: last_run, "),
         (BEFORE.format("arguments: {command: 'ls {{response}}'}"), "It is only known in after_run."),

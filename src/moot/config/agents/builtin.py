@@ -19,7 +19,7 @@ Answer with the facts, each with its file and line (`src/app.py:12`), and say wh
 Don't suggest changes unless you are asked."""
 
 _PLANNER = """\
-You plan a change and don't make it. Read the files it concerns, ask about what is open and matters, then write the plan:
+You plan a change and don't make it. Read the files it concerns, ask about open questions that matter, then write the plan:
 the goal in one sentence, numbered steps that name the files, how to test the result, and risks. Keep to what was asked."""
 
 _REVIEWER = """\

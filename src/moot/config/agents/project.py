@@ -19,7 +19,7 @@ from moot.types.agent import Agent
 PLACES = (f".moot/{FOLDER}", FOREIGN_FOLDER)
 
 _KEPT = 64
-"""Number of folders whose agents are kept in memory."""
+"""Maximum number of folders whose agents are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def repository_root(folder: str) -> str:
 
 
 def main_folder(folder: str) -> str:
-    """Return the folder of the repository whose worktree of moot contains a folder, which may not exist; empty if there is none."""
+    """Return the repository of the moot worktree that contains a folder; empty if it is in no worktree. The folder need not exist."""
     return folder.rpartition("/.worktrees/")[0]
 
 
@@ -78,9 +78,9 @@ def is_current(home: Path, directory: Path) -> bool:
 
 
 def project_agents(home: Path, directory: Path) -> ProjectAgents:
-    """Return the agents of the folder and of its repository's root; the folder's own win. Reads changed files.
+    """Return the agents of the folder and of its repository's root; the folder's own take precedence. Reads changed files.
 
-    A worktree of moot also has those of its repository, whose files were trusted there.
+    In one of moot's worktrees, also return the agents that are trusted in its repository.
     """
     paths = _paths(str(directory), str(home))
     cached = _cache.get((home, directory))
@@ -123,7 +123,7 @@ def _programs(home: Path, paths: list[Path]) -> tuple[Path, ...]:
 
 
 def _read(home: Path, paths: list[Path], main: str) -> ProjectAgents:
-    """Return the agents in these files. `main` is the repository if they are for a worktree."""
+    """Return the agents in these files. `main` is the repository's folder if the agents are for a worktree; empty otherwise."""
     agents: dict[str, Agent] = {}
     refused: dict[str, ConfigError] = {}
     notes: list[str] = []

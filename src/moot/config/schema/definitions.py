@@ -1,4 +1,4 @@
-"""Sections in which people define tools and slash commands of their own."""
+"""Sections in which users define their own tools and slash commands."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class CustomToolPart(Part):
 
 
 def is_custom_tool(value: Any) -> bool:
-    """Return whether an entry of `tools` is a custom tool and not settings of another one."""
+    """Return True if an entry of `tools` is a custom tool, False if it contains settings of another tool."""
     return isinstance(value, CustomToolPart) or (isinstance(value, dict) and "command" in value)
 
 
 SETTINGS, CUSTOM = "settings", "custom"
-"""The kinds of entries of `tools`, which occur in the places of errors."""
+"""The kinds of entries of `tools`. pydantic adds them to the paths of errors."""
 
 ToolPart = Annotated[
     Annotated[CustomToolPart, Tag(CUSTOM)] | Annotated[dict[str, Any], Tag(SETTINGS)],
