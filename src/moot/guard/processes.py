@@ -255,7 +255,7 @@ async def output(
     except* (TimeoutError, _Full):
         code = None
     finally:
-        if code is None or sandbox is not None:  # what a model causes to run leaves nothing behind
+        if code is None or sandbox is not None:  # a command started for a model must leave no processes behind
             await child.kill(0)
         child.close()
     return Output(code, bytes(stdout), bytes(stderr))

@@ -102,7 +102,7 @@ def is_below(path: str, root: str) -> bool:
 
 
 def with_folders(allowed_uris: tuple[str, ...], directory: str, further: Iterable[str]) -> tuple[str, ...]:
-    """Return `allowed_uris` with more folders added. If it is empty, it means the directory, which stays allowed."""
+    """Return `allowed_uris` with more folders added. An empty `allowed_uris` means the directory, which stays allowed."""
     added = tuple(further)
     own = allowed_uris or ((directory,) if directory else ())
     return tuple(dict.fromkeys((*own, *added))) if added else allowed_uris

@@ -39,10 +39,10 @@ _CONTROL_TOO = _CONTROL | {"elif_clause", "if_statement", "while_statement"}
 _CONSTRUCTS = {
     "for_statement": "a loop sets a variable",
     "c_style_for_statement": "a loop sets a variable",
-    "case_statement": "a case chooses by patterns",
+    "case_statement": "a case matches patterns",
     "case_item": "",
     "function_definition": "defines a function",
-    "test_command": "a test may run what it reads",
+    "test_command": "a test may run commands in its values",
     "variable_assignment": "sets a variable",
     "variable_assignments": "sets variables",
     "declaration_command": "sets variables",

@@ -170,7 +170,7 @@ def visible(text: str) -> str:
 
 _SPELLED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 _ORDINARY = frozenset("\n\t \u3000")
-"""Characters of these categories that are shown unchanged. The last one is the space of Japanese and Chinese texts."""
+"""Characters of the categories in `_SPELLED` that are shown unchanged. The last one is the space of Japanese and Chinese texts."""
 
 
 def _spelled(character: str) -> str:

@@ -1,6 +1,6 @@
-"""Git worktrees in which agents work apart from the user's files: `.worktrees/NAME` in the repository, on the branch `moot/NAME`.
+"""Git worktrees, in which agents work without changing the user's files: `.worktrees/NAME` in the repository, on the branch `moot/NAME`.
 
-They are inside the repository, so that its project, rights, hooks and checks apply to them. git never runs programs of the repository here.
+They are inside the repository, so its project, permissions, hooks and checks apply to them. Git never runs the repository's programs here.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from moot.guard.processes import child_environment, output
 FOLDER = ".worktrees"
 BRANCHES = "moot/"
 AUTOMATIC = "auto-"
-"""The start of the names of worktrees of agents. Such a worktree is removed after each run that leaves nothing in it."""
+"""Prefix of the names of worktrees for agents. Such a worktree is removed after each run that leaves no work in it."""
 UNNAMED = "new-"
-"""The start of the names of worktrees that the user asked for without a name. They are removed when the command that made them ends."""
+"""Prefix of the names of worktrees that the user requests without a name. Without work in them, they are removed when the command ends."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SECONDS = 120.0
 _DIFF_BYTES = 4_000_000
-# nothing that the repository's own configuration names is started; `_filters` adds its filters
-_NO_SUBMODULES = "--ignore-submodules=dirty"  # git would start itself in them, with their configuration
+# these options keep git from starting programs named in the repository's configuration; `_filters` turns off its filters
+_NO_SUBMODULES = "--ignore-submodules=dirty"  # git would otherwise run in submodules, with their configuration
 _SAFE = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false", "core.pager=cat", "commit.gpgSign=false")
 
 
@@ -42,9 +42,9 @@ class Worktree:
     name: str
     path: str
     changes: int = 0
-    """Number of files that were changed or added and are not committed."""
+    """Number of changed or added files that are not committed."""
     commits: int = 0
-    """Number of commits that are on no other branch."""
+    """Number of commits that are not on any other branch."""
 
     @property
     def branch(self) -> str:
@@ -52,7 +52,7 @@ class Worktree:
 
     @property
     def kept(self) -> str:
-        """A sentence that says where the work is; empty if there is none."""
+        """A sentence about the work in the worktree; empty if there is none."""
         if not (self.changes or self.commits):
             return ""
         parts = [f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in _amounts(self) if number]
@@ -64,26 +64,26 @@ def _amounts(worktree: Worktree) -> tuple[tuple[int, str], ...]:
 
 
 def check_name(name: str) -> None:
-    """Raise UsageError if the user can't give a worktree this name."""
+    """Raise UsageError if the name is not allowed for a worktree that the user creates."""
     if not _NAME.fullmatch(name) or name.endswith((".", ".lock")) or ".." in name or name.startswith((AUTOMATIC, UNNAMED)):
         fix = f"Use at most 64 letters, digits and the characters . _ -, not starting with {AUTOMATIC} or {UNNAMED}."
-        raise UsageError(f"{name!r} can't be the name of a worktree.", fix=fix)
+        raise UsageError(f"{name!r} is not a valid name for a worktree.", fix=fix)
 
 
 def name_for(key: str, start: str = AUTOMATIC) -> str:
-    """Return the name of a worktree for a new conversation, the same for the same key."""
+    """Return the name of a worktree for a new conversation. The same key always gives the same name."""
     return f"{start}{blake2b(key.encode(), digest_size=4).hexdigest()}"
 
 
 def place_of(directory: str) -> tuple[str, str]:
-    """Return the repository and the name of the worktree that contains a folder, which may not exist; empty texts if there is none."""
+    """Return the repository and name of the worktree that contains a folder; empty if there is none. The folder need not exist."""
     root, mark, rest = directory.rpartition(f"/{FOLDER}/")
     name = rest.partition("/")[0]
     return (root, name) if mark and _NAME.fullmatch(name) else ("", "")
 
 
 def moved(path: str, root: str, worktree: str) -> str:
-    """Return the place in a worktree of a folder of the checkout `root`. Other folders, such as other worktrees, stay."""
+    """Return the path in a worktree that corresponds to a path in the checkout `root`. Other paths are returned unchanged."""
     inside = os.path.relpath(os.path.realpath(path), root)
     return path if inside.split("/")[0] in ("..", FOLDER) else os.path.normpath(f"{worktree}/{inside}")
 
@@ -108,20 +108,20 @@ async def create(directory: str, name: str) -> Worktree:
     branch = (f"{BRANCHES}{name}",) if has_branch.strip() else (start,)
     new = () if has_branch.strip() else ("-b", f"{BRANCHES}{name}")
     filters = await _filters(root)
-    with anyio.CancelScope(shield=True):  # half of a checkout would look like deleted files
+    with anyio.CancelScope(shield=True):  # with a partial checkout, the missing files would look deleted
         await _git(root, *filters, "worktree", "add", "--quiet", *new, "--", path, *branch)
     return Worktree(name, path)
 
 
 async def folder_in(worktree: Worktree, directory: str) -> str:
-    """Return the place of a folder of the repository in a worktree. It is created, because git has no empty folders."""
+    """Return the worktree's folder that corresponds to a folder of the repository. Create it, because git does not store empty folders."""
     folder = moved(directory, await checkout_of(directory), worktree.path)
     await to_thread.run_sync(partial(Path(folder).mkdir, parents=True, exist_ok=True))
     return folder
 
 
 def _is_complete(path: str) -> bool:
-    """Return False if git was killed while it made the worktree."""
+    """Return False if git was killed while it created the worktree."""
     try:
         admin = Path(path, Path(path, ".git").read_text(errors="surrogateescape").removeprefix("gitdir:").strip())
         return not (admin / "locked").read_text().startswith("initializing")
@@ -138,7 +138,7 @@ async def restore(directory: str) -> None:
 
 
 async def settle(directory: str, start: str = AUTOMATIC) -> str:
-    """Remove the worktree that contains a folder if its name starts so and nothing is left in it. Otherwise return a sentence about it."""
+    """Remove a folder's worktree if its name starts with `start` and it contains no work. Otherwise return a sentence about it."""
     root, name = place_of(directory)
     if not name.startswith(start) or not await to_thread.run_sync(os.path.exists, f"{root}/{FOLDER}/{name}/.git"):
         return ""
@@ -177,12 +177,12 @@ async def find(directory: str, name: str) -> Worktree:
     found = next((one for one in known if one.name == name), None)
     if found is None:
         names = ", ".join(one.name for one in known) or "none"
-        raise NotFound(f"No worktree of moot has the name {name!r} here. Known: {names}.", fix="moot worktrees list")
+        raise NotFound(f"Worktree {name!r} not found in this repository. Known worktrees: {names}.", fix="moot worktrees list")
     return found
 
 
 async def difference(worktree: Worktree) -> tuple[str, list[str]]:
-    """Return the changes since the worktree was made, committed or not, as a diff, and the untracked files."""
+    """Return a diff of all changes since the worktree was created, committed or not, and the names of untracked files."""
     root = place_of(worktree.path)[0]
     base = (await _git(root, "merge-base", "HEAD", f"refs/heads/{worktree.branch}", codes=(0, 1))).strip() or "HEAD"
     options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", _NO_SUBMODULES)
@@ -192,7 +192,7 @@ async def difference(worktree: Worktree) -> tuple[str, list[str]]:
 
 
 async def remove(directory: str, name: str, *, force: bool = False) -> bool:
-    """Remove a worktree. Return whether its branch was kept, because it has commits that are nowhere else.
+    """Remove a worktree. Return True if its branch was kept because it has commits that are not on any other branch.
 
     Raise NotFound, or Busy if it has uncommitted changes, which are lost with `force`.
     """
@@ -214,12 +214,12 @@ async def _remove(root: str, worktree: Worktree) -> None:
 
 
 async def checkout_of(directory: str) -> str:
-    """Return the top of the checkout around a folder: of the main one, or of a worktree. Raise Refused if there is none."""
+    """Return the top folder of the checkout that contains a folder: the main checkout or a worktree. Raise Refused if there is none."""
     return (await _git(directory, "rev-parse", "--show-toplevel")).rstrip("\n")
 
 
 async def repository_of(directory: str) -> str:
-    """Return the main folder of the repository around a folder. Raise UsageError if there is none."""
+    """Return the top folder of the main checkout of a folder's repository. Raise UsageError if there is none."""
     common = ""
     with suppress(Refused):
         common = (await _git(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")).rstrip("\n")
@@ -238,7 +238,7 @@ async def _state(root: str, name: str) -> Worktree:
 
 
 async def _filters(directory: str) -> tuple[str, ...]:
-    """Return options that turn off the filters which the repository's own configuration defines, because they are programs."""
+    """Return options that turn off the filters defined in the repository's own configuration, because they are programs."""
     found = (await _git(directory, "config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\.", codes=(0, 1))).split("\0")
     keys = [key for scope, key in zip(found[::2], found[1::2], strict=False) if scope in ("local", "worktree")]
     off = [f"{key}={'false' if key.endswith('.required') else ''}" for key in keys]
@@ -260,7 +260,7 @@ async def _git(directory: str, *words: str, codes: Sequence[int] = (0,)) -> str:
 
 
 def _prepare(root: str) -> None:
-    """Create the folder of worktrees. git ignores it, by a file in it."""
+    """Create the folder for worktrees, with a `.gitignore` so that git ignores it."""
     folder = Path(root, FOLDER)
     folder.mkdir(exist_ok=True)
     with suppress(FileExistsError), (folder / ".gitignore").open("x") as file:

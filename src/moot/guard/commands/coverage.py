@@ -1,4 +1,4 @@
-"""The decision if an allow rule's wildcard may cover the words of a command. No I/O."""
+"""The decision whether an allow rule's wildcard may cover the words of a command. No I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RUNNERS: dict[tuple[str, ...], str] = {
     ("python", "-m"): "module",
     ("python3", "-m"): "module",
 }
-"""Commands that run the words after them as another command, whose table entry then applies. The value names the words in between."""
+"""Commands that run the words after them as another command, whose table entry then applies. The value is the kind of word after them."""
 _MODULES = frozenset({"mypy", "pyright", "pytest", "ruff"})
 
 _GLOBAL_FLAGS = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "--no-advice"})
@@ -102,7 +102,7 @@ def is_known(name: str) -> bool:
 
 
 def _inner(words: tuple[str, ...]) -> int | None:
-    """Return the position of the command that a runner such as `env` runs; None if the words start with no runner, or one with options."""
+    """Return the position of the command that a runner such as `env` runs; None if there is no runner, or it has options."""
     for count in (2, 1):
         kind = _RUNNERS.get((basename(words[0]), *words[1:count])) if len(words) > count else None
         if kind is None:

@@ -1,4 +1,4 @@
-"""Commands that run other commands: which commands they run, or if that can't be determined. When in doubt, report too many. No I/O."""
+"""Commands that run other commands: which commands they run, and whether that can be determined. When in doubt, report too many. No I/O."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _would_cover(hidden: list[str], repository: str, roots: list[str]) -> bool:
 
 
 def _needed(mounts: list[Mount]) -> list[Mount]:
-    """Return the mounts without read-only ones inside read-only ones, because every mount delays the start of a command."""
+    """Return the mounts without read-only ones inside other read-only ones, because every mount delays the start of a command."""
     found: list[Mount] = []
     for mount in mounts:
         above = next((other for other in reversed(found) if is_below(mount.target, (other.target,))), None)
@@ -139,7 +139,7 @@ def programs(home: str, environment: Mapping[str, str], roots: list[str]) -> Ite
     known = [path for name in homes for path in _in_home(name, _TOOLCHAINS)]
     local = [path for path in known if "/.local/share/" in path]
     yield from (path for path in known if any(is_below(folder, (path,)) for folder in (*used, *bases)))
-    yield from (path for path in local if f"{path.partition('/.local/')[0]}/.local/bin" in used)  # links from there lead here
+    yield from (path for path in local if f"{path.partition('/.local/')[0]}/.local/bin" in used)  # links in ~/.local/bin point here
     # a model may have written a virtual environment in a writable folder, so it must not make other folders visible
     trusted = [folder for folder in used if not is_below(os.path.realpath(folder), roots)]
     for folder in (*trusted, *(base for name in trusted if (base := _base_of(name))), sys.prefix, sys.base_prefix):

@@ -71,7 +71,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _common(git: str) -> str:
-    """Return the main repository's .git of a worktree, or an empty string unless that repository lists the worktree."""
+    """Return the `.git` folder of a worktree's main repository, or an empty string if that repository does not list the worktree."""
     try:
         folder = os.path.realpath(Path(git).read_text().removeprefix("gitdir:").strip())
         listed = Path(folder, "gitdir").read_text().strip()
