@@ -124,7 +124,7 @@ def tools_for(settings: Settings, agent: Agent, *, folder: bool = True) -> tuple
             _warn_once(error.message)
             continue
         hidden = tool.hidden and named is None
-        if not folder and getattr(tool, "needs_folder", True):  # plugins without this attribute need one
+        if not folder and getattr(tool, "needs_folder", True):  # plugins without this attribute need a folder
             continue
         reads = tool.effects <= {"read"} or getattr(tool, "read_only", False)
         if not hidden and (agent.role != "read" or reads) and is_available(tool, settings):

@@ -29,11 +29,11 @@ from moot.types.sandbox import Confinement
 from moot.types.tool import ToolContext, ToolOutput, View
 
 SECONDS = 5.0
-"""Time for everything that runs because of one change."""
+"""Time limit in seconds for all formatters and checks that run after one change."""
 BEFORE_SECONDS = 2.0
-"""The part of that time for finding the problems from before the change."""
+"""Part of this time for finding the problems that existed before the change."""
 LINES = 20
-"""Lines of new problems that are added to a tool's output, and of a formatter's changes."""
+"""Maximum number of lines of new problems, and of a formatter's changes, that are added to a tool's output."""
 LINE_CHARACTERS = 300
 OUTPUT_BYTES = 200_000
 FILE_BYTES = 10_000_000
@@ -42,7 +42,7 @@ _KEPT_FILES = 100
 _NAME_CHARACTERS = 80
 _DIGITS = re.compile(r"\d+")
 _CACHES = ("RUFF_CACHE_DIR", "MYPY_CACHE_DIR", "CARGO_TARGET_DIR", "PYTHONPYCACHEPREFIX")
-"""Variables with which common programs put their caches elsewhere than into the project, where a check can't write."""
+"""Variables that make common programs put their caches outside of the project, where a check can't write."""
 _NOT_FOUND = (126, 127)
 """Exit codes of a shell for a program that it can't start."""
 
@@ -165,7 +165,7 @@ def with_problems(view: View, output: ToolOutput) -> View:
 
 
 async def _formatted(file: File, context: ToolContext, ends: float) -> tuple[File, list[str]]:
-    """Run the formatters in order. Return the file as it is afterwards, and notes. What a formatter that failed wrote is undone."""
+    """Run the formatters in order. Return the file as it is afterwards, and notes. Changes made by a failed formatter are undone."""
     notes: list[str] = []
     paths = paths_of(context)
     for formatter in (check for check in file.commands if check.formats):
@@ -186,8 +186,8 @@ def _restore(paths: Paths, file: File) -> str:
         with paths.open_write(file.path) as stream:
             stream.write(file.data)
     except (MootError, OSError) as error:
-        return f"[What it wrote to {file.path} could not be undone: {error}]"
-    return f"[What it wrote to {file.path} was undone.]"
+        return f"[Its changes to {file.path} could not be undone: {error}]"
+    return f"[Its changes to {file.path} were undone.]"
 
 
 async def _run(check: Check, path: str, context: ToolContext, seconds: float) -> tuple[list[str], list[str]]:

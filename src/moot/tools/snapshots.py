@@ -21,7 +21,7 @@ from moot.types.checkpoint import NOTHING, FilePlace, FileStamp, FileState, Fold
 from moot.types.crash import point
 
 FILE_BYTES = 10 << 20
-"""Maximum size of a file that is covered."""
+"""Maximum size of a file in a snapshot."""
 FILES = 100_000
 TREE_BYTES = 1 << 30
 """Maximum number and total size of a folder's files."""

@@ -34,7 +34,7 @@ class Cron(BaseTool):
     arguments = CronArguments
     hidden = True
     needs_folder = False
-    effects = frozenset({"write", "network"})  # so that the user is asked about new jobs in the mode edits too
+    effects = frozenset({"write", "network"})  # so that the user is asked about new jobs in mode `edits` too
     reads = frozenset({"list"})
 
     async def call(self, arguments: CronArguments, context: ToolContext) -> ToolOutput:

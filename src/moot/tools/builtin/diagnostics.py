@@ -18,7 +18,7 @@ from moot.types.tool import ToolContext, ToolOutput, View
 FILES = 50
 LINES = 200
 ALL_SECONDS = 60.0
-"""Time for all files together. Each has the same time as after a change."""
+"""Time limit in seconds for all files together. Each file has the same limit as after a change."""
 
 
 class DiagnosticsArguments(BaseModel):
@@ -37,7 +37,7 @@ class Diagnostics(LookupTool):
     async def call(self, arguments: DiagnosticsArguments, context: ToolContext) -> ToolOutput:
         checks = tuple(check for check in context.checks if not check.formats)
         if not checks:
-            raise Refused("No checks are configured.", fix="Tell the user about the section checks of the configuration.")
+            raise Refused("No checks are configured.", fix="Ask the user to configure some in the section checks.")
         paths = paths_of(context)
         names, is_cut = await to_thread.run_sync(_names, paths, arguments.path, checks)
         ends, checked, lines, notes = time.monotonic() + ALL_SECONDS, 0, list[str](), list[str]()
@@ -61,7 +61,7 @@ class Diagnostics(LookupTool):
 
 
 def _names(paths: Paths, path: str, checks: tuple[Check, ...]) -> tuple[list[str], bool]:
-    """Return the files to check, and whether there are more."""
+    """Return the files to check, and True if there are more."""
     if paths.kind(path) != "directory":
         return [path], False
     globs = [Glob(check.pattern) for check in checks]

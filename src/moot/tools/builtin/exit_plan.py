@@ -41,7 +41,7 @@ class ExitPlan(BaseTool):
             await context.services.plan_mode.leave(mode)
             return ToolOutput(f"The user accepted the plan. The mode is now {mode}. Carry it out.", {"mode": mode})
         if not answer:
-            return ToolOutput("Nobody answered. Change nothing, and end with the plan as your answer.", error=True)
+            return ToolOutput("No one answered. Change nothing, and end with the plan as your answer.", error=True)
         if answer == REJECT:
             return ToolOutput("The user rejected the plan. Change nothing, and end your answer.", error=True)
         wish = "Ask what to change, then call exit_plan again." if answer == REVISE else f"Change it and call exit_plan again: {answer}"

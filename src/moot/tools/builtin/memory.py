@@ -1,4 +1,4 @@
-"""memory: keep notes across conversations, and read them."""
+"""memory: read and write notes that are kept across conversations."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Page:
     shown: list[str] = field(default_factory=list[str])
     first: int = 0
     last: int = 0
-    """Number of the last line shown, from 1, as `first` is that of the first line. Both are 0 if no line is shown."""
+    """Numbers of the first and last line shown, starting at 1. Both are 0 if no line is shown."""
     total: int = 0
     """Number of lines counted."""
     counted: bool = True

@@ -1,4 +1,4 @@
-"""run_skill_script: run a script of a skill, if the person has allowed this."""
+"""run_skill_script: run a script of a skill, if the user has allowed it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class RunSkillScriptArguments(BaseModel):
 class RunSkillScript(BaseTool):
     """The `run_skill_script` tool.
 
-    The revision names the content of the skill, so an approval of the call is bound to it. A copy of the skill runs, whose content was
-    checked, in the same sandbox as other commands.
+    The revision identifies the skill's content, so an approval of the call applies only to that content. The script runs from
+    a checked copy of the skill, in the same sandbox as other commands.
     """
 
     name = "run_skill_script"

@@ -38,7 +38,7 @@ class ShellSettings(ToolSettings):
     environment: tuple[str, ...] = ()
     """Names of additional environment variables to pass to commands."""
     kept_bytes: int = Field(default=KEPT_BYTES, ge=0)
-    """Maximum number of bytes of output that are kept completely. Of longer output, this many from the start are kept, and its end."""
+    """Size in bytes up to which output is kept completely. Of longer output, this much of the start is kept, and the end."""
 
 
 class Shell(BaseTool):
