@@ -1,1 +1,1 @@
-"""Knowledge beyond a conversation: memory in the prompt, the text of documents, and searching documents by words and meaning."""
+"""Knowledge from outside a conversation: memory in the prompt, text extraction from documents, and document search by words and meaning."""

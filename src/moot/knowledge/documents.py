@@ -33,7 +33,7 @@ _PACKAGES = {"pdf": "pypdf", "docx": "docx", "xlsx": "openpyxl", "pptx": "pptx",
 _ANSWER_BYTES = 64 << 20
 _KEPT_CHARACTERS = 16_000_000
 _AT_ONCE = 2
-# the folder of the package is added to the path: the sandbox hides PYTHONPATH, and -I keeps out the working directory
+# add the package's folder to the path, because the sandbox hides PYTHONPATH and -I excludes the working directory
 _SOURCE = Path(__file__).parents[2]
 _PROGRAM = f"import sys; sys.path.append({str(_SOURCE)!r}); from moot.knowledge.readers.worker import main; main()"
 
@@ -129,7 +129,7 @@ class DocumentReader:
 async def _answer(child: Child, data: bytes) -> bytes:
     assert child.stdin is not None
     assert child.stdout is not None
-    with suppress(ConnectionError):  # it has died, as the exit code will show
+    with suppress(ConnectionError):  # the process has died, which its exit code will show
         child.stdin.write(data)
         await child.stdin.drain()
     child.stdin.close()

@@ -73,7 +73,7 @@ class Library:
         return await self._index.add(Source(new_id(), str(real), project))
 
     async def upload(self, name: str, data: bytes, *, project: str = "") -> Source:
-        """Index an uploaded document without keeping its file. It replaces one with the same name. Raise MootError if it can't be read."""
+        """Index an uploaded document without storing its file, replacing one with the same name. Raise MootError if it can't be read."""
         digest = await to_thread.run_sync(digest_of, data)
         chunks, problem = await self._chunks(name, data)
         source = await self._index.add(Source(new_id(), name, project, "upload"))
@@ -81,7 +81,7 @@ class Library:
         return replace(source, documents=1, chunks=len(chunks))
 
     async def refresh(self, source: Source, progress: Progress | None = None, *, again: bool = False) -> Refreshed:
-        """Index new and changed files, and remove missing ones. Unchanged files are not opened, except failed ones with `again`."""
+        """Index new and changed files, and remove missing ones. Skip unchanged files, except with `again` those that failed before."""
         if source.kind == "upload":
             return Refreshed(unchanged=source.documents)
         known = {document.path: document for document in await self._index.documents(source.id)}
@@ -120,7 +120,7 @@ class Library:
                 await self._catch_up(scope)
             if embedder is not None:
                 await self._index.embed(embedder, seconds=EMBED_WAIT)
-        except StoreError as error:  # such as a full disk: what was indexed before can still be found
+        except StoreError as error:  # such as a full disk; documents indexed before can still be found
             log.warning("changed documents can't be indexed: %s", error)
         return await self._index.search(query, scope, limit=limit, embedder=embedder)
 
@@ -180,7 +180,7 @@ class _Listed:
 
 
 def _refuse_own(path: Path) -> None:
-    """Raise Refused if the path is a moot home or in one, because it holds keys."""
+    """Raise Refused if the path is a moot home folder or inside one, because it contains keys."""
     for folder in (path, *path.parents):
         with suppress(OSError):
             descriptor = os.open(folder, DIRECTORY)
@@ -253,7 +253,7 @@ def _shown(path: str) -> str:
 
 
 def _bytes(source: Source, path: str) -> tuple[bytes, bytes]:
-    """Return the content of a file and its digest. A link that replaced the file or a folder, a pipe or a device is not opened."""
+    """Return the content of a file and its digest. Pipes, devices, and links that replaced the file or a folder are not opened."""
     base = Path(path).parent if path == source.path else Path(source.path)
     paths = Paths((base,), base, links=False)
     with paths.open_read(str(Path(path).relative_to(base))) as file:

@@ -1,7 +1,8 @@
-"""The tools of each MCP server that the person has accepted, as files in moot's home.
+"""The tools that the user has accepted from each MCP server, stored as files in moot's home folder.
 
-A server can change the description of a tool after a person has agreed to use it. So agents get only definitions that were accepted: all of
-the first connection, and later changes after `moot mcp accept`. A changed command, argument or URL makes it a new server.
+A server can change the description of a tool after a person has agreed to use it. So agents get only accepted definitions: all of
+those from the first connection, and later changes only after `moot mcp accept`. If the command, an argument or the URL changes, it counts
+as a new server.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Accepted:
 
 
 def identity_of(server: McpServer) -> str:
-    """Return a hash that identifies a server by its command with all arguments, or its URL. Of `env` and `headers`, only names count."""
+    """Return a hash of a server's command and arguments, or its URL. For `env` and `headers`, only the names are included."""
     names: list[Json] = [*sorted(server.env), *sorted(server.headers)]
     return sha256(dumps([server.command, list(server.args), server.url, server.protocol, names])).hexdigest()
 
@@ -74,7 +75,7 @@ class AcceptedTools:
         return cached[2]
 
     def record(self, server: McpServer, tools: Sequence[McpTool], prompts: Sequence[McpPrompt] = ()) -> Accepted:
-        """Store the tools and prompts of a new connection, and return what is accepted now. Tools of the first connection are accepted."""
+        """Store the tools and prompts of a new connection, and return the current state. Tools of the first connection are accepted."""
         known, seen, prompts = self.of(server), tuple(tools), tuple(prompts)
         found = Accepted(seen, seen, prompts) if known is None else replace(known, seen=seen, prompts=prompts)
         if found != known:
@@ -107,14 +108,14 @@ class AcceptedTools:
 
 
 def _parsed(path: str, identity: str) -> Accepted | None:
-    """Return the content of a file, or None if it is damaged or belongs to another server: the next connection writes it again."""
+    """Return the content of a file, or None if it is damaged or belongs to another server. The next connection replaces it."""
     try:
         value = loads(Path(path).read_bytes())
     except (OSError, ValueError):
         return None
     if not isinstance(value, dict) or value.get("server") != identity or value.get("version") != _VERSION:
         return None
-    prompts = value.get("prompts")  # files of earlier versions have none
+    prompts = value.get("prompts")  # files of earlier versions have no prompts
     found = [McpPrompt.from_json(item) for item in prompts if isinstance(item, dict)] if isinstance(prompts, list) else []
     return Accepted(_tools(value.get("accepted")), _tools(value.get("seen")), tuple(found))
 

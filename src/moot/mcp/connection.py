@@ -89,7 +89,7 @@ class Connection:
 
     @property
     def changed(self) -> anyio.Event:
-        """Set when the server reports that its list of tools or prompts has changed since the last `tools`."""
+        """Set when the server reports that its list of tools or prompts has changed since the last call of `tools`."""
         return self._changed
 
     async def tools(self) -> tuple[McpTool, ...]:
@@ -197,7 +197,7 @@ def _transport(server: McpServer, directory: Path, lost: anyio.Event, complaint:
 @asynccontextmanager
 async def _http(server: McpServer, complaint: list[str]) -> AsyncGenerator[_Streams]:
     async def note(response: httpx2.Response) -> None:
-        if response.status_code >= 400:  # the SDK does not pass it on
+        if response.status_code >= 400:  # the SDK does not report the status
             complaint.append(f"HTTP {response.status_code}")
 
     timeout, hooks = httpx2.Timeout(HANDSHAKE_SECONDS, read=CALL_SECONDS), {"response": [note]}
@@ -285,7 +285,7 @@ def _result(result: mcp_types.CallToolResult) -> McpResult:
 
 
 def _content(blocks: Sequence[tuple[str, mcp_types.ContentBlock]]) -> McpResult:
-    """Return blocks of content, each with a text to put before it. Content that moot can't pass on is named in the text."""
+    """Return content blocks as one result. Each block comes with a text to put before it. Content that moot can't pass on is named."""
     texts: list[str] = []
     files: list[McpFile] = []
     for number, (before, block) in enumerate(blocks, 1):

@@ -75,7 +75,7 @@ class McpServers:
         return [(server, tool) for server, accepted in found if accepted is not None for tool in accepted.usable]
 
     async def offered(self, servers: Sequence[McpServer], directory: str) -> list[tuple[McpServer, McpTool]]:
-        """Return the accepted tools of the servers. Those that were never connected are started, and awaited for `FIRST_WAIT` once."""
+        """Return the accepted tools of the servers. Start servers that were never connected, and wait for them once, up to `FIRST_WAIT`."""
         new = [self._slot(server, directory) for server in servers if self.accepted.of(server) is None]
         starts = [start for slot in new if (start := self._start(slot, directory)) is not None and not slot.awaited]
         if starts:
@@ -200,7 +200,7 @@ class McpServers:
         return slot.starting
 
     async def _keep(self, server: McpServer, directory: str, slot: _Slot, starting: anyio.Event) -> None:
-        """Hold one connection until it is idle, lost, or no longer wanted."""
+        """Keep one connection open until it is idle, lost, or no longer needed."""
         started_at = anyio.current_time()
         try:
             with anyio.CancelScope(deadline=started_at + START_SECONDS) as scope:

@@ -53,7 +53,7 @@ class ServerTool:
         self.description = clean(tool.description or tool.title)
         self.schema = tool.schema
         is_harmless = server.trust_hints and tool.read_only
-        # a tool without trusted hints may change anything
+        # without trusted hints, assume that the tool may change anything
         self.effects: frozenset[Effect] = frozenset({"read"} if is_harmless else {"write", "network"})
         self.concurrent = is_harmless
         self.idempotent = server.trust_hints and tool.idempotent
@@ -65,7 +65,7 @@ class ServerTool:
         return cast("type[BaseModel]", attribute("moot.tools.arguments:Anything"))
 
     def identity(self) -> JsonObject:
-        """Return the facts, in addition to the tool's definition, whose change makes an approval of a call invalid."""
+        """Return data that, like the tool's definition, invalidates an approval of a call when it changes."""
         return {"server": identity_of(self.server)}
 
     async def find_problem(self, input: JsonObject) -> str:
@@ -81,7 +81,7 @@ class ServerTool:
 
         async def report(line: str) -> None:
             nonlocal reported_at
-            if (now := anyio.current_time()) >= reported_at + REPORT_SECONDS:  # each one is stored
+            if (now := anyio.current_time()) >= reported_at + REPORT_SECONDS:  # each report is stored
                 reported_at = now
                 await context.report(line)
 
@@ -138,7 +138,7 @@ def tool_named(servers: McpServers, configured: Mapping[str, McpServer], name: s
 
 
 def server_tools(servers: McpServers, found: Iterable[tuple[McpServer, McpTool]], agent: Agent) -> tuple[Tool, ...]:
-    """Return these tools of servers for an agent, sorted by name. An agent with role `read` gets only those that change nothing."""
+    """Return these tools of servers for an agent, sorted by name. An agent with the role `read` gets only read-only tools."""
     tools = {tool.name: tool for server, one in found if (tool := _made(servers, server, one))}
     allowed = (tools[name] for name in sorted(tools))
     return tuple(cast("Tool", tool) for tool in allowed if agent.role != "read" or tool.effects <= {"read"})

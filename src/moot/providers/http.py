@@ -62,8 +62,8 @@ READ_BUFFER = 1 << 18
 """Size of the read buffer in bytes. With a smaller one, aiohttp pauses and resumes the socket for each of many small HTTP chunks."""
 
 READ_INTERVAL = 0.03
-"""Seconds. A stream of small reads is read once per interval, and all streams at the same time, so that the cost of logging and publishing
-a read is shared by several frames, and commits of many streams coincide. The delay is not noticeable."""
+"""Interval in seconds. A stream of small reads is read once per interval, together with all other streams, so that the cost of
+logging and publishing a read is shared by several frames, and commits of many streams coincide. The delay is not noticeable."""
 
 BURST = 16 * 1024
 """Number of bytes in one read from which a stream counts as fast and is read again without waiting."""

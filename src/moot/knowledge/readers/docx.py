@@ -15,7 +15,7 @@ _RENDERED, _BREAK, _KIND = qn("w:lastRenderedPageBreak"), qn("w:br"), qn("w:type
 
 
 def read(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the pages with their numbers, headings as in Markdown; one piece without a place if no page breaks are marked."""
+    """Yield the pages with their numbers, and headings in Markdown. Yield one piece without a place if no page breaks are marked."""
     document = Document(BytesIO(data))
     body: Any = document.element
     rendered = next(body.iter(_RENDERED), None) is not None

@@ -27,7 +27,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not mix with the answer
+    os.dup2(2, 1)  # output printed by libraries must not mix with the answer
     answers.write(dumps(_answer(sys.argv[1], sys.stdin.buffer.read())))
     answers.close()
     os._exit(0)  # freeing a large document takes time
@@ -59,7 +59,7 @@ def _sections(pieces: Iterator[tuple[str, str]]) -> dict[str, Json]:
 
 
 def _check_archive(data: bytes) -> None:
-    """Raise ValueError for an archive that unpacks to too much, or that is encrypted."""
+    """Raise ValueError if an archive is encrypted or unpacks to too much data."""
     if not data.startswith(b"PK"):
         return
     with zipfile.ZipFile(BytesIO(data)) as archive:

@@ -11,7 +11,7 @@ _ROWS = 40
 
 
 def read(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the rows of each sheet that have values, with the number of the first row of each piece."""
+    """Yield the non-empty rows of each sheet in pieces, each with the number of its first row."""
     workbook = load_workbook(BytesIO(data), read_only=True, data_only=True)
     for sheet in workbook.worksheets:
         lines, first = list[str](), 0
