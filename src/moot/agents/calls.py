@@ -93,7 +93,7 @@ async def _parks(context: RunContext, step: int, index: int, call: Call, tools: 
 async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, Tool]) -> None:
     """Authorize, journal and run one call; it has its output on return. Raise Parked while an approval is pending."""
     if call.error:
-        return  # its tool-input-error chunk is its output
+        return  # the call's tool-input-error chunk is its output
     tool = tools.get(call.tool)
     if tool is None:
         known = ", ".join(sorted(tools)) or "none"
@@ -121,7 +121,7 @@ async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, T
         if hooks is not None and (reason := await _objection_to_edit(hooks, tool, key, call)):
             await _settle_denied(context, key, call, reason)
             return
-    if changes and isinstance(arguments := await validated(tool, call.input), str):  # or the tool has changed since they were validated
+    if changes and isinstance(arguments := await validated(tool, call.input), str):  # or the tool has changed
         await _refuse(context, key, call, f"The changed arguments are not valid: {arguments}")
         return
     notes = [ADDED.format(answer.context)] if answer is not None and answer.context else []

@@ -1,4 +1,4 @@
-"""Recording what a prompt changes in files: each file before a tool writes it, and whole folders before the first command."""
+"""Recording file changes of a prompt: each file before a tool writes it, and whole folders before the first command."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from moot.types.crash import point
 from moot.types.run import Run
 
 RETRIED = 3_600_000
-"""Milliseconds after which a folder that was too large is looked at again."""
+"""Milliseconds after which a snapshot of a folder that was too large is tried again."""
 
 FORGOTTEN = 30 * 86_400_000
 """Milliseconds after which the state of a folder that no one works in is forgotten."""
 SWEPT = 16
-"""Content that is no longer needed is deleted with every sixteenth checkpoint, because looking for it takes a moment."""
+"""Number of checkpoints after which content that is no longer needed is deleted. Not after each one, because finding it takes a moment."""
 
 log = logging.getLogger("moot.agents")
 
 
 class Recorder:
-    """The recorder of one leg. What sub-agents change belongs to the checkpoint of the prompt that started them.
+    """The recorder of one leg. Changes by sub-agents belong to the checkpoint of the prompt that started them.
 
     A failure is logged and doesn't stop the run: only undo is affected.
     """
@@ -65,7 +65,7 @@ class Recorder:
 
     @asynccontextmanager
     async def keeping(self, path: str) -> AsyncGenerator[None]:
-        """Keep a file that is written in the block."""
+        """Store the current state of a file that is written in the block."""
         place = await to_thread.run_sync(self._place, path)
         if place is None:  # the tool refuses it
             yield
@@ -76,7 +76,7 @@ class Recorder:
         await self._guarded(partial(_settle, place))
 
     async def close(self) -> None:
-        """Determine what commands have changed, at the end of a leg. So what people change while a run waits isn't taken for its work."""
+        """Record the changes by commands at the end of a leg, so that changes by people while a run waits aren't attributed to it."""
         if await to_thread.run_sync(self._path.exists):
             await self._guarded(partial(_close_folders, run=self._run, interrupted=not self._kept))
         self._kept = False
@@ -87,7 +87,7 @@ class Recorder:
         return next((FilePlace(root, real[len(root.rstrip(b"/")) + 1 :]) for root in self._roots if _is_in(real, root)), None)
 
     async def _guarded(self, work: Callable[[Connection, int, int], None]) -> None:
-        """Run work with the prompt's checkpoint and the time in µs."""
+        """Call `work` with the prompt's checkpoint and the time in µs. Log errors."""
         try:
             prompt = await self._prompt()
 
@@ -101,7 +101,7 @@ class Recorder:
 
 
 def _outermost(roots: Sequence[Path]) -> list[bytes]:
-    """Return the real paths of folders, without those inside others."""
+    """Return the real paths of folders, without folders inside other ones."""
     found = sorted({os.fsencode(os.path.realpath(root)) for root in roots})
     return [root for root in found if not any(other != root and _is_in(root, other) for other in found)]
 
@@ -188,7 +188,7 @@ def _close(connection: Connection, run: str, root: bytes, found: FolderState, no
 
 
 def _hidden(connection: Connection, before: Mapping[bytes, FileState], found: FolderState) -> Callable[[bytes], bool]:
-    """Return a function that tells whether a file was ignored before the run, so that its earlier state is unknown."""
+    """Return a function that returns True if a file was ignored before the run, so that its earlier state is unknown."""
     names = [path for path in before.keys() | found.files.keys() if path.rpartition(b"/")[2] == b".gitignore"]
     if all(path in found.files and found.files[path].state == before.get(path) for path in names):
         return lambda path: False

@@ -15,7 +15,7 @@ from moot.types.exchange import Ending
 from moot.types.store import HandleInbox
 
 HAND_OVER = "handover:"
-"""Key prefix of the events with which other agents continue a run."""
+"""Prefix of the keys of events that mark where another agent continues a run."""
 
 
 def steps_before(events: Iterable[Event]) -> int:
@@ -26,7 +26,7 @@ def steps_before(events: Iterable[Event]) -> int:
 
 
 def is_hand_over(event: Event) -> bool:
-    """Return whether another agent continues the run from this event on."""
+    """Return True if another agent continues the run from this event on."""
     return event.key is not None and event.phase == "end" and event.key.startswith(HAND_OVER)
 
 
@@ -40,7 +40,7 @@ class Timing(NamedTuple):
 
 
 async def take_steers(context: RunContext) -> bool:
-    """Add the messages that users sent meanwhile to the answer, in one commit. Return True if there were any that no hook blocked."""
+    """Add the messages that users sent during the answer to it, in one commit. Return True if hooks did not block all of them."""
     items = [item for item in await context.inbox() if item.kind == "steer" and isinstance(item.body, dict)]
     if not items:
         return False
@@ -76,7 +76,7 @@ def answer_metadata(
 
 
 async def kill_noted(note: JsonObject) -> None:
-    """Kill the process that journaled work recorded, if a crash of moot left it running."""
+    """Kill the process recorded in a journal note, if a crash of moot left it running."""
     group, started = note.get("pgid"), note.get("started")
     if isinstance(group, int) and isinstance(started, int | float | str):
         await kill_leftover(group, started)

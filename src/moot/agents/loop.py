@@ -44,7 +44,7 @@ NEARLY = 0.8
 
 
 def budget_warning(limits: Limits, position: Position) -> WarnBudget | None:
-    """Return a warning if most of the run's cost or token limit is used. It is reported once, however often it is stored."""
+    """Return a warning if most of the run's cost or token limit is used. It is reported only once, even if it is stored several times."""
     usage = position.usage
     if limits.cost and position.spent >= limits.cost * NEARLY:
         return WarnBudget("cost", position.spent, limits.cost)
@@ -95,7 +95,7 @@ def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] 
 
 
 def _is_ended(context: RunContext, tools: tuple[Tool, ...], attempt: Attempt) -> bool:
-    """Return whether a tool that ends the run was called successfully."""
+    """Return True if a tool that ends the run was called successfully."""
     enders = {tool.name for tool in tools if getattr(tool, "ends_run", False)}
     calls = {call.id for call in attempt.calls if call.tool in enders}
     return bool(calls) and any(
@@ -104,7 +104,7 @@ def _is_ended(context: RunContext, tools: tuple[Tool, ...], attempt: Attempt) ->
 
 
 async def _steer(context: RunContext, position: Position) -> None:
-    """Add messages that users sent meanwhile, between steps only; a finished run continues for them."""
+    """Add messages that users sent during the last step. If the run had finished, it continues to answer them."""
     if not position.attempts and await take_steers(context):
         point("steer.taken")
         position.finished = False

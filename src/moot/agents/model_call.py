@@ -100,7 +100,7 @@ def settle_exchange(
         ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
     charged = ending.cost if ending.cost is not None else price(model, ending.usage)
     if failure is not None and not heard and failure.kind not in UNKNOWN_COST:
-        charged = 0  # refused: nothing was generated, so nothing is charged
+        charged = 0  # the request was refused: nothing was generated, so nothing is charged
     return ending, charged, end_body(ending, ended, charged, failure)
 
 
@@ -204,7 +204,7 @@ async def answer(
 ) -> tuple[Attempt, Choice]:
     """Return the final attempt of the step's model call, successful or not, and its model. An answered step is not sent again."""
     chain = _Chain(setup.choices)
-    plain = setup.served is not None and setup.served.plain  # its caller trims the history and retries
+    plain = setup.served is not None and setup.served.plain  # the caller trims the history and retries
     if (done := position.answered) is not None:
         return done, chain.choice
     await _abandon_unended(context, position)

@@ -40,7 +40,7 @@ def tool_tokens(tools: Sequence[ToolDefinition]) -> int:
 
 
 def room_for_history(setup: StepSetup, tools: Sequence[ToolDefinition], budget: int) -> int:
-    """Return the number of tokens of history above which it is compacted; 0 = never."""
+    """Return the number of tokens above which the history is compacted; 0 means never."""
     if not setup.compact_at:
         return 0
     fixed = len(setup.system) // CHARACTERS + tool_tokens(tools)
@@ -48,7 +48,7 @@ def room_for_history(setup: StepSetup, tools: Sequence[ToolDefinition], budget: 
 
 
 async def request_messages(context: RunContext, setup: StepSetup, tools: Sequence[ToolDefinition], budget: int) -> tuple[Message, ...]:
-    """Return the history and the run's own message, within the budget. Compacts the conversation if it does not fit otherwise."""
+    """Return the history and the run's own message, within the budget. Compact the conversation if it would not fit otherwise."""
     room = room_for_history(setup, tools, budget)
 
     def fitted_or_none(messages: Sequence[Message]) -> tuple[Message, ...] | None:

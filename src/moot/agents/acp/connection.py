@@ -57,7 +57,7 @@ class Link:
         self._over = False
         self._lines = 0
         self._news = anyio.Event()
-        """Set after each read, and replaced with a new one."""
+        """Set after each read, and replaced with a new event."""
 
     async def pump(self, group: TaskGroup) -> None:
         """Read until the agent closes its stdout or `stop` is called. Shielded from cancellation, to read what follows a cancel."""

@@ -106,7 +106,7 @@ class Dialogue:
         return {"type": "control_request", "request_id": f"moot-{self._requests}", "request": fields}
 
     async def _guard(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        """Store an error on moot's side, which ends the dialogue and is then raised once, without an exception group."""
+        """Run `work` and store an error on moot's side. The error ends the dialogue and is then raised once, without an exception group."""
         try:
             await work(*arguments)
         except MootError as error:

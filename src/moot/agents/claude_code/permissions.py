@@ -1,4 +1,4 @@
-"""Permission requests and questions of Claude Code as calls for moot's policy and the user, and the responses."""
+"""Permission requests and questions of Claude Code, converted to calls for moot's policy and the user, and the responses."""
 
 from __future__ import annotations
 

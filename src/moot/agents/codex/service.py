@@ -99,9 +99,9 @@ class CodexTurn:
         self._pending: dict[str, anyio.CancelScope] = {}
         """Pending decisions by the id of the request. They are cancelled if Codex continues without an answer."""
         self._servers: dict[str, str] = {}
-        """MCP server → its startup status."""
+        """Startup status of each MCP server, by name."""
         self._news = anyio.Event()
-        """Set after each change of a status, and replaced with a new one."""
+        """Set after each change of a status, and replaced with a new event."""
         self._over = anyio.Event()
         self._cut: ProviderError | None = None
         self._ids = ("", "")
@@ -173,7 +173,7 @@ class CodexTurn:
             try:
                 return await self._known(known), known.unseen
             except RpcRefused:
-                pass  # it no longer exists or can't be forked: start a new one with the whole history
+                pass  # the session no longer exists or can't be forked: start a new one with the whole history
         started = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
         return _id_of(started), await earlier_messages(self._context) if self._said.first else ()
 

@@ -123,7 +123,7 @@ def _outcome(value: JsonObject | None) -> RunOutcome:
 
 
 async def _close_what_was_cut(request: RunRequest, context: RunContext, number: int) -> None:
-    """Close the exchange of an interrupted process, which has a start but no end, from its raw lines."""
+    """Close the exchange of an interrupted process, which has no end yet, by translating its raw lines."""
     exchange = exchange_id(request.run.id, number, 0)
     events = [event for event in await context.journal() if event.exchange == exchange]
     started = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)

@@ -22,7 +22,7 @@ LONGEST = 32 * 1024 * 1024
 COMPLAINT = 500
 """Number of characters from the end of stderr that are reported."""
 BEAT = 0.03
-"""Seconds between two reads, which combine many small outputs into fewer events. After a pause, output is read at once."""
+"""Seconds between two reads. This combines many small outputs into fewer events. After a pause, output is read at once."""
 GRACE = 1.0
 """Seconds that a program has to exit before it is killed."""
 
@@ -51,7 +51,7 @@ class Program:
         self._child: Child | None = None
         self._writing = anyio.Lock()
         self._buffer = bytearray()
-        """The start of an incomplete line; stored here, so that a cancelled read can be continued."""
+        """The start of an incomplete line, stored here so that a read can continue after a cancellation."""
 
     async def __aenter__(self) -> Program:
         """Start the program. Raise ConfigError if it does not exist, Refused if it can't be started."""

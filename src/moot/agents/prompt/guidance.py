@@ -1,4 +1,4 @@
-"""AGENTS.md and CLAUDE.md of a conversation's folder and the folders above it, up to the repository's root.
+"""Loading of AGENTS.md and CLAUDE.md from a conversation's folder and the folders above it, up to the repository's root.
 
 They are instructions for the model. They never change permissions.
 """
@@ -33,7 +33,7 @@ _OPENING = (
 )
 
 _KEPT = 64
-"""Number of folders whose texts are kept in memory."""
+"""Maximum number of folders whose texts are cached."""
 
 log = logging.getLogger("moot.agents")
 
