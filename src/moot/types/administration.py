@@ -22,5 +22,5 @@ class Administration(Protocol):
         ...
 
     async def create_agent(self, name: str, values: JsonObject) -> str:
-        """Write a new agent to the home and return its file. Raise Refused for a right that the run lacks, or UsageError."""
+        """Write a new agent to moot's home and return the path of its file. Raise Refused for a right that the run lacks, or UsageError."""
         ...

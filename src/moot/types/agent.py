@@ -95,7 +95,7 @@ class Agent:
     """Models to try, in order, if the main one fails before any output was shown. It can also name agents, which continue a run when its
     provider refuses further calls."""
     hooks: RunHooks = field(default_factory=RunHooks)
-    """Calls of tools before and after each of its runs."""
+    """Tool calls before and after each of its runs."""
     prompt: PromptSettings = field(default_factory=PromptSettings)
     agents: tuple[str, ...] = ()
     """Names of the agents that this agent may call."""

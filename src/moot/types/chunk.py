@@ -73,7 +73,7 @@ DATA = _kind("data", "id transient")
 
 OURS = "moot"
 """The key of `providerMetadata` for data that only moot uses, such as where the full output of a tool is stored.
-It is in the log and in stored parts; clients and models never see it. In `toolMetadata`, which clients see, it holds `PARENT`."""
+It is in the log and in stored parts; clients and models never see it. In `toolMetadata`, which clients see, it contains `PARENT`."""
 
 PARENT = "parentToolCallId"
 """The field that names the call whose sub-agent made a call (`toolMetadata.moot`) or wrote text (the data of a `data-subagent`)."""

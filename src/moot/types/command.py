@@ -9,11 +9,11 @@ CommandType: TypeAlias = Literal["action", "prompt", "insert"]
 """action: does something itself · prompt: sends a prompt · insert: puts a text into the composer."""
 
 Requirement: TypeAlias = Literal["conversation", "folder", "repository", "file"]
-"""conversation: it has messages · folder: it has a working directory · repository: that is in a Git repository · file: one is open."""
+"""conversation: it has messages · folder: it has a directory · repository: the directory is in a Git repository · file: a file is open."""
 REQUIREMENTS: tuple[Requirement, ...] = get_args(Requirement)
 
 COMMAND_NAME = r"^[A-Za-z0-9][\w-]{0,63}(:[A-Za-z0-9][\w-]{0,63})*$"
-"""Pattern of the names of custom commands. Those of a file in a subfolder start with its name: `git:squash`."""
+"""Pattern of the names of custom commands. If the file is in a subfolder, its name comes first: `git:squash`."""
 
 BUILT_IN = "built-in"
 """The origin of commands that are part of moot."""
@@ -21,7 +21,7 @@ BUILT_IN = "built-in"
 
 @dataclass(frozen=True, slots=True)
 class CommandParameter:
-    """One argument of a command. Arguments are separated by spaces; quotes keep spaces in one."""
+    """One argument of a command. Arguments are separated by spaces. An argument with spaces must be quoted."""
 
     name: str
     description: str = ""

@@ -198,7 +198,7 @@ def _commands(command: Command) -> Iterator[list[str]]:
 
 
 def _place_problem(words: Sequence[str]) -> str:
-    """Return why one of a command's placeholders is in a place where its value could be run."""
+    """Return why a placeholder's value could be run as code at its place in a command; empty if none could."""
     at = _program(words)
     if any(_MARK in word for word in words[: at + 1]):
         return "A placeholder can't be the program to run, or in an assignment before it."

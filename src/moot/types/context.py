@@ -156,7 +156,7 @@ class Ports(Protocol):
         ...
 
     def recorded(self, tool: Tool, input: Json) -> AbstractAsyncContextManager[object]:
-        """Return a context in which the tool may change files: what it changes is recorded for undo."""
+        """Return a context in which the tool may change files. Its changes are recorded for undo."""
         ...
 
 

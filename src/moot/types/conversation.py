@@ -61,7 +61,7 @@ class ConversationSettings:
     network: bool | None = None
     """True if commands may use the network."""
     skills: tuple[str, ...] | None = None
-    """Names of skills whose instructions are in the prompt, the first ones first; () = no skills are used."""
+    """Names of skills whose instructions are in the prompt, in this order; () = no skills are used."""
 
     @staticmethod
     def of(conversation: Conversation) -> ConversationSettings:
@@ -143,7 +143,7 @@ class Conversation:
     no: int = 0
     """Integer key of the conversation in the store; 0 = not stored yet."""
     project: str = DEFAULT_PROJECT
-    """Empty when storing a new conversation = the project whose root contains the directory."""
+    """Empty in a new conversation = the project whose root contains the directory."""
     key: str | None = None
     """Unique name for find-or-create, such as `discord:USER` or `cron:NAME`."""
     client_id: str | None = None

@@ -52,7 +52,7 @@ class Event(NamedTuple):
 
 
 def as_tombstone(event: Event) -> Event:
-    """Return the event as the log stores it: a redacted one becomes a tombstone whose body holds the original kind."""
+    """Return the event as the log stores it: a redacted one becomes a tombstone whose body contains the original kind."""
     if event.redacted is None:
         return event
     body: JsonObject = {"was": event.kind, **event.redacted, "body": event.body}

@@ -291,7 +291,7 @@ class NamesRecords(Protocol):
     """Optional capability of a format with records that contain text but are not messages."""
 
     def knows_record(self, body: JsonObject) -> bool:
-        """Return whether the format leaves the record out on purpose, for example because it repeats a message."""
+        """Return True if the format leaves the record out on purpose, for example because it repeats a message."""
         ...
 
 

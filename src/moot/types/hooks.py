@@ -45,7 +45,7 @@ NEVER_SENT = frozenset({SKIPPED, BLOCKED})
 """Finish reasons of runs whose prompt is never sent to a model, not even in later runs."""
 
 UNCHECKED = "unchecked"
-"""Key in the metadata of an answer: true until the hooks for its prompt have passed it, then false. No model gets an unchecked prompt."""
+"""Key in the metadata of an answer: true until the hooks have allowed its prompt, then false. No model gets an unchecked prompt."""
 
 PROMPT = "prompt"
 """Journal key of the hooks' decision about the prompt."""
@@ -135,12 +135,12 @@ class HookAnswer:
 
 
 def is_withheld(metadata: JsonObject) -> bool:
-    """Return whether an answer with this metadata ended before its prompt was sent, or a copied prompt must not be sent."""
+    """Return True if an answer with this metadata ended before its prompt was sent, or a copied prompt must not be sent."""
     return metadata.get("finish_reason") in NEVER_SENT or metadata.get(UNCHECKED) is True or metadata.get(WITHHELD) is True
 
 
 def was_sent(metadata: JsonObject) -> bool:
-    """Return whether the prompt of an answer with this metadata was passed on to a model."""
+    """Return True if the prompt of an answer with this metadata was sent to a model."""
     return not is_withheld(metadata) and (metadata.get("finish_reason") is not None or metadata.get(UNCHECKED) is False)
 
 

@@ -112,7 +112,7 @@ class ImportTarget:
     version: int = 0
     """Version of the format that last read it completely; 0 = none."""
     rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
-    """Key of a message that has changed in the source, or is below one → id of its new sibling. Updated by `Imports.take`."""
+    """Ids of new siblings, by the key of a message that has changed in the source or is below a changed one. Updated by `Imports.take`."""
 
 
 class IncomingEntry(NamedTuple):

@@ -96,7 +96,7 @@ class KnowledgeScope:
 
 
 def knowledge_folders(root: str) -> tuple[str, ...]:
-    """Return the folder `knowledge` in the root of a project, which is always searched there; nothing without a root."""
+    """Return the folder `knowledge` in a project's root, which is always searched in that project; nothing without a root."""
     return (os.path.join(os.path.realpath(root), "knowledge"),) if root else ()  # noqa: PTH118  as text, like the other paths here
 
 

@@ -61,7 +61,7 @@ class Nested:
 
 
 def nest(parts: Sequence[Part]) -> list[Nested]:
-    """Return the parts in order, each below the earlier call that it belongs to. A part whose call isn't in the message stays on top."""
+    """Return the parts in order, each below the earlier call that it belongs to, or at the top level if the message has no such call."""
     calls: dict[str, Nested] = {}
     top: list[Nested] = []
     for part in linked(parts):

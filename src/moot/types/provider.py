@@ -165,7 +165,7 @@ class Facts:
     """The base URL that the vendor's own SDK uses; empty = the configuration must set it."""
     dialect: str = "openai-chat"
     needs_key: bool = True
-    """The environment variable that holds the key is in `moot.config.home.KEY_VARIABLES`."""
+    """True if requests need an API key. Its environment variable is in `moot.config.home.KEY_VARIABLES`."""
     key_form: str = ""
     """A pattern that matches this vendor's keys and no others; empty = the keys have no distinctive form."""
     priority: int = 50

@@ -93,7 +93,7 @@ class Embedders(Protocol):
     """The embedding model of this process, loaded on first use."""
 
     def here(self) -> bool:
-        """Return whether the model is installed."""
+        """Return True if the model is installed."""
         ...
 
     async def embedder(self) -> Embedder:

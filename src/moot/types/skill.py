@@ -15,7 +15,7 @@ SkillPlace: TypeAlias = Literal["home", "user", "project"]
 SkillUse: TypeAlias = Literal["offered", "enabled", "disabled"]
 """offered: the model sees name and description · enabled: the instructions are in the prompt · disabled: not used."""
 ScriptPolicy: TypeAlias = Literal["never", "ask", "allow"]
-"""never: scripts don't run · ask: a person decides about each run, in every mode · allow: they run in the sandbox without a question."""
+"""never: scripts don't run · ask: a person decides about each run, in every mode · allow: they run in the sandbox without asking."""
 SkillStatus: TypeAlias = Literal["offered", "enabled", "disabled", "changed", "untrusted", "invalid", "shadowed"]
 
 
@@ -28,7 +28,7 @@ class Finding:
     line: int
     text: str
     is_error: bool = True
-    """False for what does not keep the skill from being used."""
+    """False if the skill can be used anyway."""
     hides: bool = False
     """True if the file contains text that a person may not see but a model reads."""
 
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SkillDecision:
-    """A person's decision about a skill. It is bound to the skill's content."""
+    """A person's decision about a skill. It applies only to the skill's content at that time."""
 
     use: SkillUse = "offered"
     priority: int = 0
@@ -118,7 +118,7 @@ class Skill:
     """Paths of its files in the folder, without `SKILL.md`."""
     status: SkillStatus = "offered"
     problem: str = ""
-    """Why it is not used, if a person can change this."""
+    """Reason why it is not used, if a person can change that."""
     decision: SkillDecision = field(default_factory=SkillDecision)
     digest: str = ""
     """Hash of all of its files; empty = not computed."""
@@ -137,9 +137,9 @@ class SkillSelection:
     """The skills of one step."""
 
     offered: tuple[Skill, ...] = ()
-    """The model sees name and description of these."""
+    """Skills of which the model sees the name and description."""
     enabled: tuple[Skill, ...] = ()
-    """The instructions of these are in the prompt, in this order."""
+    """Skills whose instructions are in the prompt, in this order."""
 
     @property
     def all(self) -> tuple[Skill, ...]:
@@ -173,4 +173,4 @@ class SkillAccess(Protocol):
 
 
 REVISION = 16
-"""Number of digits of a digest by which a call names the content of a skill."""
+"""Number of digits of the digest that identifies a skill's content in a call."""

@@ -117,7 +117,7 @@ class Task:
     no: int = 0
 
     def is_overdue(self, today: str) -> bool:
-        """Return whether it is still open after its due date. `today` is an ISO date."""
+        """Return True if it is still open after its due date. `today` is an ISO date."""
         return bool(self.due) and self.due < today and self.status not in CLOSED
 
 
@@ -254,7 +254,7 @@ class ProjectTasks(Protocol):
     """The tasks of a conversation's project, as tools may use them."""
 
     async def list(self, conditions: TaskFilter, *, limit: int) -> tuple[list[Task], bool]:
-        """Return the first tasks that meet the conditions, and whether there are more."""
+        """Return the first tasks that meet the conditions, and True if there are more."""
         ...
 
     async def get(self, task: str) -> Task:

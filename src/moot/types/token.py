@@ -135,7 +135,7 @@ class Tokens(Protocol):
         ...
 
     async def touch(self, used: Mapping[str, int]) -> None:
-        """Record when tokens were last used: id → ms."""
+        """Record when tokens were last used, in ms by token id."""
         ...
 
     async def invalid(self, ids: Sequence[str]) -> set[str]:

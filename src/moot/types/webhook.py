@@ -30,7 +30,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One event for one webhook, and how its delivery went."""
+    """One event for one webhook, and the state of its delivery."""
 
     no: int
     id: str
