@@ -40,7 +40,7 @@ class Encoded(NamedTuple):
 
 
 class Shared:
-    """Cache of the frames encoded last, for other clients of the same stream. It is small because they all read near the end."""
+    """Cache of the most recent frames, for other clients of the same stream. It is small because all clients read near the end."""
 
     def __init__(self) -> None:
         self._written: OrderedDict[tuple[object, ...], Encoded] = OrderedDict()

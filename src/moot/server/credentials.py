@@ -185,7 +185,7 @@ class AttemptLimit:
         self._what = what
         self._now = now
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
-        """Address → start of its window and number of failures."""
+        """Start of the window and number of failures, by address."""
 
     def check(self, address: str) -> None:
         """Raise Problem (429) if the address has exceeded the limit. Call this before the attempt is processed."""

@@ -38,7 +38,7 @@ async def check_directory(caller: Caller, directory: str) -> None:
 
 
 async def _assigned(caller: Caller, directory: str) -> bool:
-    """Return whether the directory is below the root of one of the user's projects."""
+    """Return True if the directory is below the root of one of the user's projects."""
     cursor: str | None = None
     while True:
         page = await caller.store.projects.list(limit=200, cursor=cursor)

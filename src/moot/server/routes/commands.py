@@ -53,7 +53,7 @@ class CommandsOut(Out):
     data: list[CommandOut]
     next_cursor: None = None
     problems: dict[str, str]
-    """Name of a command → why it can't be used: its file is not trusted or not valid."""
+    """Reasons why commands can't be used, by name: the file is not trusted or not valid."""
 
 
 class WishesModel(In):

@@ -30,7 +30,7 @@ class RedoIn(In):
     """A redo of the last undo."""
 
     part: UndoPart | None = None
-    """null: what was undone last."""
+    """null = the parts that were undone last."""
     overwrite: bool = False
     """Also replace files that were changed since. Without it, they are kept."""
     dry_run: bool = False

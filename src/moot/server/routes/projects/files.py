@@ -99,7 +99,7 @@ class DiffOut(Out):
     diff: str
     """In the unified format of `git diff`; empty if there is no difference."""
     cut: bool
-    """True if the diff is longer."""
+    """True if the diff was truncated."""
 
 
 class PathsIn(In):
@@ -110,7 +110,7 @@ class PathsIn(In):
 
 
 class CommitIn(In):
-    """A commit of what is staged."""
+    """A commit of the staged changes."""
 
     message: Annotated[str, Field(min_length=1, max_length=20_000)]
 
@@ -177,7 +177,7 @@ async def put_file(
     files = await _files(server, caller, project_id)
     if if_match is None and if_none_match is None:
         fix = "Send the ETag of the file as `If-Match`, or `If-None-Match: *` for a new file."
-        raise Problem(428, "Saving a file requires the state that you read.", fix=fix)
+        raise Problem(428, "Saving a file requires the header If-Match or If-None-Match.", fix=fix)
 
     def check(current: str | None) -> None:
         if if_none_match is not None and current is not None:
@@ -201,7 +201,7 @@ def _tagged(response: Response, content: FileContent) -> ProjectFileOut:
 async def get_git_status(caller: Chatter, project_id: str) -> RepositoryOut:
     """Get the branch and the changed files below the project's folder.
 
-    Only the user who runs the server can use this and the other Git operations. Reading runs no program that the repository configures.
+    Only the user who runs the server can use this and the other Git operations. Reading never runs programs that the repository configures.
     """
     status = await (await _git(caller, project_id)).status()
     return RepositoryOut(status=None if status is None else GitStatusOut.of(status))
@@ -221,7 +221,7 @@ async def get_git_diff(
 
 @router.post("/git/stage", status_code=204)
 async def stage_files(caller: ToolUser, project_id: str, body: PathsIn) -> None:
-    """Stage the changes of files, also deletions, as `git add` does. Filters that the repository configures run."""
+    """Stage the changes of files, including deletions, as `git add` does. This runs filters that the repository configures."""
     await (await _git(caller, project_id)).stage(body.paths)
 
 
@@ -233,5 +233,5 @@ async def unstage_files(caller: ToolUser, project_id: str, body: PathsIn) -> Non
 
 @router.post("/git/commit", status_code=201)
 async def commit_staged(caller: ToolUser, project_id: str, body: CommitIn) -> CommitOut:
-    """Commit what is staged, as `git commit` does: hooks run and the commit is signed if Git is configured so."""
+    """Commit the staged changes, as `git commit` does: hooks run, and the commit is signed if Git is configured to sign commits."""
     return CommitOut(commit=await (await _git(caller, project_id)).commit(body.message))

@@ -48,7 +48,7 @@ class SkillOut(Out):
     license: str
     compatibility: str
     allowed_tools: list[str]
-    """Tools that the author expects to be allowed. moot doesn't allow them for this reason."""
+    """Tools that the author expects to be allowed. This does not grant permission to use them."""
     metadata: dict[str, Any]
     files: list[ShownPath]
     has_reference: bool
@@ -172,7 +172,7 @@ async def list_skills(
 
 @router.get("/{name}")
 async def get_skill(server: CurrentServer, caller: Operator, name: SkillName, project: InProject = None) -> SkillDetailOut:
-    """Get a skill with its instructions and everything that is wrong with it."""
+    """Get a skill with its instructions and problems."""
     skill = await _found(server, caller, name, project)
     return await to_thread.run_sync(_detail, skill)
 
@@ -210,7 +210,7 @@ async def preview_skills(server: CurrentServer, _: Operator, body: SkillSourceIn
 
 @router.post("", status_code=201)
 async def install_skill(server: CurrentServer, caller: Operator, body: SkillInstallIn) -> SkillDetailOut:
-    """Install a skill in moot's home. Return 409 if its content is not the one of the preview."""
+    """Install a skill in moot's home. Return 409 if its content differs from the preview."""
     candidate = next((each for each in await _candidates(server, body) if each.name == body.name), None)
     if candidate is None or candidate.digest != body.digest:
         raise Problem(409, f"The skill {body.name!r} has changed since you loaded it.", fix="Load it again, and review it.")
