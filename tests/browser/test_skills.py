@@ -60,7 +60,7 @@ def test_a_skill_is_added_after_it_was_shown_and_then_enabled(own: Served, visit
     entry.get_by_role("button", name="Show release").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("Tag it first.")).to_be_visible()
-    dialog.get_by_label("Scripts").select_option("Run until the skill changes")
+    dialog.get_by_label("Scripts").select_option("Run without asking until the skill changes")
     listed = own.moot.run("skills", "show", "release", "--json").stdout
     assert b'"status": "enabled"' in listed or b'"status":"enabled"' in listed
 

@@ -28,7 +28,7 @@ def test_the_last_prompt_is_undone_and_redone(visit: Visitor, server: Served, ax
     page.get_by_role("button", name="Undo this prompt").click()
     dialog = page.get_by_role("dialog", name="Undo this prompt")
     expect(dialog.get_by_text("2 messages, 1 file")).to_be_visible()
-    dialog.get_by_label("Overwrite files that were changed since").check()
+    dialog.get_by_label("Overwrite files that have changed since then").check()
     expect(dialog.get_by_text("2 messages, 2 files")).to_be_visible()
     tab.shot("undo")
     dialog.get_by_role("button", name="Undo").click()
