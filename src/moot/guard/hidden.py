@@ -36,7 +36,7 @@ def spelled_out(text: str) -> str:
 
 
 def hidden_comments(text: str) -> list[int]:
-    """Return the lines on which HTML comments start. Markdown viewers don't show them."""
+    """Return the numbers of the lines on which HTML comments start. Markdown viewers don't show comments."""
     return [text.count("\n", 0, found.start()) + 1 for found in _COMMENT.finditer(text)]
 
 

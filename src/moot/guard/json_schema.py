@@ -52,7 +52,7 @@ async def check_answer(message: Message, schema: JsonObject) -> Json:
 
 
 async def find_problem(value: Json, schema: JsonObject, name: str = "answer") -> str:
-    """Return where and why the value does not match the schema; empty if it matches. `name` is what the result calls the value.
+    """Return where and why the value does not match the schema; empty if it matches. `name` is the name of the value in the result.
 
     Raise UsageError if the schema can't be evaluated within the time limit.
     """

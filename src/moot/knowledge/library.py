@@ -28,7 +28,7 @@ log = logging.getLogger("moot.knowledge")
 FILES = 20_000
 """Maximum number of files to index in a source."""
 DEPTH = 60
-"""Maximum depth of folders. Each level holds a descriptor while files are listed."""
+"""Maximum depth of folders. Each level keeps a file descriptor open while files are listed."""
 TEXT_BYTES = 16 << 20
 WAIT = 2.0
 """Maximum number of seconds for indexing changed files before a search."""
@@ -224,7 +224,7 @@ def _walk(top: str, listed: _Listed) -> None:
             wanted = [] if own else sorted(each for each in folders if not each.startswith(".") and each not in _SKIPPED)
             folders[:] = wanted if depth < DEPTH else []
             if wanted and depth >= DEPTH:
-                listed.problems[_shown(name)] = f"Folders below it are nested deeper than {DEPTH} levels and not indexed."
+                listed.problems[_shown(name)] = f"Folders below it are nested deeper than {DEPTH} levels and are not indexed."
             for file in sorted(files) if not own else ():
                 if len(listed.files) >= FILES:
                     listed.problems[top] = f"It has more than {FILES:,} files; only the first are indexed."

@@ -31,7 +31,7 @@ START_SECONDS = 120.0
 IDLE_SECONDS = 900.0
 """Seconds without a call after which a connection is closed."""
 STABLE_SECONDS = 60.0
-"""If a connection lasted longer than this, in seconds, its end is not counted together with earlier failures."""
+"""Seconds after which a connection counts as stable, so that its end is not added to earlier failures."""
 PAUSES = (5.0, 15.0, 60.0, 300.0)
 """Seconds between a failed start and the next one, by the number of failures in a row."""
 
@@ -60,7 +60,7 @@ class _Slot:
 
 
 class McpServers:
-    """All connections of a process. Their tasks run in the given group."""
+    """All connections of a process. Their tasks run in the given task group."""
 
     def __init__(self, home: Path, group: TaskGroup) -> None:
         self.accepted = AcceptedTools(home)
@@ -262,7 +262,7 @@ async def _first_of(*events: anyio.Event) -> None:
 
 
 def first_error(error: BaseException) -> BaseException:
-    """Return the first exception of a group that is not a group itself, or the error."""
+    """Return the first exception in a group that is not itself a group. Return any other error unchanged."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error

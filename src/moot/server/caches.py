@@ -78,7 +78,7 @@ class Streams:
             check()
 
     def shared(self, *key: object) -> Shared:
-        """Return the cache for clients that receive the same events in the same encoding. It is dropped with the last of them."""
+        """Return the cache for clients that receive the same events in the same encoding. It is dropped with the last client."""
         found = self._shared.get(key)
         if found is None:
             found = self._shared[key] = Shared()

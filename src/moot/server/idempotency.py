@@ -60,7 +60,7 @@ class Attempt:
         return "" if self.key is None else derived_id(self.at, *self.key)
 
     def check_repeatable(self) -> None:
-        """Raise Problem (409) if an earlier attempt may have changed something. For operations that can't detect what was done."""
+        """Raise Problem (409) if an earlier attempt may have changed something. Call it in operations that can't detect what was done."""
         if self.repeated:
             raise _unknown("The server stopped while executing the request with this key; it is unknown how much was done.")
 

@@ -34,7 +34,7 @@ class ToolSettings(BaseModel):
 
 
 class BaseTool:
-    """Base class of the built-in tools. It has default flags, and returns errors as failed outputs."""
+    """Base class of the built-in tools. It sets default attributes, and returns errors as failed outputs."""
 
     name: str
     description: str

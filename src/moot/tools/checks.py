@@ -31,7 +31,7 @@ from moot.types.tool import ToolContext, ToolOutput, View
 SECONDS = 5.0
 """Time limit in seconds for all formatters and checks that run after one change."""
 BEFORE_SECONDS = 2.0
-"""Part of this time for finding the problems that existed before the change."""
+"""Part of `SECONDS` that is used to find the problems that existed before the change."""
 LINES = 20
 """Maximum number of lines of new problems, and of a formatter's changes, that are added to a tool's output."""
 LINE_CHARACTERS = 300

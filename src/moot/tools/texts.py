@@ -1,4 +1,4 @@
-"""Lossless decoding and encoding of text files, which keeps encoding, byte order mark and line endings, and diffs."""
+"""Lossless decoding and encoding of text files, which keeps encoding, byte order mark and line endings. Also diffs of texts."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class IgnoreRules:
 
 
 class Ignores(IgnoreRules):
-    """Rules that are read from the files themselves."""
+    """Rules that are read from the `.gitignore` files of a folder when they are needed."""
 
     def __init__(self, paths: Paths, base: str) -> None:
         super().__init__()

@@ -253,7 +253,7 @@ class Approval:
 
     @property
     def by_client(self) -> bool:
-        """True if the client that brought the tool must answer with its output; people can't answer it."""
+        """True if the client that provided the tool must answer with the tool's output; people can't answer it."""
         return self.questions == BY_CLIENT
 
     @property

@@ -233,7 +233,7 @@ async def prepare(link: Link, wanted: SessionOptions) -> OpenSession:
 async def _old(link: Link, wanted: SessionOptions, place: JsonObject, can: JsonObject) -> tuple[str, JsonObject]:
     """Reopen the conversation's session with this agent. Return its id, empty if it is not available any more, and the response.
 
-    `session/resume` comes first, because it replays nothing. If the agent refuses it for this session, it may still load it.
+    `session/resume` comes first, because it replays nothing. If the agent refuses to resume the session, it may still be able to load it.
     """
     if not wanted.session:
         return "", {}

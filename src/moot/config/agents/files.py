@@ -100,7 +100,7 @@ FIELDS = (
     *("max_steps", "reasoning", "history", "fallback", "hooks", "options", "prompt", "agents", "isolation", "output_format", "hidden"),
     *("beta", "default", "version", "forked_from"),
 )
-"""The names of the fields of `schema.AgentPart`. They are repeated here because importing that takes longer than reading a file."""
+"""The names of the fields of `schema.AgentPart`. They are repeated here, because importing that module takes longer than reading a file."""
 
 
 def home_layer(home: Path, parse: Parse = _parse) -> tuple[Node, list[str]]:

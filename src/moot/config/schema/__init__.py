@@ -200,7 +200,7 @@ class CronPart(Part):
     every: Duration = 0.0
     at: str = ""
     tz: str = ""
-    """Time zone; empty for that of this machine."""
+    """Time zone; empty for this machine's time zone."""
     agent: str | None = None
     model: str | None = None
     mode: Mode | None = None

@@ -1,4 +1,7 @@
-"""Commands that run other commands: which commands they run, and whether that can be determined. When in doubt, report too many. No I/O."""
+"""Analysis of commands that run other commands, such as `env` and `xargs`: which commands they run, if that can be determined. No I/O.
+
+When in doubt, the functions report too many.
+"""
 
 from __future__ import annotations
 
@@ -182,7 +185,7 @@ def reads_commands(piece: Piece) -> bool:
 
 
 def may_run_text(piece: Piece) -> str:
-    """Return the text that a command may run as another command, because moot doesn't know how it uses its arguments; empty if none.
+    """Return the text that a command may run, because moot doesn't know how the command uses its arguments; empty if none.
 
     Arguments of known tools with subcommands are returned only if they consist of several words.
     """

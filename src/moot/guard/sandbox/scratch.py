@@ -15,7 +15,7 @@ _PREFIX = "moot-sandbox-"
 
 
 class Scratch:
-    """A private folder that is deleted when its conversation is evicted.
+    """A private folder that is deleted when its conversation is removed from memory.
 
     A lock on the folder shows that its process is alive. Deleting a folder also deletes those of killed processes.
     """

@@ -47,7 +47,7 @@ def comment(text: str) -> bytes:
 
 
 Step: TypeAlias = Literal["open", "closed", "left"]
-"""State of the step, between `start-step` and `finish-step`, at a client. `left` = its last stream ended, and closed it, too early."""
+"""State of a step (`start-step` to `finish-step`) at a client. `left` = the client's last stream ended inside the step and closed it."""
 
 _CONTENT = frozenset({"text-start", "reasoning-start", "tool-input-start", "tool-input-available", "tool-input-error"})
 """Chunks that belong inside a step."""

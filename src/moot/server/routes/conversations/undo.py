@@ -103,7 +103,7 @@ async def redo_prompt(server: CurrentServer, caller: Chatter, attempt: CurrentAt
 
 async def _conversation(caller: Caller, attempt: CurrentAttempt, id: str, body: UndoIn | RedoIn) -> Conversation:
     if body.part != "talk" and not caller.may("tools"):
-        raise Refused("Files can only be changed with the 'tools' scope.", fix='Send {"part": "talk"} to undo only the messages.')
+        raise Refused("Files can only be changed with the 'tools' scope.", fix='Send {"part": "talk"} to undo or redo only the messages.')
     if not body.dry_run:
         attempt.check_repeatable()
     return await conversation_of(caller, id)

@@ -152,7 +152,7 @@ async def list_folder(server: CurrentServer, caller: Chatter, project_id: str, p
 async def get_file(server: CurrentServer, caller: Chatter, response: Response, project_id: str, path: PathIn) -> ProjectFileOut:
     """Get a file of the project. The text of files over 1 MiB and of binary files is left out.
 
-    The ETag is the SHA-256 of the content, which `PUT` needs.
+    The ETag is the SHA-256 of the content. Send it with `PUT`.
     """
     files = await _files(server, caller, project_id)
     return _tagged(response, await to_thread.run_sync(files.read, path, abandon_on_cancel=True))
