@@ -1,4 +1,4 @@
-"""Translation of Claude Code's agent and command files to moot's fields (reference: Claude Code documentation, subagents and slash commands)."""
+"""Translation of Claude Code's agent and command files (reference: Claude Code documentation, subagents and slash commands)."""
 
 from __future__ import annotations
 
