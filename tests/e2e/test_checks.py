@@ -76,7 +76,7 @@ async def test_a_formatter_runs_first_and_the_next_edit_sees_what_it_wrote(work:
 async def test_what_a_formatter_that_fails_wrote_is_undone(work: Work, directory: Path) -> None:
     (directory / "a.txt").write_text("one\n")
     async with work(Check("*.txt", ": >{file}; echo broken; exit 3", formats=True), calls=(edit("one", "two"),)) as got:
-        assert "failed: broken]" in got[0] and "was undone" in got[0]
+        assert "failed: broken]" in got[0] and "were undone" in got[0]
     assert (directory / "a.txt").read_text() == "two\n"
 
 
