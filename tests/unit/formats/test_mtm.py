@@ -148,7 +148,7 @@ async def test_a_message_of_an_unknown_shape_in_a_new_notebook_is_reported_with_
         report = Report()
         await import_sources(store, [source(path, MTM)], ImportOptions(), report)
         (one,) = report.brought
-        assert one.problems == 1 and "has the role 'oddrole'" in one.notes[0]
+        assert one.problems == 1 and "has the unknown role 'oddrole'" in one.notes[0]
 
 
 @pytest.mark.parametrize("format", [MTM, ONE], ids=["mtm", "mtm-1"])

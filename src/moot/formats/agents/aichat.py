@@ -129,7 +129,7 @@ def _piece(piece: JsonObject) -> Part:
 
 
 def _log(data: bytes) -> Iterator[ImportedConversation]:
-    """Yield each chat of the log. Its id is its time and its number within that second."""
+    """Yield the chats in the log. A chat's id consists of its time and its number within that second."""
     found = list(_CHAT.finditer(data))
     seen: dict[str, int] = {}
     for number, chat in enumerate(found):

@@ -183,7 +183,7 @@ class _Log:
         return False
 
     def _set(self, raw: bytes, fields: JsonObject) -> bool:
-        """Apply a `$set` record: changed header fields, or a new list of messages, most of which were read before."""
+        """Apply a `$set` record, which has changed header fields or a new list of messages, most of which are already known."""
         self.facts |= {name: value for name, value in fields.items() if name != "messages"}
         if "messages" in fields:
             self.last = None

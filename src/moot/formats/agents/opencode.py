@@ -337,6 +337,6 @@ def _streamed(path: Path) -> Iterator[ImportedConversation]:
         else:
             session.others.append(ImportedRecord(raw, event))
     if not sessions:
-        raise UsageError(f"{str(path)!r} has no session: the event stream of OpenCode ended before one was named.")
+        raise UsageError(f"{str(path)!r} contains no session: OpenCode's event stream ended before an event named one.")
     next(iter(sessions.values())).others[:0] = before
     yield from (ImportedConversation(id, entries_of(session.records())) for id, session in sessions.items())

@@ -38,7 +38,7 @@ def add_command_hooks(draft: ConfigurationBuilder, hooks: JsonObject, tools: Map
 
 
 def _of_event(event: str, matcher: str) -> str | None:
-    """Return the matcher for an event that is not about a tool, or None if the matcher can't match anything in moot."""
+    """Return the matcher for an event other than a tool call, or None if it can't match anything in moot."""
     subjects = next((found for name, found in SUBJECTS.items() if name == event), None)
     if matcher in ("", "*") or subjects == ():
         return ""

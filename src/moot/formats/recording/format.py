@@ -173,7 +173,7 @@ class Draft:
         )
 
     def _is_told(self, run: Run) -> bool:
-        """Return whether the file contains any event of the run."""
+        """Return whether the file contains an event of the run."""
         exchanges = {exchange.id for exchange in self.exchanges.values() if exchange.run == run.id}
         return any(event.run == run.id or event.exchange in exchanges for event in self.events)
 
@@ -200,7 +200,7 @@ class Draft:
         for id, row in sorted(rows.items(), key=lambda item: _place(item[1])):
             if id not in bodies and id not in written and row.get("deleted") is not True:
                 self.lost["messages"] += 1
-                self.notes.append(f"message {id!r}: The file has no readable content of it.")
+                self.notes.append(f"message {id!r}: The file has no readable content for it.")
                 continue
             body, event = bodies.get(id) or (empty(), None)
             facts: JsonObject = {**row, "run": written.get(id), **({"seq": event.seq} if event is not None else {})}

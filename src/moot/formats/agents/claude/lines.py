@@ -41,7 +41,7 @@ def is_session_line(value: JsonObject) -> bool:
 
 
 def is_without_message(line: JsonObject) -> bool:
-    """Return whether the text of a line is left out on purpose, as in the program's notices and in outputs of unknown calls."""
+    """Return whether an import leaves out the line on purpose, such as the program's notices and outputs of unknown calls."""
     kind = text(line, "type")
     if kind not in ("user", "assistant"):
         return kind in _RECORDS or (kind in ENTRY_TYPES and bool(text(line, "uuid")))

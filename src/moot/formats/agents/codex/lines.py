@@ -44,14 +44,14 @@ def is_rollout_line(value: JsonObject) -> bool:
 
 
 def is_without_message(line: JsonObject) -> bool:
-    """Return whether the text of a line is left out on purpose, repeats another line, or is a tool output that is partly kept."""
+    """Return whether an import leaves out text of the line on purpose, for example because another line has the same text."""
     kind, item = normalize(line)
     if kind != "response_item":
         return kind in _LINES
     if text(item, "type") in OUTPUT_TYPES:
         return bool(text(item, "call_id")) and isinstance(item.get("output"), str | list | dict)
     if text(item, "type") == "local_shell_call" and items(item, "action", "command"):
-        return True  # the words of the command are joined, so that they are not found individually
+        return True  # the message contains the command as one string, not word by word
     content = items(item, "content")
     written = text(item, "role") in ("developer", "system") or (text(item, "role") == "user" and not prompt_parts(item))
     known = bool(content) and all(text(block, "type").startswith("input_") for block in content)

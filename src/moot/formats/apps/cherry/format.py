@@ -116,7 +116,7 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
     message = obj(content, "message")
     role = message.get("role") or row.get("role")
     if role not in _ROLES:
-        return ImportedRecord(raw, row, f"row {row.get('id')!r} has the role {role!r}")
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} has the unknown role {role!r}")
     held = items(content, "parts") or items(message, "data", "parts") or items(message, "parts")
     blocks = objects(content.get("blocks") or at(message, "data", "blocks"))
     parts = [part for part in held if isinstance(part, dict) and isinstance(part.get("type"), str)]
@@ -200,7 +200,7 @@ def _usage(stats: JsonObject) -> JsonObject:
 
 
 def _cost(stats: JsonObject) -> int | None:
-    """Return the cost if all amounts are in dollars. Other currencies are ignored."""
+    """Return the cost if all amounts are in dollars. Return None for other currencies."""
     if isinstance(costs := stats.get("costs"), list):
         dollars = [one.get("amount") for one in objects(costs) if one.get("currency") in ("USD", "$")]
         amounts = [amount for amount in dollars if isinstance(amount, int | float)]

@@ -131,7 +131,7 @@ COPIES = ("globalScope.json", "prevQuery.json")
 """Files that contain a copy of the latest chat. Older versions of clai use the second name."""
 
 _APART = 1024
-"""Maximum difference in bytes between the sizes of a chat and its copy, which has another id, time and source."""
+"""Maximum difference in size between a chat and its copy, in bytes. They differ in id, time and source."""
 
 
 def encrypted_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Json]]:
@@ -240,7 +240,7 @@ class _ChatReader:
             yield from self._answer(element, value, id)
         else:
             yield from self._turns.end()
-            yield self._turns.broken(element.raw, f"message {element.number} has the role {role!r}", body=value)
+            yield self._turns.broken(element.raw, f"message {element.number} has the unknown role {role!r}", body=value)
 
     def _answer(self, element: Element, value: JsonObject, id: str) -> Iterator[Entry]:
         calls = objects(value, "tool_calls")

@@ -76,7 +76,7 @@ class MtmOne:
 
 
 def _is_own(head: bytes) -> bool:
-    """Recognize a notebook by its metadata. The messages may be beyond the examined beginning."""
+    """Return whether the metadata belongs to such a notebook. `head` may end before the messages."""
     found, metadata = partial_document(head), partial_document(head, "metadata")
     named = "uuid" in metadata and ("allowed_uris" in metadata or "parent_agent_id" in metadata)
     return named and (found.raw("context").startswith(b"[") or ("context" not in found and not found.whole))

@@ -40,7 +40,7 @@ def native_message(turns: Turns, element: Element, value: JsonObject) -> Iterato
             turns.output(call, id, element.raw, name=name, lead=element.lead, output=output, failed=failed)
         case _:
             yield from turns.end()
-            yield turns.broken(element.raw, f"message {element.number} has the role {role!r}", body=value)
+            yield turns.broken(element.raw, f"message {element.number} has the unknown role {role!r}", body=value)
 
 
 def _native_content(content: Json) -> list[Part]:
@@ -117,7 +117,7 @@ def openai_message(turns: Turns, element: Element, value: JsonObject, path: Path
             turns.output(call, id, element.raw, name=name, lead=element.lead, output=output, failed=False)
         case _:
             yield from turns.end()
-            yield turns.broken(element.raw, f"message {element.number} has the role {role!r}", body=value)
+            yield turns.broken(element.raw, f"message {element.number} has the unknown role {role!r}", body=value)
 
 
 def _pieces(content: Json) -> list[Part]:

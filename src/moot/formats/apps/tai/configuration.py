@@ -176,7 +176,7 @@ class _Context:
         self._base = home / folder
 
     def of(self, agent: str, *, own_only: bool) -> str:
-        """Return the global context and that of an agent, or with `own_only` only that of the agent. `agent` may be empty."""
+        """Return the global context and the agent's context, or only the agent's with `own_only`. `agent` may be empty."""
         folders = [] if own_only else [self._base / "global"]
         folders += [self._base / "agents" / agent] if agent and "/" not in agent else []
         return "\n\n".join(text for folder in folders for text in self._texts(folder))

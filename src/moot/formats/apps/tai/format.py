@@ -92,7 +92,7 @@ def _message(turns: Turns, row: JsonObject, raw: bytes) -> Iterator[Entry]:
             turns.output(text(row.get("tool_call_id")), id, raw, at=at, output=content if content is not None else "", failed=False)
         case _:
             yield from turns.end()
-            yield turns.broken(raw, f"message {id} has the role {role!r}", body=row)
+            yield turns.broken(raw, f"message {id} has the unknown role {role!r}", body=row)
 
 
 def _texts(content: Json) -> list[Part]:

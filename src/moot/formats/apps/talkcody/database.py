@@ -72,7 +72,7 @@ class Rows:
                     self._empty = record
             case _:
                 yield from self.turns.end()
-                yield self.turns.broken(record.raw, f"message {record.id!r} has the role {record.role!r}", lead=record.lead)
+                yield self.turns.broken(record.raw, f"message {record.id!r} has the unknown role {record.role!r}", lead=record.lead)
 
     def end(self) -> Iterator[Entry]:
         yield from self._settled()
