@@ -60,7 +60,7 @@ def _apart(expected: Json, found: Json, where: str) -> Difference:
         same = next((at for at, (left, right) in enumerate(zip(expected, found, strict=False)) if left != right), None)
         at = min(len(expected), len(found)) if same is None else same
         begin = max(0, at - _MAX_SHOWN // 4)
-        mark = f" from letter {begin}" if begin else ""
+        mark = f" from character {begin}" if begin else ""
         return Difference(where, short(expected[begin : begin + _MAX_SHOWN]) + mark, short(found[begin : begin + _MAX_SHOWN]) + mark)
     return Difference(where, short(expected), short(found))
 

@@ -1,4 +1,4 @@
-"""Completion of a recording, which gets seqs without gaps, chunks for its raw events, parts for its messages and an end for every run."""
+"""Complete a recording before it is imported: seqs without gaps, chunks for raw events, parts for messages, and an end for each run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNFINISHED = "the recording ends before the run did"
 
 
 def complete_recording(recording: Recording) -> Recording:
-    """Return the recording in the form in which a store imports it. Existing fields are kept; raw events without chunks are translated."""
+    """Return the recording, ready to be imported. Existing fields are kept; raw events without chunks are translated."""
     exchanges = {exchange.id: exchange for exchange in recording.exchanges}
     events = _translated(recording.events, exchanges)
     with_end = {event.run for event in events if event.key == "run" and event.phase == "end"}

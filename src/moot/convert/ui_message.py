@@ -99,7 +99,7 @@ def problem_of(part: Json) -> str:
         return _call_problem(part)
     shape = _PARTS.get(kind)
     if shape is None:
-        return f"{kind!r} is not a type of part."
+        return f"{kind!r} is not a known part type."
     return _fields(part, shape.required, shape.optional)
 
 

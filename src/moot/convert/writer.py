@@ -1,6 +1,7 @@
 """The chunk writer that all translators share: text, reasoning and tool calls, with one open part at a time and unique call ids.
 
-`Parts` is the part of a translator's state that it needs for writing. A `Writer` starts with it for one raw event and returns the next one.
+`Parts` is the part of a translator's state that writing needs. A `Writer` handles one raw event: it is created from the `Parts` before the
+event, and its field `parts` is the state after the event.
 """
 
 from __future__ import annotations

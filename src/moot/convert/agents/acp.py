@@ -88,7 +88,7 @@ class State(NamedTuple):
     noise: int = 0
     """Number of lines that are not protocol messages."""
     past: bool = False
-    """True if the lines are a past answer, which the agent repeats while it loads a session."""
+    """True if the lines repeat an earlier answer, as agents do while they load a session."""
 
 
 class Acp:
@@ -146,7 +146,7 @@ def _spent(state: State) -> Usage:
 
 
 def _paid(state: State) -> int | None:
-    """Return the exchange's cost, or None if unknown. Agents report the session's total, from which the earlier cost is subtracted."""
+    """Return the exchange's cost, or None if unknown. Agents report the session's total, so the earlier cost is subtracted."""
     if state.cost is None or (state.loaded and state.cost_before is None):
         return None
     return max(state.cost - (state.cost_before or 0), 0)

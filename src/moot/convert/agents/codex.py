@@ -312,7 +312,7 @@ class Line:
         if text := _text_of(item, ""):
             if inner not in self.state.inner:
                 self.state = self.state._replace(inner=(*self.state.inner, inner))
-            name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex tells the sub-agent's name only to its model
+            name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex sends the sub-agent's name only to its model
             id, kind = f"{self.state.prefix}.{self.state.made}", _TALK[as_text(item.get("type"))]
             self.chunks.append(sub_agent(id, kind, text, agent=name, parent=self._parent(inner), details={"thread": inner}))
             self.state = self.state._replace(made=self.state.made + 1)

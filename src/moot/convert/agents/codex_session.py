@@ -316,7 +316,7 @@ class CodexMessage(SessionMessage):
             self._steps[-1].counted = True
 
     def took(self, usage: JsonObject, *, told: bool, id: str = "", counted: JsonObject | None = None) -> None:
-        """Add the tokens of the newest model call, and end its step. If `told`, they come from the call itself, not from a display event.
+        """Add the tokens of the newest model call and end its step. `told` means that the call itself reported them, not a display event.
 
         `counted` is the usage from a line that moot wrote, in moot's form; it takes precedence.
         """

@@ -120,7 +120,7 @@ def _text(message: Fields) -> str:
     for piece in message.objects("content"):
         kind = piece.needed("type")
         if kind not in ("text", "refusal"):
-            raise invalid_field(piece.path("type"), f"{kind!r} is not allowed here. Only text is.")
+            raise invalid_field(piece.path("type"), f"{kind!r} is not allowed here. Use text.")
         texts.append(piece.text(kind))
     return "".join(texts)
 

@@ -77,7 +77,7 @@ def _choice(choice: Fields) -> str:
 
 def _tool(tool: Fields) -> ToolDefinition:
     if tool.text("type", "custom") != "custom":
-        raise invalid_field(tool.path("type"), f"Tool type {tool.text('type')!r} is not supported. Only your own tools are.")
+        raise invalid_field(tool.path("type"), f"Tool type {tool.text('type')!r} is not supported. Use your own tools.")
     return tool_of(tool, "input_schema")
 
 

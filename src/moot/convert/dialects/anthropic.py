@@ -141,7 +141,7 @@ def _messages(prompt: ModelPrompt) -> list[JsonObject]:
             _add(turns, "user", _outputs(step, ids, message, prompt))
     if turns and turns[0]["role"] == "assistant":
         turns.insert(0, {"role": "user", "content": [_text(_BEGIN)]})
-    # trailing white space is stripped from an answer that the model is to continue
+    # the API rejects trailing white space in an answer that the model continues
     content = turns[-1]["content"] if turns and turns[-1]["role"] == "assistant" else None
     block = content[-1] if isinstance(content, list) else None
     if isinstance(block, dict) and isinstance(text := block.get("text"), str):

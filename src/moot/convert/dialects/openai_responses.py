@@ -248,7 +248,7 @@ class _StepItems:
         return [call, answer]
 
     def _sound(self) -> list[Json]:
-        """Return the items without reasoning that has no content or that no other item follows, because the vendor refuses both."""
+        """Return the items that the vendor accepts: drop reasoning that has no content or that is followed by no other item."""
         kept: list[JsonObject] = []
         alone = False
         for item in self._items:
