@@ -70,8 +70,8 @@ def _add(transaction: Transaction, event: str, run: str, subject: str, facts: Js
 
 
 def _insert(transaction: Transaction, event: str, run: tuple[str, str | None] | None, webhook: str, subject: str, facts: JsonObject) -> str:
-    """Insert an event about a run and its conversation, and return its id. It is due now; without a run, it is never due."""
-    # ids of approvals may contain ids chosen by a vendor, which don't belong in a header
+    """Insert an event and return its id. With a run and its conversation, it is due now; without a run, it is never due."""
+    # ids of approvals may contain ids chosen by a vendor, which must not appear in a header
     id, now = sha256(f"{event}:{subject}".encode()).hexdigest()[:32], transaction.now_ms
     transaction.execute(_INSERT, (id, webhook, event, now, *(run or (None, None)), dumps(facts), None if run is None else now))
     transaction.execute(f"DELETE FROM webhook_delivery WHERE webhook = ? AND no <= ({_OLDEST})", (webhook, webhook, _KEPT))

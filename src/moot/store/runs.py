@@ -284,7 +284,7 @@ def _interrupt(id: str, owner: str | None, fence: int, transaction: Transaction)
     )
     if row is not None:
         transaction.execute("UPDATE message SET status = 'interrupted' WHERE id = ?", row)
-        if waited:  # the asking process is gone; questions of moot's own loop outlive their process
+        if waited:  # the agent's process is gone; only questions of moot's own loop outlive their process
             deny_open(transaction, id, "The agent that asked is gone.")
     elif owner is not None:
         transaction.execute(f"UPDATE run SET owner = NULL WHERE {held} AND status = 'queued'", (id, owner, fence))

@@ -157,7 +157,7 @@ def _submit(submission: Submission, events: Events, transaction: Transaction) ->
 
 
 def _end_of_queue(transaction: Transaction, conversation: Conversation, answer: str) -> str:
-    """Return the message after the last answer of the queue: messages that an earlier run did not read may follow it."""
+    """Return the message to which a queued prompt is added: the last queued answer, or the messages after it that its run did not read."""
     head = conversation.head
     return head if head is not None and messages.is_behind(transaction, head, answer) else answer
 
@@ -192,7 +192,7 @@ _STEERED_BY = (
 
 
 def _stored(transaction: Transaction, submission: Submission) -> Accepted | None:
-    """Return what was accepted when this submission was stored before, or None. Its events come after the returned seq."""
+    """Return the earlier result if this submission is already stored, otherwise None. Its events come after the returned seq."""
     if transaction.row("SELECT 1 FROM run WHERE id = ?", (submission.run.id,)) is not None:
         run = lookup.run(transaction, submission.run.id)
         return Accepted(lookup.conversation(transaction, run.conversation), run, run.first_seq - 1)
@@ -215,7 +215,7 @@ _PROMPTED = (
 
 
 def _repeated(transaction: Transaction, conversation: Conversation, submission: Submission) -> Accepted | None:
-    """Return what was accepted when this prompt arrived for the first time, or None. A client that gets no answer sends it again."""
+    """Return the earlier result if a client sent this prompt before, otherwise None. Clients resend a prompt if they get no response."""
     user = submission.user
     if user is None or user.client_id is None or submission.edits is not None:
         return None
@@ -291,7 +291,7 @@ _CHILDREN_AT_WORK = f"SELECT count(*) FROM run AS r WHERE r.parent_run IS NOT NU
 
 
 def _check_children(transaction: Transaction, submission: Submission) -> None:
-    """Raise LimitReached if the run exceeds a limit of sub-agents. Counted in the submitting transaction, so the limits hold in races."""
+    """Raise LimitReached if the run exceeds a limit of sub-agents. They are counted in the submitting transaction to avoid races."""
     run, (per_run, per_user) = submission.run, submission.children
     if run.parent_run is None:
         return
@@ -304,7 +304,7 @@ def _check_children(transaction: Transaction, submission: Submission) -> None:
 
 
 def at_run_limit(transaction: Transaction, user: str, at_most: int) -> bool:
-    """Return True if the user has `at_most` top-level runs running. Counted in the claiming transaction, so the limit holds in races."""
+    """Return True if the user has `at_most` top-level runs running. They are counted in the claiming transaction to avoid races."""
     if not at_most:
         return False
     sql = "SELECT count(*) FROM run WHERE status = 'running' AND parent_run IS NULL AND owner_id = ?"

@@ -99,7 +99,7 @@ CREATE TABLE undone (
 """
 _AT = "checkpoint = ? AND root = ? AND path = ?"
 _MOST_LEFT_OUT = 100
-"""Maximum number of paths named for each checkpoint."""
+"""Maximum number of paths that undo doesn't cover to store for each checkpoint. The rest is not recorded."""
 
 
 def path_of(database: Path) -> Path:
@@ -165,7 +165,7 @@ def get(connection: Connection, digest: bytes) -> bytes | None:
 
 
 def sweep(connection: Connection, before: int = 0) -> None:
-    """Forget folders that were not looked at since `before` (ms), delete content that nothing refers to, and shrink the file."""
+    """Forget folders that were not examined since `before` (ms), delete unreferenced content, and shrink the file."""
     connection.execute("DELETE FROM folder WHERE seen_at < ?", (before,))
     connection.execute(
         "DELETE FROM content WHERE digest NOT IN (SELECT digest FROM seen UNION SELECT digest FROM baseline UNION SELECT digest FROM change"
@@ -181,13 +181,13 @@ def rewrite(path: Path) -> None:
 
 
 def damaged(path: Path) -> Generator[str]:
-    """Verify all content. Yield the hash of each piece that is damaged, or what is wrong with the file."""
+    """Verify all content. Yield the hash of each damaged piece, or an error message if the file can't be read."""
     if not path.exists():
         return
     try:
         with closing(sqlite.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT)) as connection:
             for (digest,) in connection.execute("SELECT digest FROM content").fetchall():
-                # redacted in the meantime = not there any more
+                # redacted content no longer has a row
                 if get(connection, digest) is None and connection.execute("SELECT 1 FROM content WHERE digest = ?", (digest,)).fetchone():
                     yield digest.hex()
     except sqlite.DatabaseError as error:
@@ -214,7 +214,7 @@ def problem_of(connection: Connection, root: bytes, since: int) -> str:
 
 
 def remember(connection: Connection, root: bytes, before: Mapping[bytes, SeenFile], found: FolderState, now: int) -> None:
-    """Store what is known about a folder; `before` is what was known."""
+    """Store what is known about a folder's files. `before` contains the stored entries."""
     no = _folder(connection, root, now, "")
     gone = [(no, path) for path in before if path not in found.files]
     connection.executemany("DELETE FROM seen WHERE folder = ? AND path = ?", gone)
@@ -279,9 +279,9 @@ def close_folder(connection: Connection, run: str, root: bytes) -> None:
 
 
 def keep(connection: Connection, no: int, place: FilePlace, before: FileState, since: int, *, written: bool = True) -> None:
-    """Record the state of a file that will be or was written. The earliest state stays; what it becomes is unknown until `settle`.
+    """Record a file's state before a write. If a prompt writes it repeatedly, the earliest state is kept.
 
-    Without `written`, what is known about a file that was recorded before stays too.
+    The state after the write is unknown until `settle`. Without `written`, the recorded state after an earlier write is kept.
     """
     connection.execute(
         "INSERT INTO change (checkpoint, root, path, since, kind, mode, digest) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -301,14 +301,14 @@ def keep(connection: Connection, no: int, place: FilePlace, before: FileState, s
 
 
 def settle(connection: Connection, no: int, place: FilePlace, after: FileState, now: int) -> None:
-    """Record a file after it was written."""
+    """Record a file's state after a write."""
     connection.execute(
         f"UPDATE change SET after_kind = ?, after_mode = ?, after_digest = ?, settled = ? WHERE {_AT}", (*after, now, no, *place)
     )
 
 
 def leave_out(connection: Connection, no: int, left_out: Iterable[tuple[bytes, str]]) -> None:
-    """Record files that undo doesn't cover. Further ones than a hundred are only counted by their absence."""
+    """Record files that undo doesn't cover, at most `_MOST_LEFT_OUT` of them."""
     for path, reason in list(left_out)[:_MOST_LEFT_OUT]:
         connection.execute("INSERT OR IGNORE INTO left_out (checkpoint, path, reason) VALUES (?, ?, ?)", (no, path, reason))
 

@@ -37,7 +37,7 @@ class Checkpointer:
         self._folded = 0
         """Bytes of the log that are checkpointed."""
         self._first = 0
-        """Log size in bytes when it first exceeded the limit. Growth counts from it: a rewrite of the database adds much at once."""
+        """Log size in bytes when it first exceeded the limit. Growth counts from here: rewriting the database adds much at once."""
         self._thread: threading.Thread | None = None
         self._wanted = threading.Event()
         self._ended = threading.Event()

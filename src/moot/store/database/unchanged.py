@@ -45,7 +45,7 @@ def read_unchanged(path: Path, work: Callable[[Connection], T], error: sqlite.Op
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Return values that change when the file's content changes; None if the file is missing, or if it has a log or connections."""
+    """Return values that change with the file's content; None if the file is missing or has a log or open connections."""
     try:
         if _size(path.with_name(f"{path.name}-wal")) or _size(path.with_name(f"{path.name}-shm")) >= _INDEX:
             return None

@@ -259,7 +259,7 @@ def _note(piece: _Piece, arrival: IncomingEntry, earlier: list[Variant], message
 
 
 def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earlier: list[Variant], same: Variant | None) -> str | None:
-    """Extend the message of which the entry is a longer version, and return its id. Return None if no stored message is extended."""
+    """Extend the stored message that the entry is a longer version of, and return its id. Return None if there is no such message."""
     raw = memoryview(one.raw)
     variant = same or next((old for old in reversed(earlier) if old.length < len(raw) and digest_of(raw[: old.length]) == old.digest), None)
     is_prefix = variant is not None

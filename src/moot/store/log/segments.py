@@ -154,7 +154,7 @@ def _frame(
 
 
 def _lost(base: int, first: int, last: int) -> list[tuple[Any, ...]]:
-    """Return placeholders for unreadable events, so that seqs stay dense."""
+    """Return placeholders for unreadable events, so that seqs have no gaps."""
     return [(base | seq, 0, None, None, "meta", b"[]", None, None, None, None, b"") for seq in range(first, last + 1)]
 
 

@@ -24,7 +24,7 @@ def conversation_fact(no: int) -> str:
 
 
 def cost_fact(cost: int) -> str:
-    """Return the keyword of a cost range; each range is twice as large as the previous."""
+    """Return the keyword for the range that contains the cost. Each range is twice as large as the one before."""
     return f"cost{min(max(cost, 0).bit_length(), 63)}"
 
 

@@ -56,7 +56,7 @@ class Entry:
 def pending(
     connection: Connection, events: Events, besides: Sequence[Entry] = (), *, known: Set[str] = frozenset(), bulk: bool = False
 ) -> list[Entry]:
-    """Return a batch of unindexed messages in index order, except `besides`, which are already being indexed; `bulk`: a large batch.
+    """Return a batch of unindexed messages in index order, except `besides`, which are already being indexed. `bulk` makes it larger.
 
     Words in `known` are left out of the entries, because they take more memory than the text.
     """
@@ -173,7 +173,7 @@ def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _free(transaction: Transaction, places: list[int]) -> list[int]:
-    """Return an unused index position for each given one: the same, or the next free one if a message of the same second has it."""
+    """Return an unused index position for each given one: the same, or the next free one if another message of that second uses it."""
     found = transaction.execute("SELECT no FROM search WHERE no IN (SELECT value FROM json_each(?))", (dumps(places).decode(),)).fetchall()
     used = {row[0] for row in found}
     free: list[int] = []

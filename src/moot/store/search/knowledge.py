@@ -39,7 +39,7 @@ _CONTENTS: LiteralString = (
     "SELECT c.no, d.path, c.heading, c.text FROM knowledge_chunk AS c JOIN knowledge_document AS d ON d.no = c.document"
 )
 _CANDIDATES = 50
-"""Number of chunks that each way of searching contributes."""
+"""Number of chunks that each search method contributes."""
 _CONSTANT = 60
 """The constant of reciprocal rank fusion (Cormack and others, 2009)."""
 _TOGETHER = 8192

@@ -175,7 +175,7 @@ class Scope:
 @dataclass(frozen=True, slots=True)
 class _Matches:
     places: list[int]
-    """In result order: from the top of a ranking, else from the start of the page."""
+    """Places of the matches in result order: from the top of a ranking, otherwise from the start of the page."""
     count: int
     """Number of matches examined; for a ranking, of all ranked matches."""
     newest: int = 0

@@ -46,7 +46,7 @@ class Unread:
 
 
 def unread(connection: Connection, model: str, before: int, limit: int) -> list[Unread]:
-    """Return the newest unembedded answers before a place."""
+    """Return the newest answers before an index position that have no vector."""
     return [_unread_of(row) for row in connection.execute(_UNREAD, (_QUESTION, _ANSWER, before, model, limit))]
 
 

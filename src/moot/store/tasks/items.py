@@ -79,7 +79,7 @@ ORDER BY (SELECT key FROM json_each(:order) WHERE value = status), number DESC, 
 """
 _CURSOR = re.compile(r"t([0-9a-f]{1,8})")
 _BELONGING = ("task_comment", "task_change", "task_cursor", "task_run")
-"""Tables whose rows belong to a task."""
+"""Tables with rows that belong to a task and are deleted with it."""
 
 
 class SqliteTasks:

@@ -164,7 +164,7 @@ class ConversationTree:
             if (found.deleted_at is None) == restore:
                 return
             transaction.add(found.no, (Event("tree", body={"op": "restore" if restore else "delete"}),))
-            if restore:  # a restored conversation is wanted: retention rules must not delete it again because of its age
+            if restore:  # a restored conversation counts as active, so that retention rules don't delete it again because of its age
                 now, archived = transaction.now_ms, None if found.archived_at is None else transaction.now_ms
                 values = (now, archived, found.no)
                 transaction.execute("UPDATE conversation SET deleted_at = NULL, updated_at = ?, archived_at = ? WHERE no = ?", values)

@@ -40,7 +40,7 @@ _LARGEST_MANIFEST = 1 << 28
 _LARGEST_HEADER = 1 << 20  # maximum size of a tar header, because it is read into memory
 
 Take = Callable[[str, IO[bytes]], None]
-"""Callback that receives a member's name and its stream, and may read the stream to its end."""
+"""Callback that gets a member's name and its stream. It may read the stream."""
 
 
 class Copied:

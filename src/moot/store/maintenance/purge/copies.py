@@ -23,7 +23,7 @@ from moot.types.maintenance import Backup, FileOutcome, ReportProgress, Secret, 
 
 
 async def erase_in_copies(work: EraseJob, writer: Writer, reader: Reader, database: Path, tell: ReportProgress) -> list[FileOutcome]:
-    """Update every copy that the store knows and return the outcomes; each backup is complete at any time."""
+    """Erase the data in all registered copies of the store and return the outcomes. Backups stay usable at all times."""
     fates = await to_thread.run_sync(_before_upgrades, database)
     for copy in await reader.read(known):
         if copy.kind == "export":

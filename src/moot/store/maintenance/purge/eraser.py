@@ -37,7 +37,7 @@ from moot.types.limits import Retention
 from moot.types.maintenance import NOT_SEARCHED, ErasureReceipt, Expiry, FileOutcome, ReportProgress, Secret, StoredCopy
 
 Reach: TypeAlias = Callable[[EraseJob, Writer, Reader, Path, ReportProgress], Awaitable[Sequence[FileOutcome]]]
-"""Callback that updates copies of the store. It opens stores itself, so the store passes it in."""
+"""Callback that updates copies of the store. It is passed in because it opens stores itself."""
 
 _LOOK_AGAIN = 0.5
 _MAX_WAIT = 100.0  # seconds to wait for a blob that a run may be about to reference

@@ -14,7 +14,7 @@ from moot.errors import UsageError
 from moot.types.maintenance import REDACTION_MARK
 
 DEEP = 64
-"""Maximum number of backslashes before a character: as many as six levels of nested JSON add. Longer runs would be very slow to match."""
+"""Maximum number of backslashes before a character, as many as six levels of nested JSON add. Longer runs would be very slow to match."""
 _CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 

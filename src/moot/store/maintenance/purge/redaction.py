@@ -100,7 +100,7 @@ class Redaction:
             work.conversations |= waiting
             if not waiting and searched.issuperset(await self._reader.read(partial(_names, work))):
                 return work
-        return await self._writer.write(partial(note, work, left="content that kept being added during the redaction"))
+        return await self._writer.write(partial(note, work, left="content that was still being added during the redaction"))
 
     async def _conversation(self, work: EraseJob, no: int, id: str, needles: Redactor) -> EraseJob:
         for _ in range(_TRIES):

@@ -141,7 +141,7 @@ def _letters(source: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _replaced(source: str, read: Sequence[tuple[str, int, int]], spans: Sequence[tuple[int, int]]) -> str:
-    """Put the mark at the start of each span; elements inside it stay."""
+    """Replace the text of each span with the mark. HTML elements inside a span are kept."""
     pieces, position = list[str](), 0
     for first, stop in sorted(spans):
         mark = REDACTION_MARK

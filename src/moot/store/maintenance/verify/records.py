@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """A collector of the damages of one conversation, which are added to the receipt."""
+    """Collector of the damage found in one conversation. It is added to the receipt."""
 
     receipt: Receipt
     conversation: str = ""
@@ -39,7 +39,7 @@ class Findings:
         self.receipt.add(Damage(kind, where, expected, found, self.conversation, seq, run))
 
     def parsed(self, read: Callable[[], T], where: str, expected: str, seq: int) -> T | None:
-        """Return the result of `read`. If it raises ValueError, add a damage and return None."""
+        """Return the result of `read`. If it raises ValueError, report damage and return None."""
         try:
             return read()
         except ValueError as error:
@@ -47,7 +47,7 @@ class Findings:
             return None
 
     def message(self, queries: Queries, id: str, expected: str, seq: int | None, run: str | None = None, *, missing: str = "none") -> Any:
-        """Return a row of `MESSAGE`. If there is none, add a damage and return None."""
+        """Return a row of `MESSAGE`. If there is none, report damage and return None."""
         tables = "message AS m JOIN conversation AS c ON c.no = m.conversation"
         row = queries.execute(f"SELECT {MESSAGE} FROM {tables} WHERE m.id = ?", (id,)).fetchone()
         if row is None:
@@ -59,7 +59,7 @@ _RUN = "id, no, message, status, usage, cost, result_seq, last_seq, conversation
 
 
 def compare_json(findings: Findings, where: str, expected: Json, stored: bytes, seq: int, run: str | None = None) -> None:
-    """Add a damage if the stored JSON differs."""
+    """Report damage if the stored JSON differs."""
     if dumps(expected) == stored:
         return
     try:
@@ -122,7 +122,7 @@ class RunJudge:
         self.compare(message, row.seq)
 
     def live(self, queries: Queries) -> Any:
-        """Return the message row of an unfinished run. If the run has ended or has no message, add a damage and return None."""
+        """Return the message row of an unfinished run. If the run has ended or has no message, report damage and return None."""
         row: Any = queries.execute("SELECT status FROM run WHERE no = ?", (self.no,)).fetchone()
         if row[0] in TERMINAL:
             self._add("missing", f"run {self.id}", "the event that ends it", f"none, although it is {row[0]}", None)
@@ -183,7 +183,7 @@ class GrowthJudge:
         compare_json(self._findings, f"message {id}, its metadata", content[1], stored[3], row.seq)
 
     def _again(self, queries: Queries, id: str, first: int, before: int) -> _Content | None:
-        """Fold the earlier events of a message again. Needed if the message was already compared and its source has since added to it."""
+        """Fold the earlier events of a message again. Needed if an import extended the message after it was compared."""
         found: list[_Content] = []
         for row in log_rows(queries, self._no, first - 1, before - 1):
             if row.kind != "message" or id.encode() not in (row.body or b""):
