@@ -1,4 +1,4 @@
-"""Channels, and the restricted interface through which a channel can only access its own conversations."""
+"""Running of channels, and the restricted interface through which a channel accesses only its own conversations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COMMANDS = ("agent", "compact", "context", "cost", "effort", "model", "new", "re
 """Slash commands that a channel can run. None of them widens what runs may do."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
-"""First and longest pause in seconds before a channel that failed is served again. The pause doubles each time."""
+"""First and longest pause in seconds before a failed channel is restarted. The pause doubles each time."""
 
 _POLL = 0.5
 """Seconds between two checks for changed settings."""
@@ -51,9 +51,9 @@ log = logging.getLogger("moot.engine")
 
 
 async def serve_all(engine: Engine) -> None:
-    """Serve all configured channels until cancelled. A channel that fails stops neither the others nor the caller.
+    """Serve all configured channels until cancelled. A failed channel affects neither the others nor the caller.
 
-    It is served again after a pause, or at once when its settings have changed.
+    It is restarted after a pause, or at once when its settings change.
     """
     scopes: dict[str, tuple[JsonObject, anyio.CancelScope]] = {}
     async with anyio.create_task_group() as group:
@@ -74,11 +74,11 @@ async def _keep_serving(engine: Engine, name: str, scope: anyio.CancelScope) -> 
         while True:
             try:
                 await serve(engine, name)
-            except UsageError as error:  # only another configuration helps
+            except UsageError as error:  # retrying can't help until the settings change
                 log.error("the channel %s can't be served: %s", name, error.advice())
                 await anyio.sleep_forever()
             except MootError as error:
-                log.error("the channel %s failed and is served again in %g s: %s", name, pause, error.advice())
+                log.error("the channel %s failed and will be restarted in %g s: %s", name, pause, error.advice())
                 await anyio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 

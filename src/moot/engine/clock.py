@@ -1,4 +1,4 @@
-"""The clock of a process: one loop for everything that is due at some time."""
+"""The clock of a process: one loop for all work that is due at a certain time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 from moot.types.ids import Clock as Time
 
 LONGEST_SLEEP = 30.0
-"""Seconds after which the time is read again, because the wall clock may jump and a machine may sleep."""
+"""Maximum seconds between two readings of the time, because the wall clock may jump and a machine may sleep."""
 
 SPARE = 64
 """The heap is rebuilt when its outdated items outnumber the entries by more than this."""

@@ -25,13 +25,13 @@ from moot.types.token import LOCAL_USER, expand_scopes
 from moot.types.webhook import JobAnswer
 
 GRACE = 60_000
-"""Maximum delay in ms with which a job without `catch_up` still runs."""
+"""Maximum delay in ms after which a job without `catch_up` still runs."""
 
 FIRST_RETRY, LONGEST_RETRY = 30_000, 3_600_000
 """First and longest pause between a failed run and the next attempt, in ms. The pause doubles each time."""
 
 SET_BACK = 60.0
-"""If the clock of the machine is set back by more than this number of seconds, all times are computed again."""
+"""If the system clock is set back by more than this number of seconds, all due times are computed again."""
 
 DELIVERY = 300.0
 """Seconds after which a delivery is stopped."""
@@ -42,7 +42,7 @@ _POLL = 0.25
 """Seconds between two checks for changed jobs and ended runs."""
 
 _SEARCHED = 20
-"""Number of earlier runs of a job to search for one that finished."""
+"""Number of earlier runs of a job that are searched for a finished one."""
 
 _UNDELIVERED = "The answer was not delivered: moot was stopped."
 _FAILED = "The answer could not be delivered: {}"
@@ -118,7 +118,7 @@ class CronJobs:
         self._scheduled = current
 
     def adjust(self) -> None:
-        """Compute all times again if the clock of the machine was set back. Instants that have run don't run again."""
+        """Compute all due times again if the system clock was set back. A job doesn't run twice for the same time."""
         before, self._offset = self._offset, self._wall_offset()
         if self._offset < before - SET_BACK:
             for state in self._scheduled.values():
@@ -138,7 +138,7 @@ class CronJobs:
     def _schedule(self, state: JobState) -> None:
         key, clock = _key(state.job), self._runs.clock
         now = self._now
-        # the clock of the machine may have been set back since the last instant
+        # the system clock may have been set back since the last scheduled time
         due = None if state.paused_at is not None else attribute(_NEXT)(state.job, min(state.seen_at, now), state.created_at)
         if due is None:
             clock.cancel(key)
@@ -146,7 +146,7 @@ class CronJobs:
             clock.at(key, due, partial(self._fire, key, due))
 
     async def _fire(self, key: str, first: int) -> None:
-        """Handle the last of the instants from `first` until now. The earlier ones count as missed."""
+        """Handle the latest of the scheduled times from `first` until now. Earlier ones count as missed."""
         state = self._scheduled.get(key)
         if state is None or state.paused_at is not None:
             return
@@ -169,12 +169,12 @@ class CronJobs:
                 self._runs.clock.at(key, self._now + FIRST_RETRY, partial(self._fire, key, first))
 
     async def _start(self, job: Job, due: Due) -> None:
-        """Submit the job's prompt for one instant, or record why there is no run."""
+        """Submit the job's prompt for one scheduled time, or record why there is no run."""
         try:
             await self._check_owner(job)
             await self.submit(job, due)
         except Busy as error:
-            await self._store.record(due, "skipped", error.message)  # without effect if the instant has run
+            await self._store.record(due, "skipped", error.message)  # no effect if this time already has a record
         except StoreError:
             raise
         except MootError as error:
@@ -190,7 +190,7 @@ class CronJobs:
             raise Refused("The owner of this job has no valid token with the scope 'tools'.", fix="Create one with `moot tokens create`.")
 
     async def submit(self, job: Job, due: Due) -> None:
-        """Store the prompt of a job and start its run. Raise Busy if the instant has run, or the job's last run is not over."""
+        """Store the prompt of a job and start its run. Raise Busy if it has run for this time or its last run has not ended."""
         prompt = await self._expanded(_prompt(job, due, await self._variables(job)))
         point("cron.due")
         if job.wake:
@@ -199,7 +199,7 @@ class CronJobs:
             await self._runs.note(prompt)
 
     async def _expanded(self, prompt: Prompt) -> Prompt:
-        """Replace a slash command by what it sends."""
+        """Return the prompt with a slash command replaced by the text that it sends."""
         return await attribute(_EXPANDED)(self._runtime, prompt) if text_of(prompt.parts).startswith("/") else prompt
 
     async def _variables(self, job: Job) -> JsonObject:
@@ -221,7 +221,7 @@ class CronJobs:
         return await self.record(due)
 
     async def record(self, due: Due) -> JobRun:
-        """Return the record of an instant that has run. Raise NotFound."""
+        """Return the record of a scheduled time. Raise NotFound if the job has not run for it."""
         for found in await self._runtime.store.of(due.owner).jobs.history(due.job, at=due.at):
             return found
         raise NotFound(f"The job {due.job!r} has not run at this time.")
@@ -284,7 +284,7 @@ class CronJobs:
                     delivery: Delivery = DELIVERIES.make(kind)
                     await delivery.deliver(target, report)
                 else:
-                    raise UsageError(f"There is no delivery of the kind {kind!r}.")
+                    raise UsageError(f"Unknown delivery {kind!r}.")
         except MootError as error:
             reason = error.message
         except TimeoutError:
@@ -313,7 +313,7 @@ class CronJobs:
         self._runs.clock.at(f"cron-retry:{record.no}", (run.ended_at or self._now) + pause, partial(self._retry, record))
 
     async def _retry(self, record: JobRun) -> None:
-        """Start the next attempt, unless another process has, or the job may no longer run."""
+        """Start the next attempt, unless another process has done so or the job may no longer run."""
         try:
             if record in await self._store.ended() and not await self._try_again(record):
                 await self.finish(record)

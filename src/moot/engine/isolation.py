@@ -1,4 +1,4 @@
-"""Conversations that work in a git worktree of their own."""
+"""Conversations with their own git worktree."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from moot.types.token import LOCAL_USER
 
 
 async def isolated(conversation: Conversation, prompt: Prompt) -> Conversation:
-    """Return the new conversation with a worktree as its folder, which is created.
+    """Create a worktree for a new conversation and return the conversation with it as its folder.
 
-    A conversation that starts in a worktree stays there, unless it is a sub-agent's, whose parent may work in it. Raise UsageError if it
-    can't have one.
+    A conversation that starts in a worktree uses that one, unless it is a sub-agent's, because the parent may work there. Raise UsageError
+    if its owner can't have worktrees.
     """
     directory = conversation.directory
     if place_of(directory)[0] and conversation.parent is None:
         return conversation
     if conversation.owner != LOCAL_USER:
         raise UsageError(
-            f"The agent {conversation.agent!r} works in a git worktree of its own, which only the person whose home this is can have.",
+            f"The agent {conversation.agent!r} works in its own git worktree. Only the owner of this moot home can use it.",
             fix="Use another agent.",
         )
     made = await create(directory, name_for(prompt.key or prompt.id or conversation.id))
@@ -33,7 +33,7 @@ async def isolated(conversation: Conversation, prompt: Prompt) -> Conversation:
 
 
 async def remove_unused(store: Store, directory: str, name: str, *, force: bool = False) -> tuple[Worktree, bool]:
-    """Remove a worktree. Return it, and whether its branch was kept, because it has commits that are on no other branch.
+    """Remove a worktree. Return it, and whether its branch was kept because it has commits that no other branch has.
 
     Raise Busy if a run works in it, or if it has uncommitted changes, which are lost with `force`.
     """

@@ -1,4 +1,4 @@
-"""OS locks on files that tell which processes and servers are alive. The system releases them whenever and however a process ends."""
+"""File locks that show which processes and servers are alive. The operating system releases them however a process ends."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from moot.runtime.runtime import Runtime, log_fields
 from moot.types.run import Run
 
 ANSWERS = 1_000
-"""Milliseconds between two checks for what other processes did for the runs parked here. One check of all of them takes two queries."""
+"""Milliseconds between two checks for answers and ended sub-agents that other processes stored. A check takes two queries in total."""
 
 ELSEWHERE = 3 * ANSWERS
 """Milliseconds after which a run is resumed here although it may be parked in another process."""
@@ -102,7 +102,7 @@ class ParkedRuns:
         return self._parked.keys()
 
     async def tend(self, run: Run, answered: frozenset[str], *, cancelled: bool) -> None:
-        """Handle what arrived while the run was parking: a cancel request or answers. Otherwise schedule the run.
+        """Handle a cancel request or answers that arrived while the run was parking. If there are none, schedule the run.
 
         `answered` contains the approvals already answered when the run was last resumed.
         """

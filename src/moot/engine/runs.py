@@ -26,13 +26,13 @@ from moot.types.run import STARTED, TERMINAL, Awaits, Prompt, Run, RunStatus, Su
 from moot.types.store import Fence, InboxItem
 
 GOES_ON: frozenset[Awaits] = frozenset({"run", "time"})
-"""Things to wait for after which a run continues without a person or client."""
+"""Values of `Run.awaits` with which a run continues without a person or client."""
 CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
 """States in which a run may have an owner: a process that works on it, waits for its turn, or keeps its outside agent running."""
 
 MANY = 10_000
-"""Maximum number of started runs to check, newest first."""
+"""Maximum number of runs to check at a time, newest first."""
 
 _POLL_SECONDS = 0.25
 """Seconds between two checks for changes by other processes."""

@@ -1,4 +1,4 @@
-"""Preparing a prompt for storage: its agent, model, settings and conversation."""
+"""Preparation of a prompt before it is stored: its agent, model, settings and conversation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def copy_of(conversations: Conversations, conversation: Conversation) -> C
 
 
 async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation | None, owner: str) -> Submission:
-    """Return the prompt ready to be stored. The prompt's agent and model override the conversation's.
+    """Return the submission to store for a prompt. The prompt's agent and model override the conversation's.
 
     Raise UsageError for an unknown agent, model or tool.
     """
@@ -98,7 +98,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
 
 
 def default_directory(user: str) -> str:
-    """Return the directory of a new conversation that names none. Users other than the local one get no folder of this machine."""
+    """Return the default directory of a new conversation: the current one for the local user, none for other users."""
     return str(Path.cwd()) if user == LOCAL_USER else ""
 
 

@@ -26,7 +26,7 @@ PER_HOUR = 12
 """Maximum number of runs of a watcher for one task in an hour. Further changes wait, even those by a person."""
 
 LONGEST_WAIT = 10
-"""A task that keeps changing is handled after `debounce` multiplied by this."""
+"""Factor: a task that keeps changing is handled after `debounce` multiplied by this number."""
 
 PROMPT_CHARACTERS = 200_000
 

@@ -1,4 +1,4 @@
-"""Titles of conversations: initially the prompt's first line, later one by the small model, unless the user sets one."""
+"""Titles of conversations: first the first line of the prompt, then a title by the small model, unless the user sets one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXCERPT = 1_000
 """Maximum length of the prompt and of the answer shown to the model."""
 
 _EARLIER = 10
-"""Number of runs to look at. If hooks ended all but one of them, its answer counts as the first."""
+"""Number of runs to check. Runs that hooks ended don't count when looking for the first answer."""
 
 _SYSTEM = (
     "You name conversations. Read how one began and reply with its title: at most six words, in its own language, on one line, "

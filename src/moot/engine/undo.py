@@ -77,7 +77,7 @@ class UndoPlan:
     done: bool = False
 
     def to_json(self) -> JsonObject:
-        """Return the plan with the first files of each list, and the number of all."""
+        """Return the plan as JSON, with the first files of each list and the total numbers."""
         return {
             "action": self.action,
             "part": self.part,
@@ -146,7 +146,7 @@ class Undo:
     async def undo(self, part: UndoPart = "both", *, overwrite: bool = False, dry_run: bool = False) -> UndoPlan:
         """Undo the last prompt; with `dry_run`, only return what would happen.
 
-        With `overwrite`, files that were changed since are replaced too; redo brings them back as they were.
+        With `overwrite`, files that were changed since the prompt are replaced too. Redo restores them.
         """
         nodes = await self._nodes()
         undone = [one for one in await self._work(partial(stored.undos, conversation=self._conversation.id)) if _is_current(one, nodes)]
@@ -352,16 +352,16 @@ def _planned(
 
 
 def _obstacle(connection: Connection, wanted: FileState, expected: FileState | None, present: SeenFile) -> tuple[str, bool]:
-    """Return why a file is kept, and whether it may be overwritten; no reason if it can be replaced."""
+    """Return the reason to keep a file, and whether `overwrite` may replace it anyway. The reason is empty if the file can be replaced."""
     if wanted.kind in ("folder", "other"):
         return "it was a folder or special file", False
     if wanted != NOTHING and stored.get(connection, wanted.digest) is None:
         return _NOT_STORED, False
-    # a folder in the place of nothing may hold only files that are deleted first; if not, it can't be removed
+    # the run deleted the path, and now it is a folder: it can be replaced if it becomes empty when the undo deletes its files
     if present.state == expected or (expected == NOTHING and present.state.kind == "folder"):
         return "", True
     if present.state.kind in ("folder", "other"):
-        return "there is a folder, a large file or a special file now", False
+        return "it is now a folder, a large file or a special file", False
     return ("the run was interrupted, so it is unknown who changed it" if expected is None else "it was changed since"), True
 
 
@@ -385,7 +385,7 @@ def _applied(target: _Target, steps: Sequence[_Step], undone: Undone, connection
             reasons = zip(some, pool.map(_replaced, some, contents), strict=True)
             failed |= {step.place: reason for step, reason in reasons if reason}
     undo = target.plan.action == "undo"
-    if target.plan.part != "talk" and (steps or not target.plan.kept or not undo):  # if all were kept, it can be repeated with overwrite
+    if target.plan.part != "talk" and (steps or not target.plan.kept or not undo):  # if all were kept, it can be repeated with `overwrite`
         stored.mark(connection, target.runs, undone=undo)
     if not undo:
         stored.redone(connection, undone)
