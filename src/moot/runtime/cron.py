@@ -30,7 +30,7 @@ SHORTEST = 60.0
 """The shortest interval of a job that an agent adds, in seconds."""
 
 MOST_ADDED = 100
-"""Number of jobs of an owner from which on agents can't add more."""
+"""Number of an owner's jobs at which agents can't add more."""
 
 _KEPT_OPTIONS = ("tools", "max_cost", "timeout", "max_steps")
 

@@ -58,7 +58,7 @@ SETTLING = 20.0
 NO_HOOKS = RunHooks()
 
 WORKTREES = "/.worktrees/"
-"""Part of the path of every folder in a worktree of moot. Few runs have one, so `guard.worktrees` is loaded by path."""
+"""Part of the path of every folder in one of moot's worktrees. Few runs use one, so `guard.worktrees` is loaded by path."""
 
 NO_FOLDER = "This agent is a program on the server's machine, and you have no folder there."
 
@@ -84,7 +84,7 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
                         leg = await _open(runtime, fence, await runtime.store.records.standing(fence.run))
         if not ended:
             ended = await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
-    except Parked as parked:  # an answer claims it again, or the clock
+    except Parked as parked:  # an answer or the clock resumes it later
         parking = leg.parking if parked.wake_at is None else Park("time", parked.wake_at)
         with anyio.CancelScope(shield=True), anyio.move_on_after(SETTLING):
             await close_checkpoint(leg)
@@ -92,7 +92,7 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
             await leg.append(Event("meta", body=PARKED), changes=(parking,), sync=True, fold=True)
             point("run.parked")
     except FenceLost:
-        pass  # another owner has taken the run and records its state
+        pass  # another owner has claimed the run and records its state
     if ended:
         await _leave_worktree(leg)
     return await runtime.store.records.run(fence.run)
@@ -200,7 +200,7 @@ async def _worked(leg: Leg) -> RunOutcome | None:
 
 
 _USED_UP = re.compile(r"usage limit|limit reached|hit your limit|quota|out of credits|credit balance", re.IGNORECASE)
-"""Messages with which outside agents report that an account is used up. There is no other sign of it."""
+"""Messages with which outside agents report that an account is used up. They don't report it in any other way."""
 
 
 def _is_refused(failure: Failure) -> bool:

@@ -215,7 +215,7 @@ async def compact(
 
 
 def _covered(messages: Sequence[Message], older: Sequence[Message]) -> list[Message]:
-    """Return the messages that are in `older`, in the form in which models get them."""
+    """Return those of the messages that are in `older`, as a model gets them."""
     ids = {message.id for message in older}
     return [message for message in for_model(messages) if message.id in ids]
 

@@ -48,7 +48,7 @@ MAILBOX = 256
 PAGE = 512
 
 REST = 0.02
-"""Seconds after its last ring from which a patient reader is rung at once. Shorter than the time between two reads from a provider."""
+"""Seconds after which a patient reader is notified at once again. Less than the time between two reads from a provider."""
 
 REMEMBERED = 1024
 """Number of conversations whose last event is remembered."""
@@ -60,7 +60,7 @@ class Watch:
     """A reader of a conversation, created by `Hub.reader` and closed by its owner.
 
     `ring` is called when `take` has something to return, no more often than needed. It must not block or raise. A `patient` reader is
-    rung for deltas only at the next tick. The hub does not wait for slow readers: their mailbox is emptied and they read from the store.
+    notified of deltas only at the next tick. The hub does not wait for slow readers: their mailbox is emptied and they read from the store.
     """
 
     __slots__ = ("_batches", "_conversation", "_deferred", "_hub", "_patient", "_position", "_ring", "_rung", "_stale", "_store", "_woken")
@@ -76,10 +76,10 @@ class Watch:
         self._batches: deque[tuple[Event, ...]] = deque()
         self._stale = not hub.is_last(conversation, after)
         self._rung = False
-        """True until `take` is called after a ring."""
+        """True from a call of `ring` until the next call of `take`."""
         self._deferred = False
         self._woken = -REST
-        """Time of the last ring."""
+        """Time of the last call of `ring`."""
 
     async def take(self) -> list[Event]:
         """Return the new events in order and without gaps, or nothing. Call it again as long as it returns events."""
@@ -131,12 +131,12 @@ class Watch:
                 self._hub.ticks.soon(self.wake)
 
     def touch(self) -> None:
-        """Note that events were committed that are only in the store. Called by the hub."""
+        """Make the reader read from the store, because it has events that the hub does not. Called by the hub."""
         self._stale = True
         self.wake()
 
     def wake(self) -> None:
-        """Ring, unless it has been rung already."""
+        """Call `ring`, unless it was already called since the last `take`."""
         self._deferred = False
         if not self._rung:
             self._rung = True

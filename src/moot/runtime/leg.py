@@ -91,7 +91,7 @@ async def events_of(store: Store, fence: Fence) -> list[Event]:
 
 
 def folded(events: Sequence[Event]) -> Folder:
-    """Return a folder that has built the message from a run's events."""
+    """Return a `Folder` with the message built from a run's events."""
     folder = Folder()
     _feed(folder, events)
     return folder
@@ -103,7 +103,7 @@ def _feed(folder: Folder, events: Sequence[Event]) -> None:
 
 
 def step_open(events: Sequence[Event], before: bool = False) -> bool:
-    """Return whether a step is open after these events; `before` is the same for the time before them."""
+    """Return whether a step is open after these events. `before` is True if one was open before them."""
     for event in events:
         for piece in event.chunks:
             if (kind := piece["type"]) == "start-step":
@@ -156,7 +156,7 @@ class Leg(OutsideLeg):
         self._order = asyncio.Lock()
         self.children = LegChildren(self)
         self.parking = Park()
-        """The wait of the run if this leg ends without an open request to a person or the client."""
+        """The wait to record if this leg ends without an open request to a person or the client."""
         self.recorder: Recorder | None = None
         """The recorder of changed files, for undo; None until something may change files."""
         self.torn = False
@@ -341,7 +341,7 @@ async def recorded(leg: Leg, tool: Tool, input: Json) -> AsyncGenerator[None]:
 def _may_change_files(tool: Tool) -> bool:
     if "execute" in tool.effects:
         return not getattr(tool, "read_only", False)
-    # tools of MCP servers, which have a rule name, work without a folder but may know it
+    # tools of MCP servers (they have a rule name) need no folder, but may change files in it
     return "write" in tool.effects and (getattr(tool, "needs_folder", True) or bool(getattr(tool, "rule_name", "")))
 
 
@@ -409,7 +409,7 @@ def accepted_mode(index: Journal) -> Mode | None:
 
 
 def with_mode(request: RunRequest, mode: Mode) -> RunRequest:
-    """Return the request with another mode, which the conversation has too. A mode of the prompt is replaced."""
+    """Return the request with another mode for the conversation, and for the run if its prompt set a mode."""
     run, settings = request.run, {**request.settings, "mode": mode}
     if "mode" not in run.settings:  # later changes of the conversation's mode apply
         return replace(request, settings=settings)

@@ -196,7 +196,7 @@ async def _withdraw(leg: OutsideLeg, approval: Approval) -> None:
                 event = event._replace(kind="journal", chunks=())  # chunks would reopen the call
             await leg.append(event, Event("meta", body=LEG), changes=(change,), sync=True)
         except (Busy, FenceLost):
-            pass  # it was answered at the same moment, or another owner has taken the run
+            pass  # it was answered at the same moment, or another owner has claimed the run
     leg.runtime.hub.touch(leg.fence.conversation)
 
 

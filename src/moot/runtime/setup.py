@@ -188,7 +188,7 @@ def for_small_model(agent: Agent, model: Model, *, has_skills: bool = False) -> 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Offer:
-    """The tools and the facts for the system prompt of a step."""
+    """The tools of a step, and the facts for its system prompt."""
 
     agent: Agent
     """The agent, with the rules for small models if its model is one."""
@@ -216,16 +216,16 @@ def offer_of(
     mcp: Sequence[Tool] = (),
     skills: SkillSelection | None = None,
 ) -> Offer:
-    """Return what a step with the model offers: its own tools, those of MCP servers in `mcp`, and what the skills need.
+    """Return the tools and prompt facts of a step with the model. The tools are the agent's, those in `mcp`, and those that skills need.
 
-    None stands for a model without special rules. Raise UsageError for an unknown tool.
+    A model of None has no special rules. Raise UsageError for an unknown tool.
     """
     options = options_of(run.settings, conversation)
     if model is not None and model.small:
         agent = for_small_model(agent, model, has_skills=bool(skills and skills.all))
     folder, mode = has_folder(conversation), mode_of(settings, options, conversation)
     needed = attribute(_TOOLS_OF_SKILLS)(skills, agent) if skills is not None else ()
-    standard = (tool for tool in tools_for(settings, agent, folder=folder) if tool.name not in _SKILL_TOOLS)  # none without a skill
+    standard = (tool for tool in tools_for(settings, agent, folder=folder) if tool.name not in _SKILL_TOOLS)  # added if there are skills
     further = [tool for tool in map(provided_tool, needed) if folder or not getattr(tool, "needs_folder", True)]
     own = (*standard, *_own_tools(agent, run, options, mode), *further)
     tools = () if model is not None and model.tools == "none" else (*dict.fromkeys(own), *mcp, *client_tools(options))

@@ -23,7 +23,7 @@ from moot.types.canonical import Json, JsonObject
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
 """Imported lazily by name, because splitting a line needs a parser."""
 
-CONFIGURES = "changes moot's configuration, which is asked in every mode"
+CONFIGURES = "changes moot's configuration, which needs approval in every mode"
 
 _STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 
@@ -113,7 +113,7 @@ def decide(
     )
     if "execute" in tool.effects:
         return _line(judge, subject)
-    if "delegate" in tool.effects:  # each subject is the name of an agent, not a path
+    if "delegate" in tool.effects:  # the subject is the name of an agent, not a path
         return _combined([_plain(judge, agent, "", writes=False) for agent in subject.split(", ")])
     return _plain(judge, subject, directory, writes="write" in tool.effects)
 

@@ -94,7 +94,7 @@ def has_network(settings: Settings, conversation: Conversation, command: str) ->
 
 
 SCRIPT = "run_skill_script"
-SCRIPTS_ASK = "scripts of skills are asked about in every mode, unless you allow those of this skill"
+SCRIPTS_ASK = "scripts of skills need approval in every mode, unless you allow the scripts of this skill"
 
 SHELL = "shell"
 """The tool whose rules apply to all command lines."""
@@ -154,7 +154,7 @@ async def rule_on_outside(
 
 
 def with_access(settings: Settings, conversation: Conversation, ruling: Ruling, command: str, access: Access) -> Ruling:
-    """Return the ruling on a command that asks for more access than its sandbox gives: a person decides, for this call only.
+    """Return the ruling on a command that asks for more access than its sandbox gives: a person must approve it, for this call only.
 
     Denied commands stay denied.
     """

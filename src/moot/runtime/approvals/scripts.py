@@ -1,4 +1,4 @@
-"""Scripts of skills: what a person has set for a skill decides whether they run, ask, or run without a question."""
+"""Scripts of skills. A person's setting for the skill determines if they are denied, need approval, or run without asking."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class _Script:
 
 
 async def with_setting(leg: Caller, ruling: Ruling, input: Json, subject: str, hook: HookAnswer | None) -> Ruling:
-    """Return the ruling on a script as the setting of its skill changes it. Denials, ask rules and hooks that ask stay in force.
+    """Return the ruling on a script after applying the setting of its skill. Denials, ask rules and hooks that ask stay in force.
 
-    Scripts that are allowed run without a question if the skill still has the content that was allowed, and a sandbox confines them.
+    Allowed scripts run without asking if the skill's content has not changed since it was allowed, and if a sandbox confines them.
     """
     if ruling.action == "deny" or not isinstance(input, dict):
         return ruling
@@ -30,7 +30,7 @@ async def with_setting(leg: Caller, ruling: Ruling, input: Json, subject: str, h
         return Ruling("deny", f"there is no skill {name!r}")
     if skill.decision.scripts == "never":
         return Ruling("deny", f"the scripts of the skill {name!r} are turned off")
-    if revision != skill.digest[:REVISION]:  # no one is asked about content that is not there
+    if revision != skill.digest[:REVISION]:  # don't ask about content that the skill no longer has
         return Ruling("deny", f"{revision!r} is not the current revision of the skill {name!r}; activate it again")
     if hook is not None and hook.permission == "ask":
         return ruling

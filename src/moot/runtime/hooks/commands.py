@@ -71,7 +71,7 @@ class HookResult:
 _TIED = '{{ [ -r /dev/fd/{0} ] && {{ read -r _ </dev/fd/{0}; kill -KILL 0; }}; }} </dev/null >/dev/null 2>&1 & exec /bin/sh -c "$1"'
 """Shell line that runs the command together with a process that kills their process group when moot ends.
 
-The process notices this in any case, because the end of moot closes the other end of a pipe."""
+It reads from a pipe whose other end the system closes when moot ends, even if moot was killed."""
 
 
 async def run_command(
