@@ -89,7 +89,7 @@ class Recorded:
     hung_up: bool = False
     """True if the client disconnected before the end of the response."""
     released: bool = False
-    """True if the response may not hang any more."""
+    """True if the response must not hang any more."""
     done: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     """Set when the request is finished."""
 

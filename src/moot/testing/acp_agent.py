@@ -1,4 +1,4 @@
-"""A small agent that speaks the Agent Client Protocol. It echoes, or follows a script, even an invalid one.
+"""A small agent that speaks the Agent Client Protocol. It echoes prompts or follows a script, which may violate the protocol.
 
 Usage: `python acp_agent.py echo`, `python acp_agent.py slow`, or `python acp_agent.py SCRIPT.json`. It runs as a separate program and
 imports nothing from moot. A script is an object:

@@ -24,7 +24,7 @@ from moot.types.channel import ChannelRuntime
 
 TOKEN = "a-token-of-a-bot"
 BOT, APPLICATION, GUILD, ROOM, THREAD = "900", "901", "500", "501", "502"
-"""Ids of the bot, its application, a guild, a text channel in it, and a thread in that."""
+"""Ids of the bot, its application, a guild, a text channel in it, and a thread in the channel."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Session:
 
 
 class DiscordServer:
-    """The double. `say` and `click` act as a person; `posts` has what the bot has written."""
+    """The double. `say` and `click` act as a person; `posts` contains the bot's messages."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -114,7 +114,7 @@ class DiscordServer:
     # ── a person ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def say(self, text: str, *, user: int = 1, room: str = "", id: str = "", files: dict[str, bytes] | None = None) -> str:
-        """Write a message, in the person's direct messages or in a room of the guild, and return its id. `id` sends one again."""
+        """Write a message, in the person's direct messages or in a room of the guild, and return its id. `id` sends a message again."""
         place: dict[str, Any] = {"guild_id": GUILD, "channel_id": room, "member": _member(user)} if room else {"channel_id": f"10{user}"}
         mentions = [{**_user(BOT, bot=True), "member": _member(BOT)}] if f"<@{BOT}>" in text else []
         message = self._message({"content": text, **place}, _user(user), mentions=mentions, id=id)
@@ -142,7 +142,7 @@ class DiscordServer:
         await self.dispatch("INTERACTION_CREATE", {**named, **facts, **place, "channel": channel, "data": data, **more})
 
     async def until(self, claim: Any) -> Any:
-        """Return the first true value of the function."""
+        """Call the function after each change until its result is true, and return the result."""
         with anyio.fail_after(60):
             while not (found := claim()):
                 self._changed.clear()

@@ -4,7 +4,7 @@
         settings = server.provider("mine", dialect="anthropic")
 
 A recording is the decoded body of one response, like the joined raw bytes in the log. Recordings are sent in order, one per request, and
-again from the first if `repeat` is set.
+start again from the first if `repeat` is set.
 """
 
 from __future__ import annotations

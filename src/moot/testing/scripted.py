@@ -9,7 +9,7 @@ In a test:
 
 Replies are used in order. One with `when` only answers requests whose last user text contains it; one with `times=0` can be used any number
 of times. Failures are replies too: `Reply(status=429, retry_after=1)`, `Reply(text="long …", cut_at_byte=200)`, `Reply(raw=b"<html>")`,
-`Reply(text="…", hang_at=2)`. When none is left, the response is a 400 that says so. A function from request to reply works too.
+`Reply(text="…", hang_at=2)`. When no reply is left, the response is an error with status 400. A function from request to reply works too.
 
 With `obey=True`, the model follows any instruction it reads, in user texts and tool outputs alike: a line `call NAME {json}` becomes a tool
 call, `say TEXT` becomes the answer. This is the worst possible model, to test the damage that a model can do.
