@@ -1,6 +1,6 @@
-"""Model answers as endpoints and agents stream them: the frames of a recording in `tests/recorded`, with one delta repeated.
+"""Generate model answers as endpoints and agents stream them: the frames of a recording in `tests/recorded` with one delta repeated.
 
-The text is that of documentation installed on this machine, no sentence twice; tool outputs are files of this machine.
+The text comes from documentation installed on this machine, without repeated sentences. Tool outputs are files of this machine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SHAPES = (
 
 
 def sentences() -> Iterator[str]:
-    """Paragraphs of the installed documentation, each once."""
+    """Yield each paragraph of the installed documentation once."""
     seen: set[int] = set()
     paths = [path for folder in DOCUMENTATION for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
     random.Random(1).shuffle(paths)
@@ -69,7 +69,7 @@ def sentences() -> Iterator[str]:
 
 
 def files(limit: int) -> Iterator[str]:
-    """Output of a tool that reads or searches files: excerpts of text files."""
+    """Yield outputs like those of a tool that reads or searches files: excerpts of text files."""
     paths = [path for folder in FILES for path in sorted(folder.rglob("*")) if path.suffix in (".py", ".h", ".conf", ".txt", ".rst", "")]
     chance = random.Random(2)
     chance.shuffle(paths)
@@ -84,7 +84,7 @@ def files(limit: int) -> Iterator[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """About four characters each, as models stream them."""
+    """Split the text into pieces of about four characters, as models stream them."""
     return TOKEN.findall(text)
 
 
@@ -107,7 +107,7 @@ def answer(shape: Shape, words: list[str], chance: random.Random) -> list[bytes]
 
 
 def varied(frames: list[bytes], chance: random.Random) -> list[bytes]:
-    """The same with separate ids, counters, times and padding in each frame."""
+    """Return the frames with different ids, counters, times and padding in each."""
     ids = {found[1] for frame in frames for found in LONG_ID.finditer(frame)}
     others = {id: id[:9] + re.sub(rb"[0-9a-z]", lambda _: b"%x" % chance.randrange(16), id[9:]) for id in ids}
     micros, made = 1_795_302_511_000_000, []
@@ -129,7 +129,7 @@ def padding(chance: random.Random) -> bytes:
 
 
 def answers(size: int, seed: int = 3) -> Iterator[tuple[Shape, list[bytes]]]:
-    """Return answers until their frames add up to so many bytes, of 150 to 1500 chunks each."""
+    """Yield answers of 150 to 1500 chunks until their frames have `size` bytes in total."""
     chance, given = random.Random(seed), 0
     weights = [shape.weight for shape in SHAPES]
     words: list[str] = []
@@ -148,5 +148,5 @@ def answers(size: int, seed: int = 3) -> Iterator[tuple[Shape, list[bytes]]]:
 
 
 def compact(lines: list[bytes]) -> list[bytes]:
-    """Lines of JSON as programs write them, without a space after a colon; a truncated one is unchanged."""
+    """Return JSON lines without a space after colons, as programs write them. Truncated lines are not changed."""
     return [orjson.dumps(json.loads(line)) + b"\n" if line.endswith(b"}\n") else line for line in lines]

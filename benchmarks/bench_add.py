@@ -15,7 +15,7 @@ class Arguments(BaseModel):
 
 
 class BenchAdd:
-    """`bench_add`; permitted by a rule of the benchmark's configuration, because its effects would need approval."""
+    """The tool `bench_add`. A rule in the benchmark's configuration allows it, because its effects would need approval."""
 
     name = "bench_add"
     description = "Add two numbers."

@@ -1,7 +1,7 @@
 """Train the dictionary that compresses sealed events: `python benchmarks/dictionary.py NAME [--size BYTES]`.
 
-It learns from the recordings of `tests/recorded`, as an endpoint would have sent them with the text of our guides, and from the events
-that moot adds around them. The same files give the same bytes. A released dictionary is never replaced: a later one gets another
+It is trained with the recordings in `tests/recorded`, in which the text is replaced by text of moot's docs, and with the events that moot
+adds around them. The same files give the same bytes. A released dictionary is never replaced: a later one gets another
 name, in `moot.store.log.frames`.
 """
 
@@ -35,7 +35,7 @@ PIECES = 500
 
 
 class Log:
-    """Return events as a run writes them."""
+    """Builder of a log with events as a run writes them."""
 
     def __init__(self, chance: random.Random) -> None:
         self.rows: list[Row] = []

@@ -1,8 +1,8 @@
-"""Long conversations and many of them, compared with a bare `sqlite3` script in the same run.
+"""Speed of long conversations, and of many conversations, compared with a bare `sqlite3` script in the same run.
 
-A conversation of 10,000 messages (and one of 100, to show what grows): the last 50 of its branch, an append, the newest 50 of a list of
-1,000 conversations, a filter on 10,000, and a search over 100,000 messages, newest first. The script has the same columns, decodes the
-same JSON and writes the same rows per message, one commit each, but has no thread, classes, tree, seqs, checks or substring search.
+It measures reading the last 50 messages of a branch of 10,000 (and of 100, to show what grows), appending to it, listing the newest 50 of
+1,000 conversations, filtering 10,000 conversations, and searching 100,000 messages, newest first. The script has the same columns, decodes
+the same JSON and writes the same rows per message, one commit each, but has no thread, classes, tree, seqs, checks or substring search.
 Each figure is the median of many calls.
 
     python benchmarks/history.py [--messages 10000] [--indexed 100000]
@@ -102,7 +102,7 @@ class Bare:
 
 
 async def begin(store: SqliteStore, bare: Bare, numbers: range) -> None:
-    """Empty conversations, in both databases."""
+    """Create empty conversations in both databases."""
     wanted = [Conversation(new_id(), title=f"Conversation {number}", directory="/work") for number in numbers]
     for start in range(0, len(wanted), 500):
         for made in await asyncio.gather(*(store.conversations.create(one) for one in wanted[start : start + 500])):

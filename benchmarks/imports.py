@@ -1,4 +1,4 @@
-"""Speed and memory of importing Claude Code's JSONL, for 0.1 and 1 GB; and the cost of watching while nothing changes.
+"""Speed and memory of importing 0.1 and 1 GB of Claude Code's JSONL files, and the cost of watching unchanged files.
 
 Run it with `nice -n 10 python benchmarks/imports.py [MB …]`; its files are under /tmp and are deleted at the end.
 """
@@ -40,7 +40,7 @@ def text(random_: random.Random, length: int) -> str:
 
 
 def session(path: Path, size: int, random_: random.Random) -> int:
-    """Write a session of about that many bytes. Return its number of messages."""
+    """Write a session of about `size` bytes. Return its number of messages."""
     id, parent, written, messages, clock = str(uuid.uuid4()), None, 0, 0, 1_760_000_000
 
     def put(file: object, **fields: object) -> None:
@@ -151,7 +151,7 @@ def imported(home: Path) -> Imported:
 
 
 def watched(home: Path, seconds: float = 20.0) -> float:
-    """Share of a core that watching costs while nothing is written, in hundredths."""
+    """Return the share of a core, in percent, that watching uses while nothing is written."""
     environment = {**os.environ, "HOME": str(home), "MOOT_HOME": str(home / "moot")}
     program = [sys.executable, "-m", "moot", "import", "--all", "--watch"]
     process = subprocess.Popen(program, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""Index text files and search them: `python benchmarks/knowledge.py [FILES]`. Prints seconds for indexing and milliseconds per search."""
+"""Index text files and search them: `python benchmarks/knowledge.py [FILES]`. Print seconds for indexing and milliseconds per search."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Many concurrent answers from one address: bytes and times are recorded, and evaluated after the last byte.
+"""A client that requests many answers from one server concurrently. It records bytes and times, and evaluates them after the last byte.
 
-While the streams run, a read costs this client an append to a list and a search for the first word, so that it uses little of the CPU it
-shares with the measured server.
+While the streams run, each read takes only an append to a list and a search for the first word, because the client shares the CPU with the
+measured server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END = b"0\r\n\r\n"
 
 
 def request(port: int, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """A POST as bytes, or a GET without a body."""
+    """Return an HTTP request as bytes: a POST, or a GET if there is no body."""
     lines = [f"{'POST' if body else 'GET'} {path} HTTP/1.1", f"host: 127.0.0.1:{port}", "accept: */*"]
     if body:
         lines += ["content-type: application/json", f"content-length: {len(body)}"]
@@ -30,13 +30,13 @@ def request(port: int, path: str, body: bytes, headers: Mapping[str, str]) -> by
 
 
 def chat(prompt: str) -> bytes:
-    """The AI SDK client's POST for a first message."""
+    """Return the body of the POST with which the AI SDK's client sends a first message."""
     message = {"id": uuid.uuid4().hex, "role": "user", "parts": [{"type": "text", "text": prompt}]}
     return json.dumps({"id": uuid.uuid4().hex, "trigger": "submit-message", "messages": [message]}).encode()
 
 
 def completion(prompt: str) -> bytes:
-    """The same request to the provider itself, or to a relay in front of it."""
+    """Return the body of the same request for the provider itself, or for a relay in front of it."""
     return json.dumps({"model": "bench", "stream": True, "messages": [{"role": "user", "content": prompt}]}).encode()
 
 
@@ -77,7 +77,7 @@ class Stream(asyncio.Protocol):
 
 
 async def send(port: int, data: bytes, seconds: float) -> Stream:
-    """One complete answer; one that does not end in time is cut off, which shows as missing text."""
+    """Send a request and return its answer. An answer that does not end in time is cut off, so its text is incomplete."""
     begun = time.perf_counter()
     _, stream = await asyncio.get_running_loop().create_connection(lambda: Stream(data), "127.0.0.1", port)
     stream.begun = begun
@@ -91,7 +91,7 @@ async def send(port: int, data: bytes, seconds: float) -> Stream:
 
 @dataclass(frozen=True)
 class Load:
-    """Number of concurrent streams, of chunks, their interval, and the number of tool calls before them."""
+    """A load: the number of concurrent streams, their chunks and the interval between them, and the tool calls before the chunks."""
 
     streams: int
     chunks: int
@@ -111,13 +111,13 @@ class Outcome:
     wall: float = 0.0
     first: list[float] = field(default_factory=list[float])
     lag: list[float] = field(default_factory=list[float])
-    """Time of a stream minus the time of its chunks at their pace."""
+    """For each stream, its duration minus the time that the provider needs to send its chunks."""
     wrong: list[str] = field(default_factory=list[str])
-    """One line for each answer that does not have the whole text once and every tool output."""
+    """A description of each answer that does not contain the whole text exactly once and every tool output."""
 
 
 def body_of(pieces: Sequence[bytes]) -> tuple[str, str]:
-    """Status line and body of a response, with its HTTP chunks joined."""
+    """Return the status line and the body of a response, with its HTTP chunks joined."""
     head, _, rest = b"".join(pieces).partition(b"\r\n\r\n")
     if b"chunked" in head.lower():
         parts, at = [], 0
@@ -130,7 +130,7 @@ def body_of(pieces: Sequence[bytes]) -> tuple[str, str]:
 
 
 def said(body: str) -> tuple[str, int]:
-    """The text of an answer in either dialect, and its number of tool outputs."""
+    """Return the text of an answer in either dialect, and the number of its tool outputs."""
     text: list[str] = []
     outputs = 0
     for data in re.findall(r"^data: (\{.*\})$", body, re.MULTILINE):

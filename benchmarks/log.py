@@ -1,7 +1,7 @@
 """The cost of an append to the log: single events from many tasks, and batches as a socket read produces them.
 
-Each figure is next to that of a bare `sqlite3` script of the same run that inserts the same rows, one commit per append, in its own
-thread. CPU is that of the whole process.
+Each figure is printed next to that of a bare `sqlite3` script, which inserts the same rows in its own thread with one commit per append.
+CPU times are those of the whole process.
 
     python benchmarks/log.py [--seconds 2] [--reps 3]
 """

@@ -1,7 +1,7 @@
 """Success rates of questions that search for a conversation: by text, by meaning, and by both. The corpus is `meaning/`.
 
-300 short conversations in four languages are in a real store. Each of the 200 questions has one right conversation; each kind of search
-returns messages, and ranks conversations by the first message of each. Text search is moot's own (all words have to occur), or any
+A real store contains 300 short conversations in four languages. Each of the 200 questions has one correct conversation. Searches return
+messages; a conversation's rank is that of its first message in the results. Text search is moot's own (all words have to occur), or any
 of the words without the most common ones, ranked by BM25; the better of the two counts. Semantic search is moot's own, with the weights
 of `moot models pull e5-small`; both together are fused by their ranks (1 / (60 + rank)).
 
@@ -56,7 +56,7 @@ def conversations() -> list[Any]:
 
 
 async def fill(store: SqliteStore) -> None:
-    """One message per minute."""
+    """Store the conversations, with one message per minute."""
     now = int(time.time() * 1000)
     for number, each in enumerate(conversations()):
         await store.conversations.create(Conversation(each["id"]))
@@ -80,7 +80,7 @@ def firsts(ids: Sequence[str]) -> Ranking:
 
 
 async def words(store: SqliteStore, questions: Questions) -> list[Ranking]:
-    """Ranking of moot's own search, best first."""
+    """Return the rankings of moot's own search."""
     found: list[Ranking] = []
     for each in questions:
         page = await store.search.search(each["query"], limit=DEPTH, best=True)
@@ -89,7 +89,7 @@ async def words(store: SqliteStore, questions: Questions) -> list[Ranking]:
 
 
 def any_words(database: Path, questions: Questions) -> list[Ranking]:
-    """Any of the words except the most common ones, in moot's own index."""
+    """Return the rankings of a search in moot's index for any of the words except the most common ones."""
     db = sqlite.connect(str(database))
     sql = (
         "SELECT c.id FROM search_words AS w JOIN search AS s ON s.no = w.rowid JOIN conversation AS c ON c.no = s.conversation"
@@ -105,7 +105,7 @@ def any_words(database: Path, questions: Questions) -> list[Ranking]:
 
 
 async def meaning(store: SqliteStore, home: Path, questions: Questions) -> tuple[list[Ranking], float, float]:
-    """Rankings, and ms of CPU per answer and per question."""
+    """Return the rankings of moot's semantic search, and its CPU time per answer and per question in ms."""
     embedder = load_embedder(home)
     began = time.process_time()
     done, _ = await store.meaning.read(embedder=embedder, seconds=3600)
@@ -119,7 +119,7 @@ async def meaning(store: SqliteStore, home: Path, questions: Questions) -> tuple
 
 
 def other(embed: Callable[[str], Any], questions: Questions) -> tuple[list[Ranking], float, float]:
-    """The same for another model, which reads an answer with its question too."""
+    """Return the same for another model. It embeds each answer together with its question too."""
     texts = [(each["id"], "\n".join(each["said"][at : at + 2])) for each in conversations() for at in range(0, len(each["said"]), 2)]
     began = time.process_time()
     vectors = np.stack([embed(text) for _, text in texts])
@@ -178,7 +178,7 @@ def fused(*ways: list[Ranking]) -> list[Ranking]:
 
 
 class Table:
-    """Print a row for a kind of search and remember which questions it answered."""
+    """Table that prints a row for each kind of search and keeps the questions that it answered."""
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
@@ -205,7 +205,7 @@ class Table:
 
 
 def _interval(values: Sequence[float]) -> str:
-    """Confidence interval of the mean in per cent: 90 % of other sets of such questions would be within it."""
+    """Return the 90 % confidence interval of the mean, in percent."""
     chance = random.Random(1)
     means = sorted(100 * sum(chance.choices(values, k=len(values))) / len(values) for _ in range(RESAMPLED))
     return f"{means[RESAMPLED // 20]:.1f} to {means[-RESAMPLED // 20]:.1f}"

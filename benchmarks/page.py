@@ -4,7 +4,7 @@ Debian's Chromium, headless, with a real `moot serve` and a scripted model, all 
 
     first view     fetched bytes for a new conversation, each file by gzip: when the view is complete, and afterwards
     an answer      2,000 deltas of Markdown, streamed into the page: tasks over 50 ms, the longest one, and CPU
-    a long one     a conversation of 10,000 messages, from the click on its address to the first paint of its last message
+    a long one     a conversation of 10,000 messages, from the start of the navigation to the first paint of its last message
     file tree      a project of 100,000 files, from the click on its link to the first paint of its file tree
 
 The page must be built (`make web`); the browser's fixtures are those of `tests/browser`.
@@ -52,7 +52,7 @@ SCRIPT = (
     Reply(when="", text="Hello from the model.", times=0),
 )
 SETTLED = 3_000
-"""ms after which a view has fetched everything; its stream of events stays open, so the network is never idle."""
+"""Milliseconds after which a view has fetched everything. Its event stream stays open, so the network never becomes idle."""
 LAST = "The last message of many."
 _STANDS = """{
     const look = () => document.querySelector('main h1')
@@ -86,7 +86,7 @@ _FILES = """(address) => new Promise((resolve) => {
 
 
 async def long_conversation(home: Path, count: int) -> str:
-    """Return the id of a conversation of so many messages, half of them with Markdown."""
+    """Create a conversation of `count` messages, half of them with Markdown, and return its id."""
     store = await open_store(Settings(home=home))
     made = await store.conversations.create(replace(Conversation(new_id()), title="A long one", directory="/"))
     parent = None
@@ -108,7 +108,7 @@ def signed_in(browser: Browser, server: Served) -> Page:
 
 
 def first_view(browser: Browser, server: Served) -> tuple[float, float]:
-    """Return the kB by gzip that a browser with an empty cache has fetched when the view is complete, and some seconds later."""
+    """Return the gzip-compressed kB that a browser with an empty cache has fetched when the view is complete, and some seconds later."""
     seen = signed_in(browser, server).context
     page = browser.new_context(storage_state=seen.storage_state()).new_page()
     fetched: list[Response] = []
@@ -124,7 +124,7 @@ def first_view(browser: Browser, server: Served) -> tuple[float, float]:
 
 
 def streamed(browser: Browser, server: Served) -> tuple[list[float], float]:
-    """Return the long tasks during a whole answer, and the CPU of the page's thread for it, in ms."""
+    """Return the durations of the long tasks during an answer, and the CPU time of the page's thread, in ms."""
     conversation = server.say("hello", model="scripted@told")
     page = signed_in(browser, server)
     page.goto(f"{server.url}/c/{conversation}")
@@ -143,7 +143,7 @@ def streamed(browser: Browser, server: Served) -> tuple[list[float], float]:
 
 
 def busy(devtools: CDPSession) -> float:
-    """ms of CPU."""
+    """Return the CPU time used so far, in ms."""
     found = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
     return found["TaskDuration"] * 1000
 

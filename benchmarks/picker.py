@@ -1,4 +1,4 @@
-"""The list of 10,000 conversations: the time until it is visible, and until a key takes effect.
+"""The time until the list of 10,000 conversations is visible, and until a key takes effect in it.
 
 * Time and CPU until the first screen, next to all of `moot version`, alternating in the same run; medians of 9. The process itself reads
   the CPU time when it imports asyncio, which happens directly after the first screen.
@@ -88,7 +88,7 @@ async def seed(home: Path, titles: list[str]) -> None:
 
 
 class Terminal:
-    """Run `moot` with these arguments on a pseudo-terminal of 120 by 40."""
+    """A process of `moot` with these arguments, on a pseudo-terminal of 120 by 40."""
 
     def __init__(self, environ: dict[str, str], *words: str) -> None:
         self.begun = time.perf_counter()
@@ -98,14 +98,14 @@ class Terminal:
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 
     def until(self, wanted: bytes) -> float:
-        """Return the milliseconds from the start until these bytes arrived."""
+        """Wait for these bytes. Return the milliseconds since the start."""
         seen = b""
         while wanted not in seen:
             seen += os.read(self.terminal, 65536)
         return (time.perf_counter() - self.begun) * 1000
 
     def key(self, key: str) -> float:
-        """Return the milliseconds from a key to the first byte of the reaction, after the terminal was quiet."""
+        """Wait until the terminal is quiet and press a key. Return the milliseconds until the first byte of output."""
         while select.select([self.terminal], [], [], 0.3)[0]:
             os.read(self.terminal, 65536)
         begun = time.perf_counter()
@@ -114,7 +114,7 @@ class Terminal:
         return (time.perf_counter() - begun) * 1000
 
     def end(self) -> float:
-        """Return its CPU in milliseconds when it has ended."""
+        """Wait for the end of the process. Return its CPU time in ms."""
         try:
             while os.read(self.terminal, 65536):
                 pass

@@ -2,9 +2,9 @@
 
     python benchmarks/raw.py [--rows 20000] [--reps 5]
 
-Three tables. Converters: CPU per chunk and per kB of raw, over the recordings of `tests/recorded`, each repeated until it has run for a
-while. Storing: CPU and bytes on disk of an event with its raw bytes, next to the same event without, alternating. Verifying: MB of raw
-that `moot verify` checks per second of CPU, in a log written by the store itself.
+Three tables. Converters: CPU per chunk and per kB of raw for the recordings in `tests/recorded`, each translated repeatedly for
+0.15 seconds. Storing: CPU and bytes on disk of an event with its raw bytes, compared with the same event without them. Verifying: MB of
+raw that `moot verify` checks per second of CPU, in a log written by the store itself.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from moot.types.store import CloseExchange, End, Fence, Fold, OpenExchange, Subm
 RECORDED = Path(__file__).parents[1] / "tests" / "recorded"
 OPTIONS = ExchangeOptions("1.0", 1, (), {"provider": "recorded"})
 THEIRS = {"claude-code": ("claude-stream-json", "claude-code"), "codex": ("codex-exec", "codex-app-server")}
-"""For recordings that don't name their converter, by folder: the converter of the headless stream, and that of the wire."""
+"""Folder of recordings that don't name their converter → the converter of its headless streams, and that of its wire captures."""
 SOME_TIME = 0.15
-"""CPU seconds for which a recording is repeated."""
+"""CPU seconds for which a recording is translated repeatedly."""
 BATCH = 32
 """Events per append, as in a typical socket read."""
 
@@ -55,7 +55,7 @@ Line = tuple[bytes, bool]
 
 
 def recordings() -> Iterator[tuple[str, list[Line]]]:
-    """The converter of each recording, and its frames."""
+    """Yield the converter and the frames of each recording."""
     for told in sorted(RECORDED.rglob("*.chunks.json")):
         base = told.name.removesuffix(".chunks.json")
         (path,) = [file for file in told.parent.glob(f"{base}.*") if file.suffix in (".sse", ".ndjson", ".jsonl")]
@@ -76,7 +76,7 @@ def frames_of(dialect: str, body: bytes) -> list[bytes]:
 
 
 def line_of(line: bytes) -> Line:
-    """A line of a headless stream, or of a wire capture `{dir, t, msg}`."""
+    """Parse a line of a headless stream, or of a wire capture `{dir, t, msg}`."""
     value = json.loads(line)
     if isinstance(value, dict) and "dir" in value and "msg" in value:
         return orjson.dumps(value["msg"]) + b"\n", value["dir"] == "out"
@@ -84,7 +84,7 @@ def line_of(line: bytes) -> Line:
 
 
 def translated(converter: str, lines: list[Line]) -> int:
-    """Return the number of chunks that the frames gave."""
+    """Translate the frames and return the number of chunks."""
     translator = translator_of(converter)
     assert translator is not None
     again = Retranslation(translator, OPTIONS)
@@ -113,14 +113,14 @@ def converters() -> None:
 
 
 def frame(words: str, extra: int) -> bytes:
-    """A frame as an endpoint sends it; `extra` pads it to the size of more verbose ones."""
+    """Return a frame as an endpoint sends it. `extra` adds padding, for endpoints with larger frames."""
     padding = f',"pad":"{"x" * extra}"' if extra else ""
     choice = f'"choices":[{{"index":0,"delta":{{"content":{json.dumps(words)}}},"finish_reason":null}}]'
     return f'data: {{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1795302511,"model":"m"{padding},{choice}}}\n\n'.encode()
 
 
 async def lived(home: Path, rows: int, *, raw: bool, extra: int = 0) -> tuple[float, float]:
-    """Store a run of so many streamed chunks. Return CPU in µs per event, and bytes on disk per event."""
+    """Store a run of `rows` streamed chunks. Return CPU in µs per event, and bytes on disk per event."""
     store = await open_store(Settings(home))
     conversation = Conversation(new_id(), directory="/")
     run = Run(new_id(), conversation.id, new_id())

@@ -1,4 +1,4 @@
-"""The lower bound: an ASGI program that forwards a provider's stream and parses nothing except its HTTP chunks.
+"""The lower bound for comparisons: an ASGI program that forwards a provider's stream and parses only its HTTP chunks.
 
 GET returns the CPU nanoseconds that this process has used.
 
@@ -23,7 +23,7 @@ UPSTREAM = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 
 
 class Source(asyncio.Protocol):
-    """One request to the provider; the body's bytes wait in `ready` until they are fetched."""
+    """One request to the provider. Received bytes of the body are buffered in `ready`."""
 
     def __init__(self, request: bytes) -> None:
         self.request = request
@@ -52,7 +52,7 @@ class Source(asyncio.Protocol):
 
 
 class Unchunk:
-    """Remove the lengths from a chunked body."""
+    """Decoder of a chunked body."""
 
     def __init__(self) -> None:
         self.rest = b""

@@ -1,7 +1,7 @@
-"""CPU cost of 5,000 chunks of Markdown on a terminal, next to the same run into a pipe.
+"""CPU cost of 5,000 chunks of Markdown on a terminal, compared with the same run into a pipe.
 
-Alternating in one run: `moot run` into a pipe, and `moot` on a pseudo-terminal of 100 by 30, each a whole process including its start,
-and the same with a short answer, so that the cost of the stream alone is visible. The slowest frame is the REPL's own measurement.
+`moot run` into a pipe and `moot` on a pseudo-terminal (100 by 30) alternate. Each is a whole process including its start. Both are also
+measured with a short answer, so that the cost of the stream alone is visible. The slowest frame is the REPL's own measurement.
 
     python benchmarks/repl.py [--chunks 5000] [--reps 3] [--delay 0.004]
 """
@@ -41,7 +41,7 @@ def text(chunks: int, size: int = 6) -> str:
 
 
 def spent(pid: int) -> float:
-    """Return the CPU seconds of a child, waiting for its end."""
+    """Wait for the end of a child process and return its CPU seconds."""
     _, status, usage = os.wait4(pid, 0)
     assert status == 0, f"it ended with {status}"
     return usage.ru_utime + usage.ru_stime
@@ -58,7 +58,7 @@ def piped(prompt: str, environ: dict[str, str], folder: Path) -> float:
 
 
 def shown(prompt: str, environ: dict[str, str], folder: Path) -> tuple[float, float, int]:
-    """CPU seconds; the slowest frame in ms; bytes written to the terminal."""
+    """Return the CPU seconds, the slowest frame in ms, and the bytes written to the terminal."""
     reader, writer = os.pipe()
     pid, terminal = pty.fork()
     if pid == 0:

@@ -1,4 +1,4 @@
-"""Wall and processor time that each sandbox available here adds to the command `true`: medians of paired runs.
+"""Wall and CPU time that each available sandbox adds to the command `true`: medians of paired runs.
 
 python benchmarks/sandbox.py
 

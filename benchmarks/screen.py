@@ -1,4 +1,4 @@
-"""The cost of drawing a streamed answer, next to the same run into a pipe.
+"""The cost of drawing a streamed answer, compared with the same run into a pipe.
 
 One process feeds 5,000 chunks of Markdown to a Transcript and draws it at the frame rate of a terminal (30 per second of the stream's
 time); then the real `moot run` prints the same answer into a pipe and on a pseudo-terminal, with a scripted provider, and their CPU is
@@ -38,7 +38,7 @@ _PARAGRAPH = (
 
 
 def text_of(chunks: int) -> str:
-    """Markdown that gives so many deltas of eight characters."""
+    """Return Markdown text for `chunks` deltas of eight characters."""
     text = ""
     number = 0
     while len(text) < chunks * 8:
@@ -48,7 +48,7 @@ def text_of(chunks: int) -> str:
 
 
 def drawn(text: str) -> tuple[float, float, int]:
-    """CPU seconds in total, the slowest frame in ms, and the number of frames."""
+    """Draw the text. Return the CPU seconds in total, the slowest frame in ms, and the number of frames."""
     transcript = Transcript(Look(100, colour=True))
     deltas = [text[at : at + 8] for at in range(0, len(text), 8)]
     step = SECONDS / len(deltas)
@@ -69,7 +69,7 @@ def drawn(text: str) -> tuple[float, float, int]:
 
 
 def run(home: str, terminal: bool) -> float:
-    """CPU seconds of one `moot run`."""
+    """Return the CPU seconds of one `moot run`."""
     environ = {**os.environ, "MOOT_HOME": home, "TERM": "xterm-256color"}
     command = [sys.executable, "-m", "moot", "run", "--no-tools", "say it"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,10 +1,10 @@
-"""The cost of a search next to a bare FTS5 query over the same texts in the same run, and the speed of indexing.
+"""The cost of a search, compared with a bare FTS5 query over the same texts in the same run, and the speed of indexing.
 
-The store's own code creates a store of so many messages: messages in conversations, then `Search.index`. Texts are excerpts of Debian's
-installed documentation and of Python's library, as long as typical messages; a few have a unique word, some a line of Chinese. Next to
-it is a database with only one FTS5 table over the same texts, queried twice: `bare` fetches the row's number and a snippet, `shown`
+The store's own code creates conversations with messages, and then indexes them with `Search.index`. Texts are excerpts of Debian's
+installed documentation and of Python's library, as long as typical messages; a few have a unique word, some a line of Chinese. The
+other database has only one FTS5 table over the same texts, and is queried twice: `bare` fetches the row's number and a snippet, `shown`
 also everything else that a hit shows (conversation, id, title, role, time) from another table, and searches for the same words (for a part
-of a word: the words that contain it, which a bare word index does not find). Figures are CPU of the whole process.
+of a word: the words that contain it, which a bare word index does not find). Figures are CPU times of the whole process.
 
     python benchmarks/search.py [--messages 100000] [--folder FOLDER]
 
@@ -64,7 +64,7 @@ MEAN = 450
 
 
 def corpus() -> str:
-    """Text files found on this machine."""
+    """Return text from files found on this machine."""
     found: list[str] = []
     size = 0
     for source in SOURCES:
@@ -82,7 +82,7 @@ def corpus() -> str:
 
 
 def texts(count: int) -> Iterator[str]:
-    """The same texts for the same count."""
+    """Yield `count` texts, always the same ones for the same count."""
     chance, whole = random.Random(1), corpus()
     for number in range(count):
         start = chance.randrange(len(whole) - 5000)
@@ -93,7 +93,7 @@ def texts(count: int) -> Iterator[str]:
 
 
 def parts_of(number: int, text: str) -> tuple[Part, ...]:
-    """Every fifth message is a tool output, every seventh starts with reasoning."""
+    """Return a message's parts. Every fifth message is a tool output, and every seventh starts with reasoning."""
     if number % 5 == 0:
         asked: JsonObject = {"command": "cat notes"}
         return ({"type": "tool-shell", "toolCallId": "1", "state": "output-available", "input": asked, "output": text},)
@@ -101,7 +101,7 @@ def parts_of(number: int, text: str) -> tuple[Part, ...]:
 
 
 async def fill(store: SqliteStore, count: int) -> None:
-    """One message per minute, the last one now."""
+    """Store `count` messages, one per minute, the last one now."""
     began = int(time.time() * 1000) - count * 60_000
     said = texts(count)
     for number in range(PROJECTS):
@@ -139,7 +139,7 @@ def title_of(head: int) -> str:
 
 
 def fill_bare(path: Path, count: int) -> float:
-    """CPU seconds for an FTS5 table and its texts."""
+    """Create an FTS5 table with the texts. Return the CPU seconds."""
     db = sqlite.connect(str(path), isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
@@ -173,7 +173,7 @@ class Bare:
         return self._db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (query,)).fetchone()[0]
 
     def shown(self, query: str, order: str) -> list[tuple[object, ...]]:
-        """The same with everything that a hit shows."""
+        """Return the rows with all other fields that a hit shows."""
         sql = (
             "SELECT words.rowid, m.conversation, m.id, m.title, m.role, m.at, snippet(words, 0, '', '', '…', 20)"
             f" FROM words JOIN message AS m ON m.no = words.rowid WHERE words MATCH ? ORDER BY {order} LIMIT 50"
@@ -182,7 +182,7 @@ class Bare:
 
 
 def meant(home: Path, bare: Bare, query: str) -> str:
-    """The query in FTS5's language; where moot searches inside of words, with the words that contain the part."""
+    """Return the query in FTS5's syntax. A part of a word is replaced by the words that contain it, as moot finds those too."""
     terms = parse(query, now=0).terms
     found = [[phrase(term)] for term in terms]
     if bare.count(joined(found)) < ENOUGH:
@@ -197,7 +197,7 @@ def joined(found: list[list[str]]) -> str:
 
 
 async def middle(call: Callable[[], Awaitable[object]]) -> float:
-    """ms of CPU of the whole process, over as many calls as fit into about a second; other programs don't count."""
+    """Return the median CPU time of a call in ms, over as many calls as fit into about a second."""
     spent: list[float] = []
     until = time.perf_counter() + 1.5
     while len(spent) < 3 or (time.perf_counter() < until and len(spent) < 100):
@@ -230,13 +230,13 @@ def row(*cells: str) -> None:
 
 
 def spent_by_children() -> float:
-    """Seconds of CPU."""
+    """Return the CPU seconds of ended child processes."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def command(home: Path) -> None:
-    """`moot search` as a command, including its start."""
+    """Measure `moot search` as a command, including its start."""
     for query in ("license", RARE):
         waits: list[float] = []
         spent = [spent_by_children()]

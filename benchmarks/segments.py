@@ -1,9 +1,9 @@
-"""The savings and the cost of sealing.
+"""The disk space that sealing saves, and its cost.
 
     python benchmarks/segments.py [--mb 200] [--rest 20] [--keep FOLDER]
 
-Write so many MB of streams (`answers.py`: shapes of recordings, text of installed documentation) through the store as runs, and
-conversations whose runs are mostly tool outputs: excerpts of files of this machine. Then seal all of it and read it back. Sizes include
+Store the given number of MB of streams as runs (`answers.py`: recorded frames with text of installed documentation), and conversations with
+mostly tool outputs (excerpts of files of this machine). Then seal everything and read it back. Sizes include
 chunks, everything else in an event, and the index of segments.
 """
 
@@ -129,7 +129,7 @@ class Writing:
 
 
 async def filled(home: Path, size: int, rest: int) -> tuple[int, int]:
-    """Bytes of raw, and the first conversation of the second kind."""
+    """Fill a store. Return the bytes of raw data, and the number of the first conversation with mostly tool outputs."""
     store = await open_store(Settings(home))
     writing, raw, asked = Writing(store), 0, sentences()
     for shape, frames in answers(size):
@@ -161,7 +161,7 @@ LAST = 1 << 30
 
 
 def plainly(connection: Any, first: int, last: int) -> int:
-    """Bytes of the same events row by row in frames of 512, with zstd alone."""
+    """Return the size of the same events if rows are compressed only with zstd, in frames of 512."""
     size, compressor = 0, zstandard.ZstdCompressor(level=12)
     rows = connection.execute("SELECT * FROM event WHERE id >> 32 >= ? AND id >> 32 < ? ORDER BY id", (first, last))
     while some := rows.fetchmany(512):
@@ -171,7 +171,7 @@ def plainly(connection: Any, first: int, last: int) -> int:
 
 
 def decoded(connection: Any, first: int, last: int) -> tuple[float, int]:
-    """CPU seconds to read all rows of segments, and their size in bytes."""
+    """Read all rows of the segments. Return the CPU seconds and the size of the rows in bytes."""
     size = connection.execute(SAID, (first, last)).fetchone()[0]
     heads = connection.execute(
         "SELECT conversation, sealed_through FROM log_head WHERE conversation >= ? AND conversation < ?", (first, last)
@@ -186,7 +186,7 @@ def decoded(connection: Any, first: int, last: int) -> tuple[float, int]:
 
 
 def paged(connection: Any, first: int, last: int) -> tuple[float, int]:
-    """CPU seconds to read all events with their chunks, and their number."""
+    """Read all events with their chunks. Return the CPU seconds and the number of events."""
     events, count, cpu = Events(), 0, time.process_time()
     for (conversation,) in connection.execute("SELECT no FROM conversation WHERE no >= ? AND no < ?", (first, last)).fetchall():
         after = 0
@@ -197,7 +197,7 @@ def paged(connection: Any, first: int, last: int) -> tuple[float, int]:
 
 
 def looked(connection: Any, times: int) -> list[float]:
-    """ms for one random event, by a reader without any unpacked segment."""
+    """Return the times in ms to read one random event with an empty cache."""
     chance, took = random.Random(6), []
     heads = connection.execute("SELECT conversation, next_seq - 1 FROM log_head WHERE next_seq > 1").fetchall()
     for _ in range(times):
@@ -210,7 +210,7 @@ def looked(connection: Any, times: int) -> list[float]:
 
 
 async def appended(store: SqliteStore, stop: asyncio.Event) -> list[float]:
-    """ms that each append waits, at 200 per second, until then."""
+    """Append 200 events per second until `stop` is set. Return the times in ms that each append waited."""
     id = (await store.conversations.create(Conversation(new_id()))).id
     took: list[float] = []
     while not stop.is_set():
@@ -222,7 +222,7 @@ async def appended(store: SqliteStore, stop: asyncio.Event) -> list[float]:
 
 
 async def sealed(store: SqliteStore, share: float) -> tuple[float, float, int, list[float]]:
-    """CPU and wall seconds, bytes of events, and waits of concurrent appends."""
+    """Seal everything. Return CPU seconds, wall seconds, bytes of events, and the waits of concurrent appends."""
     stop = asyncio.Event()
     appending = asyncio.create_task(appended(store, stop))
     cpu, wall, before = time.process_time(), time.perf_counter(), 0

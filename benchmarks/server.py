@@ -1,7 +1,7 @@
-"""The cost of `moot serve` next to a relay that only forwards bytes, over HTTP and in one run.
+"""The cost of `moot serve` compared with a relay that only forwards bytes, over HTTP and in the same run.
 
-The provider, this client and the measured server share the machine's cores. moot streams the AI SDK's dialect, with its log, the raw bytes
-and its loop; `limits: {runs_per_user: 0}`, because all streams belong to one user. The relay is measured first and last in each
+The provider, this client and the measured server share the machine's cores. moot streams the AI SDK's dialect, and uses its log, the raw
+bytes and its loop. `limits.runs_per_user` is 0 because all streams belong to one user. The relay is measured first and last in each
 repetition: if the two differ, another program used the machine and the run is discarded. Every answer is checked for its whole text.
 
     W1      one stream of 5,000 chunks, flat out
@@ -47,9 +47,9 @@ LOADS = {
     "W3 without": Load(50, 100),
 }
 REPEATS = {"W1": 3}
-"""Number of times a short load runs in one repetition; their median counts."""
+"""Number of times that a short load runs in one repetition. The median is used."""
 AGREED = 1.25
-"""Maximum difference between the two measurements of the relay."""
+"""Maximum ratio of the two measurements of the relay."""
 CONVERSATIONS, WATCHERS, WATCHED = 100, 10, 10.0
 CONFIG = """
 models: {{main: bench@bench}}
@@ -105,7 +105,7 @@ def answers(port: int, path: str) -> bool:
 
 @contextmanager
 def program(command: list[str], port: int, ready: str, environ: Mapping[str, str] | None = None) -> Iterator[int]:
-    """The id of a process that responds on its port."""
+    """Start a server, wait until it responds on its port, and yield its process id. Stop it at the end of the block."""
     process = subprocess.Popen(command, env={**os.environ, **(environ or {})})
     try:
         until = time.monotonic() + 30
@@ -138,7 +138,7 @@ def moot(folder: Path, upstream: int) -> Iterator[Target]:
 
 
 def site(folder: Path) -> Path:
-    """A folder for PYTHONPATH with the tool `bench_add` as an installed package."""
+    """Create a folder for PYTHONPATH with the tool `bench_add` as an installed package, and return it."""
     metadata = folder / "moot_bench-1.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: moot-bench\nVersion: 1\n")
@@ -178,7 +178,7 @@ def race(targets: list[Target], names: list[str], reps: int) -> None:
 
 
 async def watched(target: Target) -> tuple[int, float, float]:
-    """Watchers still connected at the end, their share of a core, and MiB resident."""
+    """Return the number of watchers that are still connected at the end, the share of a core that the server used, and its resident MiB."""
     shared = {"port": target.port, "headers": target.headers}
     made = [load.chat(Load(1, 1).prompt) for _ in range(CONVERSATIONS)]
     streams = [await load.send(target.port, load.request(target.port, target.path, one, target.headers), 60) for one in made]
@@ -285,7 +285,7 @@ def main() -> int:
         line("idle: share of a core", f"{idle[1]:.1%}", "(to reach: 10 %)")
         line("idle: memory, MiB", f"{idle[2]:.0f}", "(to reach: 250)")
     if not quiet:
-        print("\nthe relay's two measures disagree: something else used the machine; throw this run away", file=sys.stderr)
+        print("\nthe relay's two measurements differ, so another program used the machine: discard this run", file=sys.stderr)
     return not quiet
 
 

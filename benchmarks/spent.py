@@ -12,7 +12,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def tree(pid: int) -> list[int]:
-    """A process and its live descendants."""
+    """Return the ids of a process and its live descendants."""
     found = [pid]
     for one in found:
         with suppress(OSError):
@@ -22,7 +22,7 @@ def tree(pid: int) -> list[int]:
 
 
 def one(pid: int) -> float:
-    """CPU seconds. The scheduler counts nanoseconds for each live thread; the ticks of the process include ended ones."""
+    """Return the CPU seconds of a process. The scheduler counts nanoseconds per live thread; the process's ticks include ended threads."""
     folder = PROC / str(pid)
     exact = sum(int((thread / "schedstat").read_text().split()[0]) for thread in (folder / "task").iterdir()) / 1e9
     user, system = (folder / "stat").read_text().rpartition(")")[2].split()[11:13]
@@ -31,7 +31,7 @@ def one(pid: int) -> float:
 
 
 def cpu(pid: int) -> float:
-    """CPU seconds of the whole tree so far."""
+    """Return the CPU seconds of the process and its descendants so far."""
     total = 0.0
     for each in tree(pid):
         with suppress(OSError):
@@ -40,7 +40,7 @@ def cpu(pid: int) -> float:
 
 
 def memory(pid: int, what: str = "VmHWM") -> float:
-    """MiB resident in the whole tree: the peak since `forget`, or with `VmRSS` the current size."""
+    """Return the resident MiB of the process and its descendants: the peak since `forget`, or the current size with `VmRSS`."""
     total = 0
     for one in tree(pid):
         with suppress(OSError):
@@ -50,7 +50,7 @@ def memory(pid: int, what: str = "VmHWM") -> float:
 
 
 def forget(pid: int) -> None:
-    """Reset the peak."""
+    """Reset the peak of the resident memory."""
     for one in tree(pid):
         with suppress(OSError):
             (PROC / str(one) / "clear_refs").write_text("5")

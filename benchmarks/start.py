@@ -1,8 +1,8 @@
-"""Processor time (user and system) of short commands relative to a bare interpreter: medians of nine, with compiled bytecode.
+"""CPU time (user and system) of short commands relative to a bare interpreter: medians of nine runs, with compiled bytecode.
 
 python benchmarks/start.py
 
-The lower bounds come first: an empty script that imports the same third-party packages. A run has two figures: the time until its request
+The first rows are lower bounds: empty scripts that import the same third-party packages. A run has two figures: the time until its request
 arrives at the provider, which is what a user waits for, and the time until its end.
 """
 
@@ -96,12 +96,12 @@ def cost_of_prompt(command: Sequence[str], environ: Mapping[str, str], status: b
 
 
 def _clock_of(pid: int) -> int:
-    """The clock of a process's processor time, all its threads together; the value of clock_getcpuclockid(3) on Linux."""
+    """Return the id of the clock for a process's CPU time including all threads, like clock_getcpuclockid(3) on Linux."""
     return (~pid << 3) | 2
 
 
 def config(url: str) -> str:
-    """A configuration of one provider and one model."""
+    """Return a configuration with one provider and one model."""
     provider = f'{{dialect: openai-chat, base_url: "{url}", api_key: scripted-key, models: {{scripted: {{context: 100000}}}}}}'
     return f"models: {{main: scripted@mine}}\nproviders:\n  mine: {provider}\n"
 

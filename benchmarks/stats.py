@@ -1,4 +1,4 @@
-"""Usage totals over 100,000 answers, next to a bare scan of the same rows: `python benchmarks/stats.py [ANSWERS]`."""
+"""Time to sum the usage of 100,000 answers, compared with a bare scan of the same rows: `python benchmarks/stats.py [ANSWERS]`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""CPU cost of a streamed chunk and of a tool round, next to a relay that only forwards bytes.
+"""CPU cost of a streamed chunk and of a tool round, compared with a relay that only forwards bytes.
 
-Alternating in one run: a relay process forwarding a stream of 5,000 chunks, and moot in its own process taking the same stream through
-provider, log (with the raw bytes) and watcher. Every answer is checked for its whole text.
+A relay process that forwards a stream of 5,000 chunks alternates with a process of moot, in which the same stream goes through provider,
+log (with the raw bytes) and watcher. Every answer is checked for its whole text.
 
     python benchmarks/stream.py [--chunks 5000] [--reps 7]
 """
@@ -37,7 +37,7 @@ limits: {{runs_per_user: 0}}
 """
 ROUNDS = 5
 BATCH = 20
-"""Number of runs whose mean is a tool figure."""
+"""Number of runs per measurement of tool rounds. Their mean is used."""
 
 
 def free_port() -> int:
@@ -47,7 +47,7 @@ def free_port() -> int:
 
 @contextmanager
 def program(*arguments: object) -> Iterator[int]:
-    """A server of this folder on its own port, ready for requests."""
+    """Start a server from this folder, wait until it is ready, and yield its port. Stop it at the end of the block."""
     port = free_port()
     name, *rest = [str(argument) for argument in arguments]
     process = subprocess.Popen([sys.executable, str(HERE / name), str(port), *rest])
@@ -69,7 +69,7 @@ def program(*arguments: object) -> Iterator[int]:
 
 
 async def ask(port: int, method: str, path: str, body: bytes = b"") -> bytes:
-    """One HTTP exchange on its own connection. Return the raw bytes of the response."""
+    """Send an HTTP request on its own connection. Return the raw bytes of the response."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(
         b"%b %b HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (method.encode(), path.encode(), len(body))
@@ -81,7 +81,7 @@ async def ask(port: int, method: str, path: str, body: bytes = b"") -> bytes:
 
 
 async def relay_cpu(port: int, chunks: int) -> float:
-    """CPU milliseconds of the relay for one stream."""
+    """Return the CPU milliseconds of the relay for one stream."""
 
     async def spent() -> int:
         return int((await ask(port, "GET", "/cpu")).rpartition(b"\r\n\r\n")[2])
@@ -136,7 +136,7 @@ async def moot_cpu(engine, directory: Path, chunks: int, rounds: int = 0) -> tup
 
 
 def what_was_seen(batches: list[tuple[Event, ...]]) -> tuple[str, int, int]:
-    """The text, the tool outputs and the raw frames that a watcher received; evaluated after the clock has stopped."""
+    """Return the text and the numbers of tool outputs and raw frames that a watcher received. Called after the time is measured."""
     events = [event for batch in batches for event in batch]
     chunks = [chunk for event in events for chunk in event.chunks]
     for chunk in chunks:
@@ -207,7 +207,7 @@ def race(options: argparse.Namespace, relay: int, worker: subprocess.Popen[str])
     rounds = [(with_tools - without) / ROUNDS for with_tools, without in zip(tools, plain, strict=True)]
     print(f"\nOne stream of {per} chunks flat out, {options.reps} reps: median (least to most)\n")
     row("bare ASGI relay, CPU ms per 1,000 chunks", floor)
-    row("moot, provider to log to watcher, CPU ms per 1,000", ours)
+    row("moot, from provider to watcher, CPU ms per 1,000", ours)
     row("    of it on the event loop, the rest in the writer", own)
     row("moot, chunks a second", speed, "8,.0f")
     print(f"{'moot compared with the relay':<54}{median(ours) / median(floor):8.1f} times   (to reach: 6)\n")

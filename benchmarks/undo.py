@@ -1,7 +1,7 @@
 """Snapshots of a folder with many files, and the undo of a prompt that changed 100 of them.
 
-A run with one command that rewrites 100 files is undone and redone, with the engine in this process. A tool round next to it shows what a
-snapshot adds to a run. Figures are wall times, because most of the work is done by the file system.
+A run with one command that rewrites 100 files is undone and redone, with the engine in this process. A tool round is measured too, to show
+what a snapshot adds. Figures are wall times, because most of the work is done by the file system.
 
     python benchmarks/undo.py [--files 10000] [--changed 100]
 """
@@ -73,7 +73,7 @@ async def measure(home: Path, folder: Path, count: int, changes: int) -> None:
             assert len(plan.files) == changes, plan
             say(f"{name} of {changes} files", began)
     size = (home / "data" / "checkpoints.db").stat().st_size
-    sys.stdout.write(f"the kept files take {size / 1e6:,.0f} MB; the folder has {count * KILOBYTES / 1000:,.0f} MB\n")
+    sys.stdout.write(f"the stored contents take {size / 1e6:,.0f} MB; the folder has {count * KILOBYTES / 1000:,.0f} MB\n")
 
 
 async def conversation(store: SqliteStore, folder: Path) -> None:

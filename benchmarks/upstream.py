@@ -1,8 +1,8 @@
-"""A provider that answers as the prompt requests, in the openai-chat shape, as fast as the socket accepts it or at a steady pace.
+"""A provider that streams the answer that the prompt describes, in the openai-chat dialect, as fast as possible or at a steady pace.
 
-`bench chunks=5000 rounds=2` in the last user message: two calls of the tool `todo`, one per step, then 5,000 chunks of text. Every frame
-is encoded once, and each is an HTTP chunk of its own, as vendors send them; 32 frames go into one write. With `delay=10` after it, each
-chunk of text is a separate write, 10 ms after the previous one. A request that offers the tool `bench_add` gets calls of that tool.
+`bench chunks=5000 rounds=2` in the last user message requests two calls of the tool `todo`, one per step, then 5,000 chunks of text. Each
+frame is encoded once and is a separate HTTP chunk, as vendors send them. One write contains 32 frames. With `delay=10` after it, each chunk
+of text is a separate write, 10 ms after the previous one. A request that offers the tool `bench_add` gets calls of that tool.
 
     python benchmarks/upstream.py PORT
 """
@@ -29,7 +29,7 @@ def word(number: int) -> str:
 
 
 def text(chunks: int) -> str:
-    """The whole answer of a stream, for comparison."""
+    """Return the complete text of a stream, to compare answers with."""
     return "".join(word(number) for number in range(chunks))
 
 
@@ -50,21 +50,21 @@ def tail(finish: str, output: int) -> list[bytes]:
 
 @cache
 def frames_of(chunks: int) -> list[bytes]:
-    """A text stream: the start, a frame for each chunk, the end."""
+    """Return the frames of a text stream: the start, one per chunk, and the end."""
     opening = wire(frame({"role": "assistant", "content": ""}))
     return [opening, *(wire(frame({"content": word(number)})) for number in range(chunks)), b"".join(tail("stop", chunks))]
 
 
 @cache
 def answer(chunks: int) -> list[bytes]:
-    """The same as writes of many frames."""
+    """Return the same stream as writes of several frames."""
     frames = frames_of(chunks)
     return [b"".join(frames[at : at + WRITE]) for at in range(0, len(frames), WRITE)]
 
 
 @cache
 def call(number: int, tool: str) -> list[bytes]:
-    """One tool call; each has other arguments, so that no repetition limit stops the run."""
+    """Return the frames of a tool call. Arguments differ between calls, so that no limit on repetitions stops the run."""
     added = tool == "bench_add"
     arguments = json.dumps({"a": number, "b": 2} if added else {"todos": [{"content": f"item {number}", "status": "pending"}]})
     opening = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": tool, "arguments": ""}}
@@ -87,7 +87,7 @@ def script(body: bytes) -> tuple[list[bytes], float]:
 
 
 class Paced:
-    """The writes of one stream, each at its own time; they wake up no task."""
+    """Writer of one stream at a steady pace. It uses timers instead of a task."""
 
     def __init__(self, writer: asyncio.StreamWriter, frames: list[bytes], delay: float) -> None:
         self.loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
-"""The cost of waiting: CPU of an idle `moot serve` with cron jobs and parked runs, next to one without any.
+"""The cost of waiting: CPU of an idle `moot serve` with cron jobs and parked runs, compared with one without any.
 
 The jobs are not due and the runs wait for a person, so nothing happens. Both servers are real processes, measured at the same time. The
-number of tasks is counted in this process, on a copy of the home.
+number of asyncio tasks is counted in this process, with a copy of the home.
 
     python benchmarks/waiting.py [--jobs 1000] [--runs 200] [--seconds 60]
 """
@@ -32,13 +32,13 @@ from moot.types.message import text_part
 from moot.types.run import Prompt
 
 SETTLED = 15.0
-"""Seconds after the start of a server in which it warms up, sweeps and schedules."""
+"""Seconds to wait after the start of a server, until its start-up work is done."""
 
 MORE = "limits: {runs_per_user: 0}\npermissions: {mode: ask, timeout: 30d}\nstorage: {seal_after: 0}\n"
 
 
 async def fill(home: Path, jobs: int, runs: int) -> None:
-    """Add the jobs, and start the runs, which park at their first call."""
+    """Add jobs and start runs, which park at their first tool call."""
     settings = load(home=home, environ={}, directory=home).settings
     async with open_engine(settings) as engine:
         mine = OwnerJobs(lambda: settings, engine.store)
@@ -51,7 +51,7 @@ async def fill(home: Path, jobs: int, runs: int) -> None:
 
 
 async def tasks(home: Path) -> int:
-    """Return the number of tasks of an engine that serves this home."""
+    """Return the number of asyncio tasks of an engine that serves this home."""
     settings = load(home=home, environ={}, directory=home).settings
     async with open_engine(settings, resume=True) as engine, anyio.create_task_group() as group:
         group.start_soon(engine.cron.work)
@@ -63,7 +63,7 @@ async def tasks(home: Path) -> int:
 
 @contextmanager
 def served(home: Path) -> Iterator[int]:
-    """The id of a server's process."""
+    """Start a server for the home and yield its process id. Stop it at the end of the block."""
     command, environ = [sys.executable, "-m", "moot", "serve", "--port", "0"], {**os.environ, "MOOT_HOME": str(home)}
     process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

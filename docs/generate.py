@@ -1,9 +1,9 @@
-"""Writes the parts of these pages that come from the code: what stands between `<!-- from the code: NAME -->` and `<!-- end -->`.
+"""Generate the parts of the docs that come from the code: everything between `<!-- from the code: NAME -->` and `<!-- end -->`.
 
-So too the tables of plain data in `src/moot` that are read where importing what they tell of would take too long.
+Also generate `openapi.json`, and the JSON tables in `src/moot` that are read where importing the code itself would take too long.
 
-python docs/generate.py          write them anew
-python docs/generate.py --check  say which are stale, exit 1 when any is
+python docs/generate.py          write all of them
+python docs/generate.py --check  list the outdated ones; exit with 1 if there are any
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from moot.types.canonical import JsonObject
 from moot.types.format import DeclaresFidelity, WriteOnly
 
 OPERATIONS = Path(__file__).parent / "openapi.json"
-"""What the page's types are made from, too."""
+"""The types of the web page are generated from this file too."""
 
 MARKED = re.compile(r"(<!-- from the code: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -48,7 +48,7 @@ HELD_OF_ALL = ("titles", "branches", "sub-agents")
 
 
 def holdings() -> str:
-    """What each format holds that says so."""
+    """Return a table of what each format preserves, for the formats that declare it."""
     words = {"kept": "kept", "approximated": "~"}
     rows: list[tuple[str, ...]] = []
     for name in FORMATS.names():
@@ -131,22 +131,22 @@ SECTIONS: dict[str, Callable[[], str]] = {
 
 
 def written_anew(text: str) -> str:
-    """A page with every marked part as the code has it now."""
+    """Return the page with every marked part generated again from the code."""
     return MARKED.sub(lambda part: part[1] + SECTIONS[part[2]]() + part[4], text)
 
 
 def stale(folder: Path) -> list[Path]:
-    """Pages that no longer say what the code does."""
+    """Return the pages with outdated parts."""
     return [page for page in sorted(folder.glob("*.md")) if (text := page.read_text(encoding="utf-8")) != written_anew(text)]
 
 
 def tables() -> dict[Path, JsonObject]:
-    """The files of plain data, as the code has them now: those that spare the program an import, and what the server can do."""
+    """Return the current content of the generated JSON files: tables that save an import, and the server's OpenAPI document."""
     return {TABLE: build_table(), catalogue.FILE: catalogue.generated_table(), OPERATIONS: specification(routed())}
 
 
 def main(folder: Path, *, check: bool) -> int:
-    told = "stale" if check else "written"
+    told = "outdated" if check else "written"
     anew = {page: written_anew(page.read_text(encoding="utf-8")) for page in stale(folder)}
     for file, data in tables().items():
         if (text := json.dumps(data, indent=1) + "\n") != (file.read_text(encoding="utf-8") if file.exists() else ""):
