@@ -378,11 +378,11 @@ class LocalRuns:
         run: Run | None = None
         answered: frozenset[str] = frozenset()
         try:
-            standing = await self._runtime.store.records.standing(fence.run)
-            answered = standing.answered
-            if any(item.kind == "cancel" for item in standing.inbox):
+            snapshot = await self._runtime.store.records.snapshot(fence.run)
+            answered = snapshot.answered
+            if any(item.kind == "cancel" for item in snapshot.inbox):
                 self._cancel_here(fence.run)
-            run = cast("Run", await attribute(_DRIVE)(self._runtime, fence, standing, scope))
+            run = cast("Run", await attribute(_DRIVE)(self._runtime, fence, snapshot, scope))
         except* Exception as errors:  # noqa: BLE001  logged, and raised by `wait`
             self._fail(fence.run, run, errors)
         finally:

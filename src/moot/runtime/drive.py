@@ -65,12 +65,12 @@ NO_FOLDER = "This agent is a program on the server's machine, and you have no fo
 log = logging.getLogger("moot.runtime")
 
 
-async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: anyio.CancelScope) -> Run:
+async def drive(runtime: Runtime, fence: Fence, snapshot: RunSnapshot, scope: anyio.CancelScope) -> Run:
     """Run one leg of a claimed run and return the run in its new state. Cancelling `scope` ends the run as cancelled.
 
     After a cancellation from outside or the loss of the fence, the run can be resumed.
     """
-    leg = await _open(runtime, fence, standing)
+    leg = await _open(runtime, fence, snapshot)
     ended = False
     try:
         with scope:
@@ -81,7 +81,7 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
                 ended = outcome is not None and await _ended(leg, outcome)
                 if not ended:
                     with anyio.CancelScope(shield=True):
-                        leg = await _open(runtime, fence, await runtime.store.records.standing(fence.run))
+                        leg = await _open(runtime, fence, await runtime.store.records.snapshot(fence.run))
         if not ended:
             ended = await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
     except Parked as parked:  # an answer or the clock resumes it later
@@ -131,18 +131,18 @@ async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
     return True
 
 
-async def _open(runtime: Runtime, fence: Fence, standing: RunSnapshot) -> Leg:
-    run, events = standing.run, standing.events
-    options = options_of(run.settings, standing.conversation)
-    conversation = confined(standing.conversation, standing.project)
+async def _open(runtime: Runtime, fence: Fence, snapshot: RunSnapshot) -> Leg:
+    run, events = snapshot.run, snapshot.events
+    options = options_of(run.settings, snapshot.conversation)
+    conversation = confined(snapshot.conversation, snapshot.project)
     await _restore_worktree(conversation)
     try:
         await load_project_agents(runtime.settings, conversation.directory)
-        agent = in_project(find_agent(runtime.settings, run.agent, options, conversation.directory), standing.project)
+        agent = in_project(find_agent(runtime.settings, run.agent, options, conversation.directory), snapshot.project)
     except MootError:
         agent = Agent(name=run.agent)  # the agent was removed from the configuration; the first step reports this
     request = RunRequest(run, conversation, agent, options, servers_of(runtime.settings, agent))
-    leg = Leg(runtime, request, fence, standing.message, events, standing.inbox, standing.project)
+    leg = Leg(runtime, request, fence, snapshot.message, events, snapshot.inbox, snapshot.project)
     if "run" not in leg.index.starts and not _damaged(events):
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}
         await leg.append(Event("chunks", (chunk.start(fence.message, facts),), phase="start", key="run"))

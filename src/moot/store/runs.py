@@ -213,7 +213,7 @@ class RunRecords(SqliteRunReader):
     async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
         return await self._writer.write(partial(_claim, run, owner, statuses, at_most))
 
-    async def standing(self, run: str) -> RunSnapshot:
+    async def snapshot(self, run: str) -> RunSnapshot:
         return await self._reader.read(partial(run_snapshot, run, self._events))
 
     async def cancelled(self, runs: Collection[str]) -> frozenset[str]:

@@ -347,7 +347,7 @@ class Records(RunReader, Protocol):
         earlier run of the conversation has not ended, or the user has `at_most` top-level runs running already (0 = no limit)."""
         ...
 
-    async def standing(self, run: str) -> RunSnapshot:
+    async def snapshot(self, run: str) -> RunSnapshot:
         """Return the state of the run with this exact id. Raise NotFound."""
         ...
 
