@@ -33,11 +33,11 @@ class Joint(ABC):
 
     @classmethod
     @abstractmethod
-    def together(cls, works: Sequence[Any], transaction: Transaction) -> Sequence[Any]:
+    def run_batch(cls, works: Sequence[Any], transaction: Transaction) -> Sequence[Any]:
         """Run several units of this class and return their results in order. Raise if one fails; the caller then rolls back all of them."""
 
     def __call__(self, transaction: Transaction) -> Any:
-        return self.together((self,), transaction)[0]
+        return self.run_batch((self,), transaction)[0]
 
 
 class Unit(Generic[T]):
@@ -120,7 +120,7 @@ def do_first(groups: deque[list[Unit[object]]], transaction: Transaction) -> Seq
     kind, joined = type(first), group
     while groups and len(joined) < _JOINED and len(groups[0]) == 1 and type(groups[0][0].work) is kind:
         joined.append(groups.popleft()[0])
-    results = kind.together([unit.work for unit in joined], transaction)
+    results = kind.run_batch([unit.work for unit in joined], transaction)
     for unit, result in zip(joined, results, strict=True):
         unit.result = result
     return joined

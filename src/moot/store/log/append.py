@@ -81,7 +81,7 @@ class _Append(Joint):
     changes: Sequence[Change]
 
     @classmethod
-    def together(cls, works: Sequence[_Append], transaction: Transaction) -> list[range]:
+    def run_batch(cls, works: Sequence[_Append], transaction: Transaction) -> list[range]:
         appends = [
             FencedAppend(transaction.conversation_no(work.conversation), work.events, work.fence.run, work.fence.number) for work in works
         ]
