@@ -85,10 +85,12 @@ async def test_a_reader_of_an_old_state_blocks_only_the_reset_of_the_log(store: 
 async def test_exclusive_work_is_not_disturbed_by_checkpoints(store: SqliteStore, tmp_path: Path) -> None:
     for _ in range(3):
         await written(store, 12_000_000)
-        busy, *_ = await store._writer.alone(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
+        busy, *_ = await store._writer.run_outside_transaction(
+            lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        )
         assert (busy, length(tmp_path), folders()) == (0, 0, [])
     await store.log.append("c", [SMALL])
-    assert 0 < await store._writer.alone(run_checkpoint) <= length(tmp_path)
+    assert 0 < await store._writer.run_outside_transaction(run_checkpoint) <= length(tmp_path)
 
 
 async def test_the_log_stays_short_under_continuous_writes(store: SqliteStore, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ class Writer:
         self._put(unit)
         return await outcome(unit)
 
-    async def alone(self, work: Callable[[Connection], T]) -> T:
+    async def run_outside_transaction(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on the writing connection outside transactions, and return its result."""
         unit = Unit(self._loop.create_future(), partial(self._by_itself, work), background=True)
         self._put(unit)

@@ -42,7 +42,7 @@ async def rewrite_database(writer: Writer, reader: Reader, path: Path, tell: Rep
     seconds = 1 + size // _RATE
     wait = f"{seconds:,} {'second' if seconds == 1 else 'seconds'}"
     words = f"Rewriting the database ({size / 1e6:,.0f} MB); other writers wait for about {wait}"
-    return await _with_progress(tell, words, lambda: writer.alone(partial(_scrub, path, lock, unindexed)))
+    return await _with_progress(tell, words, lambda: writer.run_outside_transaction(partial(_scrub, path, lock, unindexed)))
 
 
 async def empty_log(writer: Writer, path: Path, tell: ReportProgress, patience: float) -> bool:
@@ -50,7 +50,7 @@ async def empty_log(writer: Writer, path: Path, tell: ReportProgress, patience: 
 
     async def work() -> bool:
         await to_thread.run_sync(_checkpoint, path, patience)  # empty most of the log while others can write
-        return await writer.alone(partial(_truncate, patience))
+        return await writer.run_outside_transaction(partial(_truncate, patience))
 
     return await _with_progress(tell, "Emptying the write-ahead log", work)
 
