@@ -151,7 +151,7 @@ Record = tuple[int, int, int, AnswerUsage | None, dict[str, ToolCalls]]
 """Message no, conversation no, ms, usage (None = not counted), tool calls."""
 
 
-def uncounted(connection: Connection) -> list[Record]:
+def answers_to_count(connection: Connection) -> list[Record]:
     """Return records of the next finished answers that are not counted in their current state."""
     return [_record(connection, row) for row in connection.execute(_DUE, (_BATCH,)).fetchall()]
 
@@ -306,7 +306,7 @@ class AnswerStats:
 
     async def count(self, *, seconds: float = 30.0) -> int:
         until = time.monotonic() + seconds
-        while found := await self._reader.read(uncounted):
+        while found := await self._reader.read(answers_to_count):
             if time.monotonic() >= until:
                 return await self._reader.read(remaining)
             await self._writer.write(partial(put, found))
