@@ -53,7 +53,7 @@ async def _import(holdings: OwnerStore, source: Source, wanted: ImportOptions, r
     report.done += 1
     report.bytes_done = before + source.mark.size
     report.current = ""
-    report.heard()
+    report.on_change()
 
 
 async def _is_done(holdings: OwnerStore, source: Source, wanted: ImportOptions, report: Report) -> bool:
@@ -68,7 +68,7 @@ async def _is_done(holdings: OwnerStore, source: Source, wanted: ImportOptions, 
         report.unchanged += 1
     report.done += 1
     report.bytes_done += source.mark.size
-    report.heard()
+    report.on_change()
     return True
 
 
@@ -113,7 +113,7 @@ async def _pieces(holdings: OwnerStore, source: Source, wanted: ImportOptions, r
             await intake.take(piece)
             report.bytes_done += piece.size
             report.messages += len(piece.arrivals)
-            report.heard()
+            report.on_change()
             if piece.is_last:
                 result = await intake.finish()
                 unfinished = unfinished or intake.unfinished

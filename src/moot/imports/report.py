@@ -72,9 +72,9 @@ class Failed:
 
 @dataclass(slots=True)
 class Report:
-    """A report that is updated during an import. `heard` is called after each change."""
+    """A report that is updated during an import. `on_change` is called after each change."""
 
-    heard: Callable[[], None] = lambda: None
+    on_change: Callable[[], None] = lambda: None
     sources: int = 0
     """Total number of sources found so far."""
     done: int = 0
@@ -109,11 +109,11 @@ class Report:
         self.problems += one.problems
         self.unpriced += one.unpriced
         self.brought.append(one)
-        self.heard()
+        self.on_change()
 
     def fail(self, path: str, format: str, problem: str) -> None:
         self.failed.append(Failed(path, format, problem))
-        self.heard()
+        self.on_change()
 
     def pass_over(self, path: str) -> None:
         """Count a file that no format recognizes."""

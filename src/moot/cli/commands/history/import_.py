@@ -301,7 +301,7 @@ async def import_(
             places = Places(partial(_roots, source, format, all=all), lambda: _sources(source, Report(), engine, format, all=all))
             return await attribute(_FOLLOW)(engine, places, wanted, output, json=json, verbose=verbose)
         progress = ImportProgress(output, report)
-        report.heard = progress.show
+        report.on_change = progress.show
         converts = dry_run or configuration is not None
         converted = await _configuration(source, engine, format, configuration, all=all) if converts else None
         lenient = converted is not None and bool(converted.pieces)

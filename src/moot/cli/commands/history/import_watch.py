@@ -22,7 +22,7 @@ async def follow(engine: Engine, places: Places, wanted: ImportOptions, output: 
     """Import until interrupted, reporting each new or updated conversation (as lines of JSON with `json`). Return the exit code."""
     report = Report()
     progress = ImportProgress(output, report)
-    report.heard = progress.show
+    report.on_change = progress.show
     started = anyio.Event()
     taken = ImportCounts()
 
