@@ -78,7 +78,7 @@ class ConversationImport:
     """Key of the last message."""
     problems: int = 0
     notes: list[str] = field(default_factory=list[str])
-    taken: ImportCounts = field(default_factory=ImportCounts)
+    counts: ImportCounts = field(default_factory=ImportCounts)
     unfinished: bool = False
     """True if the last record seems to be incomplete. The next import reads it again."""
 
@@ -104,13 +104,13 @@ class ConversationImport:
         if self.received.closed:
             return self._result("known", await self.holdings.conversations.get(self.received.id))
         if self.wanted.dry_run:
-            outcome: Outcome = "would be added" if self.received.is_new else "would grow" if self.taken.changed else "known"
+            outcome: Outcome = "would be added" if self.received.is_new else "would grow" if self.counts.changed else "known"
             return self._result(outcome, None if not self.received.is_new else self._as_new())
-        if not self.received.is_new and not self.taken.changed and self.received.version == self.source.format.version:
+        if not self.received.is_new and not self.counts.changed and self.received.version == self.source.format.version:
             return self._result("known", await self.holdings.conversations.get(self.received.id))
         conversation = await self.holdings.imports.settle(self.received, self._settled())
         await self._note_hidden(conversation)
-        return self._result("added" if self.received.is_new else "grown" if self.taken.changed else "known", conversation)
+        return self._result("added" if self.received.is_new else "grown" if self.counts.changed else "known", conversation)
 
     # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -158,10 +158,10 @@ class ConversationImport:
 
     async def _store(self, received: ImportTarget, arrivals: tuple[IncomingEntry, ...]) -> None:
         if received.closed or not arrivals:
-            self.taken += ImportCounts(known=len(arrivals))
+            self.counts += ImportCounts(known=len(arrivals))
             return
         anew = not received.is_new and 0 < received.version < self.source.format.version
-        self.taken += await self.holdings.imports.take(received, arrivals, compare=anew, dry_run=self.wanted.dry_run)
+        self.counts += await self.holdings.imports.take(received, arrivals, compare=anew, dry_run=self.wanted.dry_run)
 
     # ── the conversation ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -249,7 +249,7 @@ class ConversationImport:
             conversation,
             format.agent_type if isinstance(format, AgentSessions) else "",
             conversation.title if conversation is not None else self.facts.title or self.title,
-            self.taken,
+            self.counts,
             self.messages,
             self.facts.fidelity if outcome != "empty" else Fidelity(),
             self.problems,

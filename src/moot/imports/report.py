@@ -31,7 +31,7 @@ class ImportResult:
     """The stored conversation; in a dry run, the one that would be stored. None if nothing is stored."""
     agent_type: str = ""
     title: str = ""
-    taken: ImportCounts = field(default_factory=ImportCounts)
+    counts: ImportCounts = field(default_factory=ImportCounts)
     messages: int = 0
     """Number of messages in the source."""
     fidelity: Fidelity = field(default_factory=Fidelity)
@@ -44,8 +44,8 @@ class ImportResult:
     """Number of messages with token usage but without a known price."""
 
     def to_json(self) -> JsonObject:
-        taken = self.taken
-        counts: JsonObject = {name: getattr(taken, name) for name in ("added", "grown", "rewritten", "records", "known", "loose")}
+        found = self.counts
+        counts: JsonObject = {name: getattr(found, name) for name in ("added", "grown", "rewritten", "records", "known", "loose")}
         return {
             "outcome": self.outcome.replace(" ", "-"),
             "format": self.format,
@@ -89,7 +89,7 @@ class Report:
     """Number of messages read, new or not."""
     conversations: Counter[str] = field(default_factory=Counter[str])
     """Outcome → number of conversations."""
-    taken: ImportCounts = field(default_factory=ImportCounts)
+    counts: ImportCounts = field(default_factory=ImportCounts)
     problems: int = 0
     unpriced: int = 0
     """Number of messages with token usage but without a known price."""
@@ -105,7 +105,7 @@ class Report:
 
     def add(self, one: ImportResult) -> None:
         self.conversations[one.outcome] += 1
-        self.taken += one.taken
+        self.counts += one.counts
         self.problems += one.problems
         self.unpriced += one.unpriced
         self.brought.append(one)
@@ -135,16 +135,16 @@ class Report:
 
     def to_json(self) -> JsonObject:
         """Return the report without individual conversations."""
-        taken = self.taken
+        found = self.counts
         return {
             "sources": {"total": self.sources, "done": self.done, "unchanged": self.unchanged, "older": self.older},
             "bytes": {"total": self.bytes, "done": self.bytes_done},
             "messages": self.messages,
             "conversations": {name.replace(" ", "-"): count for name, count in self.conversations.items()},
-            "added": taken.added,
-            "grown": taken.grown,
-            "rewritten": taken.rewritten,
-            "records": taken.records,
+            "added": found.added,
+            "grown": found.grown,
+            "rewritten": found.rewritten,
+            "records": found.records,
             "problems": self.problems,
             "unpriced": self.unpriced,
             "fidelity": {name: fidelity_json(fidelity) for name, fidelity in self.by_format().items()},

@@ -187,7 +187,7 @@ class Watcher:
             await import_source(self.holdings, source, self.wanted, self.reading, report)
             duration = time.monotonic() - began
             self._next_read[source.path] = began + duration + max(_LEAST, duration * _REST)
-            changed = changed or report.taken.changed
+            changed = changed or report.counts.changed
         if sources and (changed or report.failed):
             self.told(report)
         if changed:

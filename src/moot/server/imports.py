@@ -166,7 +166,7 @@ class ImportJobs:
         job.state = "running"
         try:
             await import_sources(job.holdings, job.sources(job.report), job.options, job.report)
-            if job.report.taken.changed and not job.options.dry_run:
+            if job.report.counts.changed and not job.options.dry_run:
                 await job.holdings.search.index(seconds=_INDEX)
         except MootError as error:
             job.error = error.advice() if job.sent is None else job.sent.hide_path(error.advice())
@@ -245,7 +245,7 @@ class ImportWatch:
         self.sources = report.sources
 
     def _imported(self, report: Report) -> None:
-        imported = report.taken
+        imported = report.counts
         if imported.changed:
             self.messages += imported.added + imported.rewritten + imported.grown
             self.last_at = int(time.time() * 1000)

@@ -144,7 +144,7 @@ async def test_a_problem_in_a_file_is_reported_with_its_place_and_affects_nothin
         assert await words(store) == expected
         assert all(one.startswith(note) for one in report.brought[0].notes)
         again = await take(store, sources_at(file, "", tmp_path / "home" / "data"))
-        assert (again.unchanged, again.taken.added) == (1, 0)
+        assert (again.unchanged, again.counts.added) == (1, 0)
 
 
 GIANT = """
@@ -167,7 +167,7 @@ async def main():
     before = peak()
     await import_sources(store, sources_at(Path(sys.argv[3]), "", Path(sys.argv[1]) / "data"), ImportOptions(), large)
     await store.close()
-    print(peak() - before, large.taken.added, large.problems, large.brought[0].notes[0], sep="|")
+    print(peak() - before, large.counts.added, large.problems, large.brought[0].notes[0], sep="|")
 
 anyio.run(main)
 """
@@ -212,7 +212,7 @@ async def test_links_pipes_sockets_and_devices_among_sources_are_never_opened(tm
             assert ((report.sources, report.conversations["added"]), report.failed) == ((1, 1), [])
             with soon(pipe):
                 report = await take(store, sources_at(home, "", tmp_path / "home" / "data"))
-            assert (report.sources, report.taken.added, report.failed) == (1, 0, [])
+            assert (report.sources, report.counts.added, report.failed) == (1, 0, [])
 
 
 PIPES = {
@@ -247,7 +247,7 @@ async def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path, format: 
     async with stored(tmp_path / "home") as store:
         with soon(pipe):
             report = await take(store, local_sources(tmp_path / "user", {}, tmp_path / "home" / "data", format))
-        assert (report.sources, report.taken.added, report.failed) == (1, 1, [])
+        assert (report.sources, report.counts.added, report.failed) == (1, 1, [])
 
 
 # ── changes during reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -291,7 +291,7 @@ async def test_a_source_that_changes_during_reading_is_read_again(tmp_path: Path
     file.write_bytes(talk(0, 60))
     async with stored(tmp_path / "home") as store:
         report = await take(store, [source(file, Changing())])
-        assert report.taken.added >= 10
+        assert report.counts.added >= 10
         assert await store.imports.mark("claude", str(file)) is None, "it does not stand as it was read"
         file.write_bytes(talk(0, 62))
         await take(store, sources_at(file, "", tmp_path / "home" / "data"))

@@ -23,7 +23,7 @@ async def test_a_bad_line_is_reported_and_does_not_affect_others(tmp_path: Path)
     file.write_bytes(HEAD + USER + b"\x00" * 40 + b"\n" + ONE)
     async with stored(tmp_path / "home") as store:
         report = await take(store, file)
-        assert (report.taken.added, report.problems, report.faulty) == (2, 1, True)
+        assert (report.counts.added, report.problems, report.faulty) == (2, 1, True)
         assert report.brought[0].notes == ("line 3 contains NUL bytes, typically caused by a power failure",)
         bad = [event for event in await store.log.read((await only(store)).id) if isinstance(event.body, dict) and "problem" in event.body]
         assert [event.raw for event in bad] == [b"\x00" * 40 + b"\n"]

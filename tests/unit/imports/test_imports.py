@@ -90,7 +90,7 @@ async def test_importing_growing_prefixes_gives_the_same_result_as_one_import(
             await take(store, file)
         grown = await told(store)
         again = await take(store, file)
-        assert again.unchanged == 1 or not again.taken.changed
+        assert again.unchanged == 1 or not again.counts.changed
     assert grown == at_once
 
 
@@ -98,11 +98,11 @@ async def test_a_second_import_skips_unchanged_sources_and_adds_nothing_from_tou
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + USER + ONE)
     async with stored(tmp_path / "home") as store:
-        assert (await take(store, file)).taken.added == 2
+        assert (await take(store, file)).counts.added == 2
         assert (await take(store, file)).unchanged == 1
         os.utime(file, ns=(1, 1))
         report = await take(store, file)
-        assert (report.unchanged, report.taken.changed, report.taken.known) == (0, False, 3)
+        assert (report.unchanged, report.counts.changed, report.counts.known) == (0, False, 3)
 
 
 async def test_a_message_that_grows_is_one_message_and_only_the_new_bytes_are_added(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ async def test_a_message_that_grows_is_one_message_and_only_the_new_bytes_are_ad
         await take(store, file)
         file.write_bytes(HEAD + USER + ONE + TWO)
         report = await take(store, file)
-        assert (report.taken.grown, report.taken.added, report.taken.rewritten) == (1, 0, 0)
+        assert (report.counts.grown, report.counts.added, report.counts.rewritten) == (1, 0, 0)
         conversation = await only(store)
         branch = await store.conversations.branch(conversation.id)
         assert [text_of(message.parts) for message in branch] == ["hello", "onetwo"]
@@ -144,12 +144,12 @@ async def test_a_rewritten_message_becomes_a_sibling_of_the_old_one(tmp_path: Pa
         other = line(id="a1", parent="u1", role="assistant", text="different")
         file.write_bytes(HEAD + USER + other + line(id="u3", parent="a1", role="user", text="on"))
         report = await take(store, file)
-        assert report.taken.rewritten == 1
+        assert report.counts.rewritten == 1
         conversation = await only(store)
         assert [text_of(message.parts) for message in await store.conversations.branch(conversation.id)] == ["hello", "different", "on"]
         assert len(await store.tree.nodes(conversation.id)) == 5
         os.utime(file, ns=(1, 1))
-        assert not (await take(store, file)).taken.changed
+        assert not (await take(store, file)).counts.changed
 
 
 def long_source(changed: int = -1, count: int = 600) -> bytes:
@@ -173,14 +173,14 @@ async def test_the_branch_of_an_edited_message_is_complete_and_shown(tmp_path: P
         after = await only(store)
         texts = [text_of(message.parts) for message in await store.conversations.branch(after.id)]
         assert texts == [f"text {at}" for at in range(200)] + ["edited"] + [f"text {at}" for at in range(201, 600)]
-        assert (report.taken.rewritten, report.taken.added, report.taken.known) == (400, 0, 201)
+        assert (report.counts.rewritten, report.counts.added, report.counts.known) == (400, 0, 201)
         assert after.usage == before.usage and not [note for one in report.brought for note in one.notes]
         former = await store.conversations.branch(after.id, head=before.head)
         assert [text_of(message.parts) for message in former] == [f"text {at}" for at in range(600)]
         file.write_bytes(long_source(changed=200, count=602))
-        assert ((await take(store, file)).taken.added, len(await store.conversations.branch(after.id))) == (2, 602)
+        assert ((await take(store, file)).counts.added, len(await store.conversations.branch(after.id))) == (2, 602)
         os.utime(file, ns=(1, 1))
-        assert not (await take(store, file)).taken.changed
+        assert not (await take(store, file)).counts.changed
 
 
 async def test_an_edit_stays_hidden_if_another_branch_was_chosen_and_the_report_says_so(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ async def test_a_source_with_a_repeated_id_does_not_grow_with_each_import(tmp_pa
         before = await told(store)
         for mtime in (1, 2):
             os.utime(file, ns=(mtime, mtime))
-            assert not (await take(store, file)).taken.changed
+            assert not (await take(store, file)).counts.changed
         assert await told(store) == before
 
 
@@ -224,7 +224,7 @@ async def test_the_active_branch_follows_the_source_until_it_is_continued_in_moo
         said = Message("01999999-0000-7000-8000-000000000001", "user", ({"type": "text", "text": "mine"},))
         (mine,) = await store.tree.graft(conversation.id, conversation.head, [said])
         file.write_bytes(HEAD + USER + ONE + NEXT)
-        assert (await take(store, file)).taken.added == 1
+        assert (await take(store, file)).counts.added == 1
         conversation = await only(store)
         assert conversation.head == mine.id
         nodes = await store.tree.nodes(conversation.id)
@@ -236,10 +236,10 @@ async def test_a_truncated_record_waits_in_a_recent_source_and_is_stored_from_an
     async with stored(tmp_path / "home") as store:
         file.write_bytes(HEAD + USER + ONE[:-9])
         report = await take(store, file)
-        assert (report.problems, report.taken.added) == (0, 1)
+        assert (report.problems, report.counts.added) == (0, 1)
         os.utime(file, (time.time() - 3600, time.time() - 3600))
         report = await take(store, file)
-        assert (report.problems, report.taken.records) == (1, 1)
+        assert (report.problems, report.counts.records) == (1, 1)
         kept = [event.raw for event in await store.log.read((await only(store)).id) if event.kind == "meta"]
         assert kept[-1] == ONE[:-9]
         assert (await take(store, file)).unchanged == 1
@@ -271,12 +271,12 @@ async def test_a_dry_run_reports_the_import_and_stores_nothing(tmp_path: Path) -
     file.write_bytes(HEAD + USER + ONE)
     async with stored(tmp_path / "home") as store:
         report = await take(store, file, dry_run=True)
-        assert (report.conversations["would be added"], report.taken.added) == (1, 2)
+        assert (report.conversations["would be added"], report.counts.added) == (1, 2)
         assert not (await store.conversations.list()).items
         await take(store, file)
         file.write_bytes(HEAD + USER + ONE + TWO + NEXT)
         report = await take(store, file, dry_run=True)
-        assert (report.conversations["would grow"], report.taken.grown, report.taken.added) == (1, 1, 1)
+        assert (report.conversations["would grow"], report.counts.grown, report.counts.added) == (1, 1, 1)
         assert (await only(store)).message_count == 2
 
 
@@ -365,7 +365,7 @@ async def test_a_deleted_conversation_is_not_imported_again(tmp_path: Path) -> N
         await store.conversations.delete((await only(store)).id)
         file.write_bytes(HEAD + USER + ONE)
         report = await take(store, file)
-        assert (report.conversations["known"], report.taken.changed) == (1, False)
+        assert (report.conversations["known"], report.counts.changed) == (1, False)
 
 
 async def test_a_long_conversation_is_stored_in_pieces_that_survive_a_cancellation(tmp_path: Path) -> None:
@@ -376,12 +376,12 @@ async def test_a_long_conversation_is_stored_in_pieces_that_survive_a_cancellati
     async with stored(tmp_path / "home") as store:
         report = Report()
         with anyio.CancelScope() as scope:
-            report.heard = lambda: scope.cancel() if report.messages > 500 else None
+            report.on_change = lambda: scope.cancel() if report.messages > 500 else None
             await import_sources(store, [source(file)], ImportOptions(), report)
         count = (await only(store)).message_count
         assert 0 < count < 2000
         report = await take(store, file)
-        assert (report.taken.known - 1, report.taken.added) == (count, 2000 - count)
+        assert (report.counts.known - 1, report.counts.added) == (count, 2000 - count)
         conversation = await only(store)
         assert conversation.message_count == 2000
         assert len(await store.conversations.branch(conversation.id)) == 2000

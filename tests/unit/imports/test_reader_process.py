@@ -162,12 +162,12 @@ async def test_imports_through_the_reader_process_are_stored_and_updated(tmp_pat
 
     async with stored(tmp_path / "home") as store:
         report = await brought(store)
-        assert (report.taken.added, report.problems, report.failed, len(seen)) == (3, 0, [], 1)
+        assert (report.counts.added, report.problems, report.failed, len(seen)) == (3, 0, [], 1)
         (conversation,) = (await store.conversations.list()).items
         branch = await store.conversations.branch(conversation.id)
         assert [text_of(message.parts) for message in branch] == texts
         with file.open("ab") as more:
             more.write(file.read_bytes().splitlines(keepends=True)[-1].replace(b"000002", b"000003").replace(b"the end", b"one more"))
         report = await brought(store)
-        assert (report.taken.added, report.taken.known, len(seen)) == (1, 3, 2)
+        assert (report.counts.added, report.counts.known, len(seen)) == (1, 3, 2)
         assert ((await brought(store)).unchanged, len(seen)) == (1, 2)  # no process is started without sources

@@ -132,8 +132,8 @@ def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
         ended_at=job.ended_at or None,
         sources=report.sources,
         sources_done=report.done,
-        added=report.taken.added + report.taken.rewritten,
-        grown=report.taken.grown,
+        added=report.counts.added + report.counts.rewritten,
+        grown=report.counts.grown,
         brought=[_outcome(one) for one in report.brought[-_SHOWN:]] if conversations else [],
         failed=report.failed[-_SHOWN:] if conversations else [],
         unclaimed=UnclaimedOut(count=report.unclaimed, some=report.strangers),
@@ -142,7 +142,7 @@ def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
 
 def _outcome(one: ImportResult) -> BroughtOut:
     stored = one.conversation.id if one.conversation is not None and not one.outcome.startswith("would") else None
-    return BroughtOut.of(one, conversation=stored, added=one.taken.added, grown=one.taken.grown)
+    return BroughtOut.of(one, conversation=stored, added=one.counts.added, grown=one.counts.grown)
 
 
 router = Router(prefix="/api/imports", tags=["imports"])

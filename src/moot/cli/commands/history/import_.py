@@ -184,12 +184,12 @@ def outcome_of(one: ImportResult) -> str:
 
 
 def _changes(one: ImportResult) -> str:
-    taken = one.taken
+    found = one.counts
     counts = {
-        "new message": taken.added,
-        "extended message": taken.grown,
-        "rewritten message": taken.rewritten,
-        "other record": taken.records,
+        "new message": found.added,
+        "extended message": found.grown,
+        "rewritten message": found.rewritten,
+        "other record": found.records,
     }
     return ", ".join(plural(count, word) for word, count in counts.items() if count)
 
@@ -219,7 +219,7 @@ def _say_problems(report: Report, output: Output) -> None:
 
 
 def _say_totals(report: Report, output: Output) -> None:
-    taken, outcomes = report.taken, report.conversations
+    counts, outcomes = report.counts, report.conversations
     words = [
         f"{outcomes[outcome]:,} {_OUTCOMES.get(outcome, outcome)}"
         for outcome in ("added", "grown", "would be added", "would grow", "known", "empty")
@@ -234,10 +234,10 @@ def _say_totals(report: Report, output: Output) -> None:
             output.say("moot: the source is unchanged; nothing was added")
         return
     output.say(f"moot: {'conversations: ' if words else ''}{', '.join([*words, *sources]) or 'nothing to import'}")
-    if not taken.changed and not report.problems:
+    if not counts.changed and not report.problems:
         return
-    extended = f", {plural(taken.grown, 'extended message')}" if taken.grown else ""
-    output.say(f"moot: {plural(taken.added + taken.rewritten, 'new message')}{extended}", "dim")
+    extended = f", {plural(counts.grown, 'extended message')}" if counts.grown else ""
+    output.say(f"moot: {plural(counts.added + counts.rewritten, 'new message')}{extended}", "dim")
     if report.problems:
         output.say(f"moot: {plural(report.problems, 'unreadable record')} kept unchanged", "yellow")
     if report.unpriced:
@@ -309,7 +309,7 @@ async def import_(
         await import_sources(engine.store, _sources(source, report, engine, format, all=all, lenient=lenient), wanted, report)
         stored = time.monotonic()
         indexed = 0, 0
-        if report.taken.changed and not dry_run:
+        if report.counts.changed and not dry_run:
             indexed = await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)
         progress.close()
         seconds = stored - started, time.monotonic() - stored

@@ -24,12 +24,12 @@ async def follow(engine: Engine, places: Places, wanted: ImportOptions, output: 
     progress = ImportProgress(output, report)
     report.on_change = progress.show
     started = anyio.Event()
-    taken = ImportCounts()
+    counts = ImportCounts()
 
     def print_changes(later: Report) -> None:
-        nonlocal taken
+        nonlocal counts
         progress.close()
-        taken += later.taken if later is not report else ImportCounts()
+        counts += later.counts if later is not report else ImportCounts()
         for one in later.brought:
             if json and one.outcome != "known":
                 output.json(one.to_json())
@@ -56,7 +56,7 @@ async def follow(engine: Engine, places: Places, wanted: ImportOptions, output: 
                 break
         tasks.cancel_scope.cancel()
     progress.close()
-    all = report.taken + taken
+    all = report.counts + counts
     extended = f", {plural(all.grown, 'extended message')}" if all.grown else ""
     output.say(f"moot: stopped; imported {plural(all.added + all.rewritten, 'new message')}{extended}")
     return INTERRUPTED
