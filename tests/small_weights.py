@@ -76,7 +76,7 @@ def _file(pieces: Sequence[str], scores: Sequence[float], tensors: Sequence[tupl
 
 
 def put_real(home: Path) -> None:
-    """Make it a home with the real weights."""
+    """Put the real weights into the home."""
     folder = home / "data" / "models"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / REAL.name).symlink_to(REAL)

@@ -1,4 +1,4 @@
-"""Judges a store that a test has left behind: all of it must follow from its raw bytes, as `moot verify` sees it."""
+"""Verify the store that a test left behind, by the rules of `moot verify`: everything in it must follow from its raw bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.types.verify import Receipt, Translators
 
 
 async def verify(home: Path, translators: Translators = translator_of, conversation: str | None = None) -> Receipt:
-    """The whole receipt of that home."""
+    """Verify a home and return the complete receipt."""
     store = await open_store(Settings(home))
     try:
         receipts = [receipt async for receipt in store.verifier.verify(translators, conversation=conversation)]
@@ -21,7 +21,7 @@ async def verify(home: Path, translators: Translators = translator_of, conversat
 
 
 async def check_homes(folder: Path) -> None:
-    """Fails for the first difference in any home below the folder."""
+    """Fail with the first difference in any home below the folder."""
     for database in sorted(folder.glob("**/data/moot.db")):
         receipt = await verify(database.parent.parent)
         assert not receipt.damages, f"{database}: {receipt.damaged} differences, the first: {receipt.damages[:5]}"

@@ -189,7 +189,7 @@ async def test_sub_agent_text_calls_and_usage_are_attributed(stage: Callable[...
     assert (run.usage.input, run.usage.output) == (5 * 110, 5 * 20), "three calls of the model and two of its sub-agent"
 
 
-async def test_a_search_of_its_vendor_s_is_shown_as_a_call(stage: Callable[..., Any], models: ScriptedModels) -> None:
+async def test_a_web_search_by_the_vendor_is_shown_as_a_call(stage: Callable[..., Any], models: ScriptedModels) -> None:
     def searched(answer: bytes) -> bytes:
         """The scripted model has no tools of its own, so the search is added before its text, as the vendor sends it."""
         item = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "tides"}}

@@ -69,7 +69,7 @@ def stage(request: pytest.FixtureRequest, models: ScriptedModels, tmp_path: Path
     return opened
 
 
-async def test_a_server_of_the_configuration_is_the_agents_and_its_key_is_nowhere(stage: Callable[..., Any], tmp_path: Path) -> None:
+async def test_an_agent_uses_a_configured_server_and_its_key_is_stored_nowhere(stage: Callable[..., Any], tmp_path: Path) -> None:
     asked: list[Approval] = []
 
     def answer(approval: Approval) -> Answer:

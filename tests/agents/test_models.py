@@ -67,7 +67,7 @@ def test_codex_walks_through_the_steps_of_a_script(models: ScriptedModels, tmp_p
     assert [item["aggregated_output"] for item in items if item["type"] == "command_execution"] == ["notes.txt\n"]
 
 
-def test_a_refusal_that_is_counted_is_answered_after_all(models: ScriptedModels) -> None:
+def test_a_step_can_fail_a_number_of_times_before_it_answers(models: ScriptedModels) -> None:
     def ask() -> int:
         body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "try again"}]}
         request = Request(f"{models.url}/v1/messages", json.dumps(body).encode(), {"content-type": "application/json", "x-api-key": "k"})

@@ -27,7 +27,7 @@ LONG = 100.0
 
 @pytest.fixture
 def own(server: Served, tmp_path: Path) -> Iterator[Served]:
-    """A server for this test only; `server` says what is missing."""
+    """A server for this test only. The fixture `server` skips the test if something that it needs is missing."""
     with served(tmp_path) as one:
         yield one
 

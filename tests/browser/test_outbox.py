@@ -22,7 +22,7 @@ CHAT = re.compile(r"/api/chat$")
 
 @pytest.fixture
 def own(server: Served, tmp_path: Path) -> Iterator[Served]:
-    """A server for this test only; `server` says what is missing."""
+    """A server for this test only. The fixture `server` skips the test if something that it needs is missing."""
     with served(tmp_path) as one:
         yield one
 

@@ -100,7 +100,7 @@ async def served(channel: Channel, home: Path) -> AsyncGenerator[Stage, None]:
 
 
 async def check_answers(on: Stage) -> None:
-    """Messages are answered, and the same user continues in the same conversation, also when they return."""
+    """Messages are answered, and the same user continues in the same conversation, even after they reconnect."""
     async with on.somebody("ann") as ann:
         await ann.say("hello")
         assert "You said hello." in await ann.hear()
@@ -114,7 +114,7 @@ async def check_answers(on: Stage) -> None:
     assert conversation.message_count == 6
 
 
-async def check_people_are_kept_apart(on: Stage) -> None:
+async def check_users_have_separate_conversations(on: Stage) -> None:
     """Two users who write concurrently have separate conversations."""
     async with on.somebody("ann") as ann, on.somebody("bob") as bob:
         await ann.say("I am ann")
@@ -123,7 +123,7 @@ async def check_people_are_kept_apart(on: Stage) -> None:
     assert len(await on.conversations()) == 2
 
 
-async def check_a_yes_is_a_persons(on: Stage) -> None:
+async def check_calls_run_only_after_approval(on: Stage) -> None:
     """Nothing runs before an approval, and nothing at all after a denial."""
     async with on.somebody("ann") as ann:
         await ann.say("touch first")
@@ -140,8 +140,8 @@ async def check_a_yes_is_a_persons(on: Stage) -> None:
         assert on.made() == ["second"]
 
 
-async def check_a_person_answers_for_sub_agents(on: Stage) -> None:
-    """The approval of a sub-agent is shown to the person who talks to its parent, and their answer counts."""
+async def check_approvals_of_sub_agents_are_shown(on: Stage) -> None:
+    """The approval request of a sub-agent is shown to the person who talks to its parent, and that person's answer is used."""
     async with on.somebody("ann") as ann:
         for file, reply, made in (("fourth", "no, not now", []), ("fifth", "yes", ["fifth"])):
             await ann.say(f"have it done: touch {file}")
@@ -153,7 +153,7 @@ async def check_a_person_answers_for_sub_agents(on: Stage) -> None:
             assert on.made() == made
 
 
-async def check_one_who_leaves_takes_nobody_along(on: Stage) -> None:
+async def check_a_disconnect_affects_no_one_else(on: Stage) -> None:
     """A user who disconnects stops neither the channel nor anyone else's conversation."""
     async with on.somebody("ann") as ann:
         async with on.somebody("bob") as bob:
@@ -167,7 +167,7 @@ async def check_one_who_leaves_takes_nobody_along(on: Stage) -> None:
             assert await bob.hear()
 
 
-async def check_it_reaches_its_own_only(on: Stage) -> None:
+async def check_only_own_conversations_are_accessible(on: Stage) -> None:
     """The channel's port reveals nothing of other conversations, and answers none of their approvals."""
     port = _port(on.engine, on.channel, on.directory)
     foreign = await on.engine.store.conversations.create(Conversation("0" * 32, key="other:ann", title="Foreign"))

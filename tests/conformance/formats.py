@@ -127,7 +127,7 @@ def check_itself(format: Format) -> None:
         assert isinstance(format, DeclaresFidelity), "what is only written says what it holds"
 
 
-def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> None:
+def check_round_trip(format: Format, folder: Path, texts: Sequence[str]) -> None:
     """The format recognizes its own output and reads the same texts, order and roles."""
     conversation = exported(texts)
     made = written(format, conversation)
@@ -157,7 +157,7 @@ def check_outward(format: Format, path: Path, fidelity: Fidelity, messages: int)
     assert _count(fidelity, "messages") == messages
 
 
-def check_what_is_lost_is_said(format: Format) -> None:
+def check_lost_content_is_counted(format: Format) -> None:
     """Everything that is not written is counted."""
     extra: list[Part] = [
         {"type": "reasoning", "text": "because", "state": "done"},

@@ -218,7 +218,7 @@ async def reopened(on: Stage, request: RunRequest, fence: Any) -> Leg:
     return Leg(on.engine.runtime, request, fence, message, await events_of(on.engine.store, fence))
 
 
-async def check_resumed_behind_its_last_word(on: Stage, service: AgentService) -> None:
+async def check_resumed_after_its_end(on: Stage, service: AgentService) -> None:
     """A leg resumed after its end repeats nothing and gives the same result."""
     leg = await leg_of(on, "answer")
     with anyio.fail_after(60):

@@ -47,7 +47,7 @@ async def test_a_cancelled_run_ends_and_leaves_nothing_running(agent_type: str, 
 
 async def test_a_leg_resumed_after_its_last_event_repeats_nothing(agent_type: str, service: Any, tmp_path: Path) -> None:
     async with staged(agent_type, service, tmp_path, "answer") as on:
-        await services.check_resumed_behind_its_last_word(on, service)
+        await services.check_resumed_after_its_end(on, service)
 
 
 async def test_a_leg_resumed_midway_does_nothing_twice(agent_type: str, service: Any, tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.anyio
 
 CHECKS = [
     channels.check_answers,
-    channels.check_people_are_kept_apart,
-    channels.check_a_yes_is_a_persons,
-    channels.check_a_person_answers_for_sub_agents,
-    channels.check_one_who_leaves_takes_nobody_along,
-    channels.check_it_reaches_its_own_only,
+    channels.check_users_have_separate_conversations,
+    channels.check_calls_run_only_after_approval,
+    channels.check_approvals_of_sub_agents_are_shown,
+    channels.check_a_disconnect_affects_no_one_else,
+    channels.check_only_own_conversations_are_accessible,
 ]
 
 

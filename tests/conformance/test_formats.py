@@ -31,7 +31,7 @@ def test_a_format_describes_itself(format: Any) -> None:
 @quick
 @given(texts=TEXTS)
 def test_messages_survive_a_round_trip(format: Any, tmp_path: Path, texts: list[str]) -> None:
-    formats.check_there_and_back(format, tmp_path, texts)
+    formats.check_round_trip(format, tmp_path, texts)
 
 
 def test_samples_are_read_completely(format: Any, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_each_source_is_claimed_by_one_format(format: Any, tmp_path: Path) -> No
 
 
 def test_lost_contents_are_counted(format: Any) -> None:
-    formats.check_what_is_lost_is_said(format)
+    formats.check_lost_content_is_counted(format)
 
 
 @pytest.mark.parametrize("data", formats.FOREIGN)

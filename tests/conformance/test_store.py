@@ -114,7 +114,7 @@ async def test_unknown_conversations_are_named(store: Store) -> None:
 # ── the fold ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_live_message_is_folded_to_now(store: Store) -> None:
+async def test_a_live_message_includes_all_events_so_far(store: Store) -> None:
     accepted = await store.records.submit(prompt())
     id, run = accepted.conversation.id, accepted.run
     begin = Event("chunks", (start(run.message, {"agent": "x"}), START_STEP, {"type": "text-start", "id": "0"}), run=run.id)
@@ -154,7 +154,7 @@ async def test_exchanges_for_other_purposes_are_not_folded_in(store: Store) -> N
 # ── prompts and runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_prompt_makes_everything_at_once(store: Store) -> None:
+async def test_a_prompt_creates_its_conversation_messages_and_run_at_once(store: Store) -> None:
     given = prompt()
     accepted = await store.records.submit(given)
     assert given.user is not None

@@ -147,7 +147,7 @@ async def test_lists_are_newest_first_and_paged(store: Store) -> None:
             await store.conversations.list(cursor=bad)
 
 
-async def test_a_users_title_wins_for_ever(store: Store) -> None:
+async def test_a_title_set_by_the_user_is_never_replaced(store: Store) -> None:
     made = await store.conversations.create(Conversation(new_id()))
     for title, source, expected in (
         ("first", "first-line", "first"),

@@ -185,7 +185,7 @@ async def test_removing_a_project_removes_its_tasks(store: Store) -> None:
     assert [pending.task for pending in (await store.tasks.watchers.pending(WATCHER)).tasks] == [other.no]
 
 
-async def test_a_watcher_sees_changes_since_it_is_in_force(store: Store) -> None:
+async def test_a_watcher_sees_only_changes_made_after_it_was_added(store: Store) -> None:
     where = await project(store)
     await add(store, where)
     await store.tasks.watchers.ensure(["w"])
@@ -215,7 +215,7 @@ async def test_a_watcher_sees_changes_since_it_is_in_force(store: Store) -> None
         ({"assignee": "bob"}, False),
     ],
 )
-async def test_a_watcher_sees_what_meets_its_conditions(store: Store, conditions: Any, found: bool) -> None:
+async def test_a_watcher_sees_only_changes_that_meet_its_conditions(store: Store, conditions: Any, found: bool) -> None:
     await store.tasks.watchers.ensure(["w"])
     await add(store, await project(store), tags=["ui"], assignee="ann")
     pending = await store.tasks.watchers.pending(replace(WATCHER, **conditions))

@@ -52,7 +52,7 @@ def serve(transport: str, folder: Path, port: int) -> None:
 
     @app.tool()
     def where() -> str:
-        """Tell the working directory."""
+        """Return the working directory."""
         return str(Path.cwd())
 
     @app.tool(name="a" * 70)

@@ -248,7 +248,7 @@ async def test_a_rule_about_an_agent_holds_when_its_name_is_in_a_list_written_as
         assert "says deny" in errors(message)[0] and await on.engine.store.records.children(run.id) == []
 
 
-async def test_the_words_of_a_hook_after_a_call_reach_the_model(stage: Any) -> None:
+async def test_text_of_a_hook_after_a_call_reaches_the_model(stage: Any) -> None:
     async with stage(runs("true"), **configured(PostToolUse=says({"decision": "block", "reason": "run the tests"}))) as on:
         await on.ask("go")
         assert "[A hook reports a problem with this call: run the tests]" in str(on.server.requests[1].json)

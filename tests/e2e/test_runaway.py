@@ -44,7 +44,7 @@ async def opened(home: Path, provider: ProviderSettings, **changes: Any) -> Asyn
         yield engine
 
 
-async def test_a_limit_of_money_stops_a_run_that_calls_for_ever(tmp_path: Path) -> None:
+async def test_a_cost_limit_stops_an_endless_run(tmp_path: Path) -> None:
     async with ScriptedServer(endless()) as server, opened(tmp_path, server.provider("mine", models=PRICED)) as engine:
         submitted = await engine.runs.submit(Prompt((text_part("go"),), directory=str(tmp_path), settings={"max_cost": DOLLAR // 2}))
         run = await engine.runs.wait(submitted.run.id)
@@ -70,14 +70,14 @@ async def test_a_call_without_a_price_has_an_unknown_cost(stage: Any, reply: Rep
         assert (conversation.cost, conversation.unpriced_runs) == (None, 1)
 
 
-async def test_with_an_unknown_price_a_limit_of_money_stops_before_the_second_call(stage: Any) -> None:
+async def test_with_an_unknown_price_a_cost_limit_stops_before_the_second_call(stage: Any) -> None:
     async with stage(endless()) as on:
         run, _ = await on.ask("go", settings={"max_cost": DOLLAR})
         assert run.error is not None and run.error.kind == "limit" and "is unknown" in run.error.message
         assert len(on.server.requests) == 1
 
 
-async def test_a_limit_of_tokens_stops_a_run(stage: Any) -> None:
+async def test_a_token_limit_stops_a_run(stage: Any) -> None:
     async with stage(endless(), limits=Limits(tokens=300_000)) as on:
         run, _ = await on.ask("go")
         assert run.error is not None and run.error.kind == "limit"
@@ -86,7 +86,7 @@ async def test_a_limit_of_tokens_stops_a_run(stage: Any) -> None:
 
 @pytest.mark.parametrize("after", ["1000000000", "Fri, 31 Dec 2999 23:59:59 GMT", "1e308"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_endpoint_that_wants_us_to_wait_for_ever_is_not_waited_for(stage: Any, dialect: str, after: str) -> None:
+async def test_a_run_does_not_wait_as_long_as_an_endpoint_asks_for(stage: Any, dialect: str, after: str) -> None:
     async with stage([Reply(status=429, retry_after=after), Reply(text="never")], dialect=dialect) as on:
         run, _ = await on.ask("go")
         assert run.error is not None and (run.status, run.error.kind) == ("failed", "rate_limit")

@@ -199,7 +199,7 @@ class Player(Viewer):
             gate.set()
 
     def finish(self) -> None:
-        """Let the answers end, with what was queued and steered."""
+        """Let all answers end, including those to queued and steered prompts."""
         self._release()
         bodies = self.server.requests
         self.wait(lambda: all(any(token in TOKEN.findall(one.user_text) for one in bodies) for token in self.waiting), "not sent")

@@ -228,7 +228,7 @@ async def test_tools_for_sub_agents_are_offered_only_where_they_work(stage: Any)
         ]
 
 
-async def test_a_child_gets_no_folder_and_no_money_beyond_its_parents(stage: Any, tmp_path: Any) -> None:
+async def test_a_child_gets_no_folder_and_no_budget_beyond_its_parents(stage: Any, tmp_path: Any) -> None:
     outside = str(tmp_path / "outside")
     agents = {**AGENTS, "explorer": Agent("explorer", allowed_uris=(outside,))}
     priced = {"scripted": {"context": 100_000, "price": {"input": 1.0, "output": 2.0}}}

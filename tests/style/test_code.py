@@ -207,7 +207,7 @@ def bad_crash_points(root: Path) -> list[str]:
     return [f"{where}: {point or 'not a literal'}" for where, point in points if point is None or times[point] > 1]
 
 
-def test_sql_is_never_put_together(repository: Path) -> None:
+def test_sql_is_never_built_from_text(repository: Path) -> None:
     none_of(made_sql(repository / "src" / "moot"))
 
 

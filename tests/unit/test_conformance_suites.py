@@ -105,9 +105,9 @@ class Swallows(Sound):
 
 async def test_a_service_that_repeats_or_loses_events_is_reported(tmp_path: Path) -> None:
     async with services.staged("moot", Sound(), tmp_path, "answer") as on:
-        await services.check_resumed_behind_its_last_word(on, Sound())
+        await services.check_resumed_after_its_end(on, Sound())
         with pytest.raises(AssertionError, match="nothing left to do"):
-            await services.check_resumed_behind_its_last_word(on, Repeats())
+            await services.check_resumed_after_its_end(on, Repeats())
         for method, error in (("append", FenceLost("gone")), ("once", Parked())):
             await services.check_passes_through(on, Sound(), method, error)
             with pytest.raises(AssertionError, match="swallowed"):
@@ -208,10 +208,10 @@ class Rewriting(Plain):
 
 
 def test_a_format_that_breaks_the_contract_is_reported(tmp_path: Path) -> None:
-    there_and_back: Callable[[Any], None] = lambda format: formats.check_there_and_back(format, tmp_path, ["one", "two"])  # noqa: E731
+    there_and_back: Callable[[Any], None] = lambda format: formats.check_round_trip(format, tmp_path, ["one", "two"])  # noqa: E731
     for format, check in (
         (Greedy(), lambda format: formats.check_foreign(format, tmp_path, b"[]")),
-        (Silent(), formats.check_what_is_lost_is_said),
+        (Silent(), formats.check_lost_content_is_counted),
         (Shouting(), there_and_back),
         (Rewriting(), there_and_back),
         (Careless(), lambda format: formats.check_a_broken_line(format, tmp_path, ["one", "two", "three"])),
@@ -291,9 +291,9 @@ class Whisper:
     ("fault", "check"),
     [
         ("mute", channels.check_answers),
-        ("mixes", channels.check_people_are_kept_apart),
-        ("decides", channels.check_a_yes_is_a_persons),
-        ("decides", channels.check_a_person_answers_for_sub_agents),
+        ("mixes", channels.check_users_have_separate_conversations),
+        ("decides", channels.check_calls_run_only_after_approval),
+        ("decides", channels.check_approvals_of_sub_agents_are_shown),
     ],
 )
 async def test_a_channel_that_breaks_the_contract_is_reported(tmp_path: Path, fault: str, check: Any) -> None:
@@ -312,7 +312,7 @@ async def test_a_channel_that_breaks_the_contract_is_reported(tmp_path: Path, fa
 async def test_the_port_of_a_channel_reaches_its_own_conversations_only(tmp_path: Path) -> None:
     channel: Any = Whisper()
     async with channels.served(channel, tmp_path) as on:
-        await channels.check_it_reaches_its_own_only(on)
+        await channels.check_only_own_conversations_are_accessible(on)
     channel.close()
 
 

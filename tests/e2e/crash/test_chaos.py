@@ -69,7 +69,7 @@ class Home:
 
     @contextmanager
     def killing(self, action: str, *arguments: str) -> Iterator[Process]:
-        """Start a command which is killed during the block or at its end, if it hasn't ended by then."""
+        """Start a command, and kill it at a random time during the block, or at the end of the block if it is still running."""
         process = self.moot.start(*arguments)
         delay = self.chance.uniform(0, SECONDS[action]) * (2 if self.disk == "slow" else 1)
         timers: list[threading.Timer] = []
@@ -96,7 +96,7 @@ class Home:
                 os.close(descriptor)
 
     def room(self) -> int:
-        """The size at which files stop growing: about that of the database."""
+        """Return the maximum file size, which is about the size of the database."""
         return (self.moot.home / "data" / "moot.db").stat().st_size + self.chance.randrange(-50_000, 100_000)
 
     def kill(self, action: str, *arguments: str) -> Ended:
@@ -181,7 +181,7 @@ class Chaos(Home):
         assert process.wait() in (-signal.SIGKILL, 1 if self.disk == "full" else -signal.SIGKILL), errors
 
     def talk(self, port: int, number: int) -> None:
-        """Prompt and follow until the server is gone or has no room."""
+        """Send prompts and follow them until the server is gone or its disk is full."""
         made = request(port, "POST", "/api/conversations", {"directory": str(self.moot.work), "title": f"served {number}"})
         if made is None:
             return
@@ -217,7 +217,7 @@ class Chaos(Home):
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self) -> None:
-        """The next process starts and finds nothing wrong, everything is as it was, and what was shown is stored like that."""
+        """Check that the next process finds nothing wrong, that all data is still there, and that everything shown is stored unchanged."""
         assert self.work("verify")["damaged"] == 0
         now = self.stored()
         for id, events in self.kept.items():
@@ -237,7 +237,7 @@ class Chaos(Home):
         self.accepted.clear()
 
     def check_service(self) -> None:
-        """Everything works again after the last kill, and what was cut is completed exactly once."""
+        """Check that everything works after the last kill, and that interrupted work is completed exactly once."""
         self.work("purge", "--finish")
         for folder in self.folders:
             self.work("import", str(folder))

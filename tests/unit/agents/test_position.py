@@ -100,7 +100,7 @@ def test_a_reached_limit_names_its_configuration_key() -> None:
     assert over_limit(Limits(tokens=10), Position(endings=[Ending("stop", usage=Usage(8, 2))], costs=[None]), 0) is not None
 
 
-def test_a_money_limit_with_an_unknown_price_stops_instead_of_guessing() -> None:
+def test_a_cost_limit_with_an_unknown_price_stops_instead_of_guessing() -> None:
     position = Position(endings=[Ending("stop")], costs=[None])
     stopped = over_limit(Limits(cost=5), position, 0)
     assert stopped is not None and "unknown" in stopped.message

@@ -71,7 +71,7 @@ def test_wrapped_private_addresses_stay_private(pattern: str, address: str):
     assert blocked_reason(wrapped(pattern, address))
 
 
-def test_teredo_is_judged_by_both_its_ends():
+def test_both_addresses_inside_a_teredo_address_are_checked():
     server, client = int(IPv4Address("8.8.8.8")), int(IPv4Address("127.0.0.1")) ^ 0xFFFFFFFF
     assert blocked_reason(IPv6Address((0x20010000 << 96) | (server << 64) | client))
     assert blocked_reason(IPv6Address((0x20010000 << 96) | (int(IPv4Address("10.0.0.1")) << 64) | (server ^ 0xFFFFFFFF)))
@@ -87,7 +87,7 @@ def test_public_addresses_pass_also_wrapped(address: str):
 
 # shows why the standard library's own classification is not enough
 @pytest.mark.parametrize("address", ["64:ff9b::7f00:1", "2002:7f00:1::", "192.0.0.8", "224.0.0.1"])
-def test_the_table_knows_more_than_is_global(address: str):
+def test_special_addresses_that_python_calls_global_are_rejected(address: str):
     assert blocked_reason(ip_address(address))
 
 

@@ -315,7 +315,7 @@ async def test_a_broken_answer_is_refused(raw: bytes):
             await fetch(f"http://127.0.0.1:{port}/", policy=opened(port, seconds=5))
 
 
-async def test_the_environment_does_not_change_the_way(monkeypatch: pytest.MonkeyPatch):
+async def test_proxy_variables_are_ignored(monkeypatch: pytest.MonkeyPatch):
     async with server(answer(b"proxy")) as (proxy, proxied), server(answer()) as (port, _):
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy}")

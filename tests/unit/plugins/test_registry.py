@@ -64,14 +64,14 @@ def test_a_broken_plugin_is_named(gadgets: Registry, name: str) -> None:
         gadgets.load(name)
 
 
-def test_an_unknown_name_gets_the_nearest_one_and_all_of_them(gadgets: Registry) -> None:
+def test_the_error_for_an_unknown_name_suggests_the_nearest_and_lists_all(gadgets: Registry) -> None:
     with pytest.raises(UsageError) as caught:
         gadgets.load("lmap")
     assert str(caught.value) == "Gadget 'lmap' not found. Did you mean 'lamp'? Known gadgets: blank, broken, json, lamp, path."
     assert "did you mean" not in gadgets.unknown("zzzzzz")
 
 
-def test_nothing_is_imported_before_it_is_wanted() -> None:
+def test_a_plugin_is_imported_on_first_use() -> None:
     program = "import sys, moot.plugins as p; [getattr(p, n).names() for n in p.__all__ if n.isupper()]; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in loaded if name.startswith("moot.")}

@@ -46,7 +46,7 @@ TOOLS = (
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home with the test's weights."""
+    """Return a home with the test's weights."""
     models = tmp_path / "data" / "models"
     models.mkdir(parents=True)
     (models / WEIGHTS.name).symlink_to(WEIGHTS)

@@ -150,7 +150,7 @@ async def test_entry_that_points_elsewhere_needs_no_key_of_the_vendor() -> None:
         assert (await providers.choice("gpt-5.5@openai")).model.wire_name == "gpt-5.5"
 
 
-async def test_disabled_provider_is_not_there() -> None:
+async def test_a_disabled_provider_is_not_available() -> None:
     async with pool(replace(ANTHROPIC, enabled=False)) as providers:
         assert "anthropic" not in providers.available()
         with pytest.raises(UsageError, match="'anthropic' is disabled"):

@@ -28,7 +28,7 @@ async def test_small_blobs_are_in_the_database_and_large_ones_in_files(store: Sq
     assert await store.blobs.get(small.sha256) == b"x" * PACKED
 
 
-async def test_the_first_media_type_stays(store: SqliteStore) -> None:
+async def test_a_blob_keeps_its_first_media_type(store: SqliteStore) -> None:
     assert (await store.blobs.put(b"x", "image/png")).media_type == "image/png"
     assert (await store.blobs.put(b"x", "text/plain")).media_type == "image/png"
 

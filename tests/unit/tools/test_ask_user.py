@@ -39,7 +39,7 @@ async def test_missing_and_surplus_replies_are_tolerated(context: Any, replies: 
     assert not (await AskUser().run(AskUserArguments(questions=ASKED), context)).error
 
 
-async def test_waiting_passes_through(context: Any):
+async def test_a_wait_for_replies_is_passed_on(context: Any):
     async def park(questions: Any) -> Any:
         raise Parked
 
@@ -49,6 +49,6 @@ async def test_waiting_passes_through(context: Any):
 
 
 @pytest.mark.parametrize("number", [0, 5])
-async def test_one_to_four_questions(number: int):
+async def test_a_call_has_one_to_four_questions(number: int):
     with pytest.raises(ValidationError):
         AskUserArguments(questions=[QuestionArguments(question="x")] * number)

@@ -145,7 +145,7 @@ async def live(settings: Settings, acknowledged: list[int]) -> None:
 
 
 async def judge(settings: Settings, acknowledged: list[int]) -> None:
-    """After the fault is gone: the store is sound, has everything acknowledged once, and accepts more."""
+    """Check that after the fault the store is sound, has every acknowledged event exactly once, and accepts more."""
     store = await open_store(settings)
     try:
         assert (await store.health())["integrity"] == "ok"

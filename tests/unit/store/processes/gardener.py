@@ -28,7 +28,7 @@ class Gardener:
         self.forks: list[Conversation] = []
 
     async def do(self, deed: str, number: int) -> None:
-        """Do it; operations that the current tree does not allow are skipped."""
+        """Apply an operation. Do nothing if the current tree does not allow it."""
         nodes = await self.store.tree.nodes(self.conversation.id)
         if not nodes and deed != "say":
             return

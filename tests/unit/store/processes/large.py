@@ -1,4 +1,4 @@
-"""Store one message of so many megabytes, read and search it. Print the peak memory growth as a multiple of its size."""
+"""Store one message of the given number of megabytes, then read and search it. Print the peak memory growth as a multiple of its size."""
 
 import asyncio
 import resource
