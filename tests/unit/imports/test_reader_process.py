@@ -156,7 +156,7 @@ async def test_imports_through_the_reader_process_are_stored_and_updated(tmp_pat
     seen = set[int]()
 
     async def brought(store: Store) -> Report:
-        report = Report(heard=lambda: seen.update(children()))
+        report = Report(on_change=lambda: seen.update(children()))
         await import_sources(store, [source(file, ClaudeFormat())], ImportOptions(), report, worth=0)
         return report
 
