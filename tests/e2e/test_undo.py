@@ -274,6 +274,9 @@ async def test_purge_redaction_backup_and_verification_know_the_kept_files(stage
         backup = await erasure.backups.back_up(tmp_path)
         restore(Path(backup.path), tmp_path / "restored")
         assert list(damaged(path_of(Settings(tmp_path / "restored").database))) == []
+        wanted = await erasure.redact(Secret(("swordfish",)), dry_run=True)
+        assert [(file.path, file.why) for file in wanted.files] == [(str(path), "1 match")]
+        assert (await on.engine.store.upkeep.sizes()).checkpoints == path.stat().st_size
         await erasure.redact(Secret(("swordfish",)))
         kept = (await (await undo_of(on, run)).undo("files", dry_run=True)).kept
         assert [(file.path, file.reason) for file in kept] == [("a", "its content is no longer stored")]
@@ -282,7 +285,10 @@ async def test_purge_redaction_backup_and_verification_know_the_kept_files(stage
         assert len(list(damaged(path))) == 1
         receipt = await verify(on.engine.settings.home)
         assert [damage.where.partition(" ")[0] for damage in receipt.damages] == ["checkpoint"]
-        await erasure.purge([run.conversation, other.conversation])
+        both = [run.conversation, other.conversation]
+        wanted = await erasure.purge(both, dry_run=True)
+        assert [(file.path, file.why) for file in wanted.files] == [(str(path), "2 checkpoints of files")]
+        await erasure.purge(both)
         with opened(path) as connection:
             for table in ("checkpoint", "change", "content", "seen", "folder"):
                 assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table

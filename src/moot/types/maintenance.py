@@ -262,6 +262,8 @@ class Sizes:
     blobs: int
     blobs_inside: int
     """Bytes of blobs in the database; the others are files."""
+    checkpoints: int
+    """Size of the separate database with the earlier contents of files, for undo."""
     largest: tuple[ConversationSize, ...]
 
     def to_json(self) -> JsonObject:
@@ -275,6 +277,7 @@ class Sizes:
             "index_bytes": self.index,
             "requests_bytes": self.requests,
             "blobs": {"bytes": self.blobs, "inside_bytes": self.blobs_inside},
+            "checkpoints_bytes": self.checkpoints,
             "largest": list[Json]([one.to_json() for one in self.largest]),
         }
 

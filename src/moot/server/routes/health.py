@@ -114,6 +114,8 @@ class SizesOut(Out):
     index_bytes: int
     requests_bytes: int
     blobs: FilesOut
+    checkpoints_bytes: int
+    """Size of the separate database with the earlier contents of files, for undo."""
     largest: list[ConversationSizeOut]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple
@@ -19,6 +20,7 @@ from anyio import to_thread
 
 from moot.errors import StoreCorrupt
 from moot.store import lookup
+from moot.store.content.checkpoints import path_of
 from moot.store.database.connection import Queries
 from moot.store.database.locks import FileLock
 from moot.store.database.reader import Reader
@@ -159,7 +161,7 @@ _SEGMENTS = """
 """
 
 
-async def measure(reader: Reader, largest: int, owner: str | None) -> Sizes:
+async def measure(reader: Reader, path: Path, largest: int, owner: str | None) -> Sizes:
     """Measure the whole store. Each table is read in its own snapshot, so that other reads can run in between."""
     rows: list[Any] = await reader.read(lambda connection: connection.execute(_ROWS).fetchall())
     sealed: list[Any] = await reader.read(lambda connection: connection.execute(_SEGMENTS).fetchall())
@@ -187,6 +189,7 @@ async def measure(reader: Reader, largest: int, owner: str | None) -> Sizes:
         await _one(reader, "SELECT sum(length(request)) FROM exchange"),
         await _one(reader, "SELECT sum(size) FROM blob"),
         await _one(reader, "SELECT sum(length(data)) FROM blob"),
+        await to_thread.run_sync(_size, path_of(path)),
         tuple(ConversationSize(id, title, open_by.get(no, Extent()), sealed_by.get(no, Extent())) for no, id, title in names),
     )
 
@@ -206,6 +209,13 @@ async def _file(reader: Reader) -> tuple[int, int, int]:
         " FROM pragma_page_count, pragma_freelist_count, pragma_page_size, pragma_auto_vacuum"
     )
     return await reader.row(sql, (), tuple[int, int, int]) or (0, 0, 0)
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file, 0 if there is none."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
 
 
 async def _one(reader: Reader, sql: str) -> int:
@@ -301,4 +311,4 @@ class StoreUpkeep:
             log.warning("the write-ahead log will be emptied once no reader needs an old state")
 
     async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
-        return await measure(self._reader, largest, owner)
+        return await measure(self._reader, self._path, largest, owner)

@@ -113,6 +113,7 @@ def _size_lines(sizes: Sizes) -> list[tuple[str, int, str]]:
         ("search", sizes.index, "approximate"),
         ("requests", sizes.requests, "without their contents, which are files"),
         ("files", sizes.blobs, blobs),
+        ("checkpoints", sizes.checkpoints, "earlier contents of files, for undo; a separate database"),
         ("free", sizes.free, free),
     ]
 

@@ -21,12 +21,15 @@ _PATHS: tuple[tuple[LiteralString, LiteralString], ...] = (
 """Columns with paths of files."""
 
 
-def forget_checkpoints(database: Path, conversations: Collection[str]) -> list[FileOutcome]:
+def forget_checkpoints(database: Path, conversations: Collection[str], *, dry_run: bool = False) -> list[FileOutcome]:
     """Delete the checkpoints of these conversations, and what is known about the folders in which they worked."""
     path, ids = path_of(database), dumps(list[Json](conversations)).decode()
     if not path.exists():
         return []
     with opened(path) as connection:
+        if dry_run:
+            found = connection.execute(f"SELECT no FROM checkpoint WHERE {_OF}", (ids,)).fetchall()
+            return _outcome(path, len(found), "checkpoint of files", "checkpoints of files")
         numbers = f"(SELECT no FROM checkpoint WHERE {_OF})"
         connection.execute(
             f"DELETE FROM folder WHERE root IN (SELECT root FROM change WHERE checkpoint IN {numbers}"
@@ -37,25 +40,35 @@ def forget_checkpoints(database: Path, conversations: Collection[str]) -> list[F
         connection.execute(f"DELETE FROM undone WHERE {_OF}", (ids,))
         sweep(connection)
     rewrite(path)
-    return [FileOutcome(str(path), "rewritten", f"{count:,} checkpoint{'' if count == 1 else 's'} of files")] if count else []
+    return _outcome(path, count, "checkpoint of files", "checkpoints of files")
 
 
-def redact_checkpoints(database: Path, needles: Redactor, conversations: Collection[str] | None) -> list[FileOutcome]:
+def redact_checkpoints(
+    database: Path, needles: Redactor, conversations: Collection[str] | None, *, dry_run: bool = False
+) -> list[FileOutcome]:
     """Delete the contents and paths that contain the secret; undo then keeps those files. None = of all conversations."""
     path = path_of(database)
     if not path.exists():
         return []
     with opened(path) as connection:
-        count = sum(
-            _delete_content(connection, digest) for digest in _digests(connection, conversations) if _is_within(connection, digest, needles)
-        )
+        count = 0
+        for digest in _digests(connection, conversations):
+            if _is_within(connection, digest, needles):
+                count += 1 if dry_run else _delete_content(connection, digest)
         for table, column in _PATHS if conversations is None else ():
-            named = connection.execute(select(column, table, "true")).fetchall()
-            for name in {name for (name,) in named if needles.within(name)}:
-                count += connection.execute(delete(table, f"{column} = ?"), (name,)).rowcount
+            named = [name for (name,) in connection.execute(select(column, table, "true")).fetchall() if needles.within(name)]
+            count += len(named)
+            for name in () if dry_run else set(named):
+                connection.execute(delete(table, f"{column} = ?"), (name,))
+        if dry_run:
+            return _outcome(path, count, "match", "matches")
         sweep(connection)
     rewrite(path)
-    return [FileOutcome(str(path), "rewritten", f"{count} {'match' if count == 1 else 'matches'} deleted")] if count else []
+    return _outcome(path, count, "match deleted", "matches deleted")
+
+
+def _outcome(path: Path, count: int, one: str, more: str) -> list[FileOutcome]:
+    return [FileOutcome(str(path), "rewritten", f"{count:,} {one if count == 1 else more}")] if count else []
 
 
 def _digests(connection: Connection, conversations: Collection[str] | None) -> list[bytes]:

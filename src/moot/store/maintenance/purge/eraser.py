@@ -72,7 +72,8 @@ class Eraser:
             for no, id in work.conversations.items():
                 work.count(await self._reader.read(partial(purging.counted, conversation=no)))
                 work.receipt.conversations.append(id)
-            work.receipt.files += await self._originals(work)
+            forget = partial(forget_checkpoints, self._path, list(work.conversations.values()), dry_run=True)
+            work.receipt.files += [*await to_thread.run_sync(forget), *await self._originals(work)]
             return work.receipt
         if not work.conversations:
             raise UsageError("Nothing to purge.", fix="Use `moot purge ID` or `moot purge --deleted`.")
@@ -88,7 +89,10 @@ class Eraser:
         work = EraseJob(ErasureReceipt("redact", unseen=list(NOT_SEARCHED)), secret=secret, whole=conversation is None)
         work.conversations = await self._reader.read(lambda connection: redaction.scope(connection, conversation, None))
         if dry_run:
-            return await redaction.Redaction(self._writer, self._reader, self._files, say).look(work)
+            receipt = await redaction.Redaction(self._writer, self._reader, self._files, say).look(work)
+            scope = None if work.whole else list(work.conversations.values())
+            receipt.files += await to_thread.run_sync(partial(redact_checkpoints, self._path, Redactor(secret), scope, dry_run=True))
+            return receipt
         async with alone(self._state, self._turn):
             work = await self._writer.write(lambda transaction: jobs.start(transaction, work), sync=True)
             return await self._work(work, say)
