@@ -17,6 +17,7 @@ from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.conversation import Project
+from moot.types.hooks import RunHook, RunHooks
 from moot.types.ids import new_id
 from moot.types.message import text_of
 from moot.types.run import OPEN, Run
@@ -133,6 +134,16 @@ async def test_a_change_is_handled_after_five_quiet_seconds_in_a_conversation_of
             ("w", second.id, "finished"),
             ("w", first.id, "finished"),
         ]
+
+
+async def test_hooks_get_the_task_that_started_the_run(board: Any) -> None:
+    hooks = RunHooks(before_run=(RunHook("shell", {"command": "echo {{next_task}} > task.txt"}),))
+    worker = replace(WORKER, hooks=hooks)
+    async with board(agents={"worker": worker}, permissions=Permissions(mode="auto")) as it:
+        await it.add("Fix $(id)", description="It's broken.")
+        await it.move(5)
+        await it.runs(1)
+        assert (it.on.directory / "task.txt").read_text() == "#1 Fix $(id)\n\nIt's broken.\n"
 
 
 async def test_a_task_that_never_stops_changing_is_handled_all_the_same(board: Any) -> None:

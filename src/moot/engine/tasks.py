@@ -16,6 +16,7 @@ from moot.runtime.runtime import Runtime
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Project
 from moot.types.crash import point
+from moot.types.hooks import VARIABLES
 from moot.types.message import text_part
 from moot.types.run import Prompt
 from moot.types.task import DEPTH, WATCHER, ChangedTask, PendingTask, TaskComment, TaskDue, TaskWatcher
@@ -153,7 +154,8 @@ def _prompt(watcher: TaskWatcher, changed: ChangedTask, project: Project, due: T
     text = fill_fields(watcher.prompt, _payload(changed, project))
     if len(text) > PROMPT_CHARACTERS:
         text = f"{text[:PROMPT_CHARACTERS]}\n[cut at {PROMPT_CHARACTERS:,} characters]"
-    settings: JsonObject = {WATCHER: watcher.name, DEPTH: depth}
+    about = f"#{task.number} {task.title}\n\n{task.description}".strip()
+    settings: JsonObject = {WATCHER: watcher.name, DEPTH: depth, VARIABLES: {"next_task": about[:PROMPT_CHARACTERS]}}
     if watcher.unattended == "deny":
         settings["unattended"] = "deny"
     key = f"task:{watcher.name}:{task.id}"

@@ -25,7 +25,7 @@ def worked(events: Iterable[Event]) -> float:
 
 
 class Journal:
-    """Starts, ends and notes by key, updated as events are appended."""
+    """The start and end events of a run's pieces of work, and the last note of each, by key. Call `add` for each appended event."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.starts: dict[str, Event] = {}

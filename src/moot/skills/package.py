@@ -127,7 +127,7 @@ def _check_mode(name: str, mode: int) -> None:
 
 
 def _checked(names: Iterable[tuple[str, bool]]) -> list[str]:
-    """Return the paths; empty for entries that don't belong to a skill. Raise Refused if one is unsafe or occurs twice."""
+    """Return a path per entry, an empty string if it doesn't belong to a skill. Raise Refused if a path is unsafe or occurs twice."""
     found: list[str] = []
     seen: dict[str, bool] = {}
     for name, is_folder in names:

@@ -155,7 +155,7 @@ def bounded(lines: Sequence[str], limit: int) -> list[str]:
 
 
 def with_problems(view: View, output: ToolOutput) -> View:
-    """Return the view of a change with the number of new lines from checks in its detail."""
+    """Add the number of lines of new problems from checks to the view's detail."""
     number = output.value.get("problems") if isinstance(output.value, dict) else None
     words = f"{count(number, 'line')} from checks" if isinstance(number, int) and number else ""
     return replace(view, detail=", ".join(filter(None, (view.detail, words))))

@@ -59,7 +59,10 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """The run becomes `waiting` and has no owner any more. If it has open approvals, it awaits a person or its client."""
+    """The run becomes `waiting` and gives up its owner.
+
+    With open approvals, it awaits its client if only the client can answer them, otherwise a person.
+    """
 
     awaits: Awaits = "person"
     """Cause of the wait if the run has no open approval."""

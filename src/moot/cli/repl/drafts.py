@@ -44,7 +44,7 @@ class Drafts:
         self._saved: dict[Path, Draft] = {}
 
     def restore(self, conversation: str | None) -> Draft:
-        """Return the draft of a conversation. For a new one, return the draft of a closed terminal in this directory."""
+        """Return the draft of a conversation. For a new one (None), take over a draft that a closed terminal left in this directory."""
         path = self._path(conversation)
         if conversation is None:
             self._adopt(path)

@@ -39,7 +39,7 @@ _FLUSH_SECONDS = 0.1
 
 
 class PlainRepl:
-    """The REPL as plain lines, with the interface `ReplHost`."""
+    """A REPL that prints plain lines and redraws nothing. Implements `ReplHost`."""
 
     def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
         self._group, self.output = group, output

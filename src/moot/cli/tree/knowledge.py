@@ -41,7 +41,7 @@ KNOWLEDGE = Group(
             "commands.knowledge:add_sources",
             "Add files or folders and index them.",
             ("moot knowledge add ~/papers", "moot knowledge add report.pdf --project shop"),
-            details="Supports text, PDF, DOCX, XLSX, PPTX, HTML and EPUB. The files are not moved. The next search also indexes changes.",
+            details="Supports text, PDF, DOCX, XLSX, PPTX, HTML and EPUB. If the files change, the next search indexes them again.",
         ),
         "search": command(
             "commands.knowledge:search_documents",

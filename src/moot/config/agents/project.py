@@ -78,9 +78,9 @@ def is_current(home: Path, directory: Path) -> bool:
 
 
 def project_agents(home: Path, directory: Path) -> ProjectAgents:
-    """Return the agents of the folder and of its repository's root; the folder's own take precedence. Reads changed files.
+    """Return the agents of the folder and of its repository's root; the folder's own take precedence. They are cached until a file changes.
 
-    In one of moot's worktrees, also return the agents that are trusted in its repository.
+    In one of moot's worktrees, also return the trusted agents of the main checkout.
     """
     paths = _paths(str(directory), str(home))
     cached = _cache.get((home, directory))

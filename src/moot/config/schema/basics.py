@@ -44,7 +44,7 @@ def one_test(value: Any) -> Any:
     """Validate `skip_if`, which is the word `empty` or a mapping with one key. Other types are left for the field's validation."""
     if isinstance(value, str):
         if value != "empty":
-            raise ValueError("Expected empty, or one of {empty: true}, {equals: ..}, {contains: ..} and {matches: ..}.")
+            raise ValueError("Expected the word 'empty', {empty: true}, {equals: ..}, {contains: ..} or {matches: ..}.")
         return {"empty": True}
     if isinstance(value, dict) and len(cast("dict[str, object]", value)) != 1:
         raise ValueError("Expected exactly one of empty, equals, contains and matches.")

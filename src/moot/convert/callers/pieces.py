@@ -41,7 +41,7 @@ class Piece(NamedTuple):
     name: str = ""
     """The name of the called tool; empty for other kinds."""
     proof: tuple[str, str] = ("", "")
-    """Name (`signature` or `redactedData`) and value of metadata that a reasoning's provider needs back; both empty if there is none."""
+    """Name and value of the metadata (`signature` or `redactedData`) to send back with a reasoning text; both empty if it has none."""
 
 
 class Change(NamedTuple):

@@ -113,7 +113,7 @@ def _reference(leaf: Node, path: _Path) -> str:
     if not isinstance(written, str):
         dotted = ".".join(map(str, path))
         raise UsageError(
-            f"{dotted} is set by {leaf.place.source}, which can't be copied.", fix="Set the value in config.yaml, or copy without it."
+            f"{dotted} is set by {leaf.place.source} and not in a file, so it can't be copied.", fix="Set the value in config.yaml instead."
         )
     return written
 

@@ -261,7 +261,7 @@ class Writer:
         return True
 
     def _begin(self, connection: Connection) -> None:
-        """Start a transaction, retrying often: with SQLite's own backoff, of up to 100 ms, a busy importer would get ahead every time."""
+        """Start a transaction, retrying often. SQLite's own backoff waits up to 100 ms, so a busy importer would always be first."""
         until = time.monotonic() + _PATIENCE
         while True:
             try:

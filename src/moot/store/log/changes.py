@@ -194,7 +194,7 @@ def _use(transaction: Transaction, target: Target, change: Use) -> None:
     )
     reason = _unusable(row, target.fence.run, change.digest, transaction.now_ms)
     if reason:
-        raise Busy(f"The approval {change.approval!r} cannot be used: {reason}.", fix="Ask again.")
+        raise Busy(f"The approval {change.approval!r} can't be used: {reason}.", fix="Request a new approval.")
     transaction.execute("UPDATE approval SET used_at = ? WHERE id = ?", (transaction.now_ms, change.approval))
 
 

@@ -76,7 +76,7 @@ def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path 
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder. Return None if it does not exist, or if another process has locked it to fill it."""
+    """Lock a folder and return its descriptor. Return None if it can't be opened, or if another process is restoring into it."""
     try:
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
