@@ -73,6 +73,7 @@ COMMANDS = Registry(
         "exit": "moot.commands.conversation:ExitCommand",
         "export": "moot.commands.archive:ExportCommand",
         "fork": "moot.commands.conversation:ForkCommand",
+        "git": "moot.commands.git:GitCommand",
         "handoff": "moot.commands.settings:HandoffCommand",
         "help": "moot.commands.status:HelpCommand",
         "init": "moot.commands.prompts:InitCommand",

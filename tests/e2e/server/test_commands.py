@@ -99,7 +99,7 @@ async def test_other_users_see_only_their_own_data_and_built_in_commands(server:
         assert "Private plans" not in str(shown)
         found = await sent(mara, "POST", "/api/commands/search", {"argument": "heron"})
         assert found["replies"][0]["text"] == "No results."
-        for name in ("mcp", "doctor"):
+        for name in ("mcp", "doctor", "git"):
             await sent(mara, "POST", f"/api/commands/{name}", {}, 400)
         await sent(mara, "POST", "/api/commands/init", {"directory": str(server.directory)}, 403)
 

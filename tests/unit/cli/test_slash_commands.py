@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,47 @@ def test_actions_have_their_effect_without_a_user_interface(moot: Moot, fix: Pat
     assert moot("commands", "run", "export", "-c", "1").out == f"Exported to {tmp_path / 'plans-2.md'}\n"
     assert moot("commands", "run", "title", "-c", "1", "--json").json == {"text": "Plans"}
     assert "only in an open conversation" in moot("commands", "run", "retry", "-c", "1").err
+
+
+def test_git_shows_stages_and_commits_changes(moot: Moot, tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    def run(*argument: str) -> str:
+        done = moot("commands", "run", "git", "--", *argument)
+        assert done.code == 0, done.err
+        return done.out
+
+    git("init", "--quiet", "--initial-branch=main")
+    for name, value in (("user.name", "Ada"), ("user.email", "ada@example.org"), ("commit.gpgSign", "false")):
+        git("config", name, value)
+    (tmp_path / ".git/info/exclude").write_text("/*\n!/*.txt\n")
+    for name in ("a.txt", "b c.txt"):
+        (tmp_path / name).write_text("one\n")
+    assert run() == "On branch main.\nUntracked:\n  a.txt\n  b c.txt\n"
+    assert run("stage", "'b c.txt'") == "Staged:\n  added     b c.txt\n"
+    assert run("commit", "Add b") == f"Committed {git('rev-parse', 'HEAD')[:10]}: Add b\n"
+    assert git("show", "--name-only", "--format=%s", "HEAD") == "Add b\n\nb c.txt\n"
+    (tmp_path / "b c.txt").write_text("two\nthree\n")
+    shown = run()
+    assert "Not staged:\n  modified  b c.txt\nUntracked:\n  a.txt\nLines since the last commit: 2 added, 1 removed.\n" in shown
+    assert shown.endswith("  Add b\n") and run("log").endswith("  Add b  (Ada)\n")
+    assert "-one\n+two\n" in run("diff") and run("diff", "a.txt") == "There are no changes in tracked files.\n"
+    assert run("stage", ".").startswith("Staged:\n") and run("unstage", ".") == "Nothing is staged.\n"
+    for argument, problem in (
+        (("commit", "x"), "Nothing is staged"),
+        (("commit",), "message is missing"),
+        (("stage",), "at least one path"),
+        (("stage", "../x"), "not a path in the project's folder"),
+        (("stage", "missing"), "git add failed"),
+        (("stauge", "."), "Did you mean 'stage'?"),
+        (("log", "5"), "takes no argument"),
+    ):
+        failed = moot("commands", "run", "git", "--", *argument)
+        assert failed.code in (1, 2) and problem in failed.err, failed.err
+    assert git("rev-list", "--count", "HEAD") == "1\n"
+
+
+def test_git_outside_of_a_repository_is_an_error(moot: Moot) -> None:
+    failed = moot("commands", "run", "git")
+    assert failed.code == 2 and "needs a Git repository" in failed.err

@@ -68,6 +68,24 @@ async def test_changes_are_staged_unstaged_and_committed(root: Path) -> None:
         await repository.commit("nothing")
 
 
+async def test_commits_and_changed_lines_are_those_below_the_folder(root: Path) -> None:
+    inner = root / "inner"
+    inner.mkdir()
+    (inner / "x.txt").write_text("x\n")
+    (inner / "x.bin").write_bytes(b"\0")
+    repository = Git(inner)
+    await repository.stage([])
+    await repository.commit("second\twith a tab\n\nand a body")
+    (inner / "x.txt").write_text("y\nz\n")
+    (inner / "x.bin").write_bytes(b"\0\1")
+    (root / "a.txt").write_text("outside\n")
+    head = git(root, "rev-parse", "HEAD").strip()
+    assert await repository.changed_lines(head) == (2, 1)
+    (only,) = await repository.log(9)
+    assert (only.hash, only.author, only.subject) == (head, "Ada", "second\twith a tab")
+    assert [commit.subject for commit in await Git(root).log(1)] == ["second\twith a tab"]
+
+
 async def test_reading_runs_no_program_that_the_repository_configures(root: Path, tmp_path: Path) -> None:
     proof = tmp_path / "proof"
     program = tmp_path / "program"
@@ -91,6 +109,9 @@ async def test_reading_runs_no_program_that_the_repository_configures(root: Path
     for name in ("a.txt", "b.txt", "c d.txt"):
         assert f"+{name}!" in (await repository.diff(name, staged=False))[0]
         await repository.diff(name, staged=True)
+    git(root, "config", "log.showSignature", "true")
+    git(root, "config", "gpg.program", str(program))
+    assert await repository.changed_lines("HEAD") == (27, 27) and len(await repository.log(5)) == 1
     for name, value in (("url", str(tmp_path)), ("promisor", "true"), ("uploadpack", str(program))):
         git(root, "config", f"remote.origin.{name}", value)
     git(root, "config", "extensions.partialClone", "origin")
@@ -163,6 +184,9 @@ async def test_in_a_repository_without_commits_files_are_staged_and_unstaged(tmp
     await repository.stage([])
     status = await repository.status()
     assert status is not None and (status.branch, status.commit, status.staged_count) == ("main", None, 1)
+    assert await repository.changed_lines(None) == (1, 0)
+    with pytest.raises(UsageError, match="git log failed"):
+        await repository.log(1)
     await repository.unstage(["x"])
     status = await repository.status()
     assert status is not None and (status.staged_count, status.untracked_count) == (0, 1)

@@ -102,6 +102,7 @@ _CHANGES: Mapping[str, Change] = {
     "T": "type",
     "U": "conflict",
 }
+_DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty", "--find-renames")
 _ERROR_CHARACTERS = 4000
 
 
@@ -135,6 +136,17 @@ class GitStatus:
     untracked_count: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class GitCommit:
+    """A commit as lists show it."""
+
+    hash: str
+    time: int
+    """Time at which it was written, in seconds since the epoch."""
+    author: str
+    subject: str
+
+
 class Git:
     """The repository around a project's folder, limited to what is below the folder."""
 
@@ -155,10 +167,25 @@ class Git:
 
         With `staged`, compare the staged content with the last commit; otherwise compare the file with its staged content.
         """
-        options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty", "--find-renames")
         cached = ("--cached",) if staged else ()
-        done = await self._read("diff", *options, *cached, "--", *_inside((path,)), limit=DIFF_BYTES)
+        done = await self._read("diff", *_DIFF_OPTIONS, *cached, "--", *_inside((path,)), limit=DIFF_BYTES)
         return done.stdout.decode("utf-8", "replace"), done.code is None
+
+    async def changed_lines(self, commit: str | None) -> tuple[int, int]:
+        """Return how many lines tracked files have gained and lost since a commit; None = since before the first one."""
+        since = ("--cached",) if commit is None else (commit,)
+        done = _checked("diff", await self._read("diff", *_DIFF_OPTIONS, "--numstat", *since, "--", ".", limit=STATUS_BYTES))
+        counts = [line.split(b"\t")[:2] for line in done.stdout.splitlines()]  # of a binary file, they are `-`
+        added, removed = (sum(int(pair[at]) for pair in counts if pair[at].isdigit()) for at in (0, 1))
+        return added, removed
+
+    async def log(self, limit: int) -> list[GitCommit]:
+        """Return the last commits that changed something below the folder, newest first. Raise UsageError before the first commit."""
+        options = ("-z", "--no-show-signature", "--no-color", f"--max-count={limit}", "--format=%H%x09%at%x09%aN%x09%s")
+        done = _checked("log", await self._read("log", *options, "--", ".", limit=STATUS_BYTES))
+        records = done.stdout.decode("utf-8", "replace").split("\0")
+        fields = [record.split("\t", 3) for record in records if record]
+        return [GitCommit(hash, int(time), author, subject) for hash, time, author, subject in fields]
 
     async def stage(self, paths: Sequence[str]) -> None:
         """Stage the changes of files, including deletions; all changes below the folder if `paths` is empty."""
