@@ -187,6 +187,8 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call, hook: 
         return None
     if context.standing(key) == "begun" and not tool.idempotent:
         return Verdict(True)  # it was authorized before it started and is not repeated: `once` reports that its outcome is unknown
+    if call.chosen and (hook is None or not hook.permission):
+        hook = replace(hook or HookAnswer(), permission="allow")
     verdict = await context.allow(tool, key, call.id, call.arguments, subject_of(tool, call.input), hook)
     if verdict.allowed:
         return verdict

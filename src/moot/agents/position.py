@@ -18,13 +18,15 @@ HANDED: JsonObject = {"handed": True}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call that a model made."""
+    """A tool call that a model, a hook or a workflow made."""
 
     id: str
     tool: str
     input: Json
     error: str = ""
     """Why the input is invalid; empty if it is valid."""
+    chosen: bool = False
+    """True if a person has chosen the call, so that only rules, and not the mode, can require an approval."""
 
     @property
     def arguments(self) -> bytes:

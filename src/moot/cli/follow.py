@@ -47,6 +47,7 @@ _EXIT = {
     "store_corrupt": 1,
     "internal": 1,
     "refused": 1,
+    "step": 1,
 }
 """Exit code by kind of failure. Kinds that are not listed are provider errors."""
 

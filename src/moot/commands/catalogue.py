@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,12 @@ import anyio.to_thread
 
 from moot.commands.command import Command, CommandContext, facts_of
 from moot.config.settings import Settings
-from moot.errors import ConfigError, UsageError
+from moot.errors import ConfigError, MootError, UsageError
 from moot.mcp.servers import McpServers
 from moot.plugins import COMMANDS
 from moot.plugins.registry import attribute, hint
-from moot.types.command import CommandFacts
+from moot.runtime.setup import find_agent, load_project_agents
+from moot.types.command import CommandDefinition, CommandFacts
 from moot.types.token import LOCAL_USER
 
 ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m": "model", "?": "keys"}
@@ -102,10 +103,34 @@ async def load(settings: Settings, folder: str, mcp: McpServers | None) -> Catal
     files = await anyio.to_thread.run_sync(lambda: attribute(_FILE_COMMANDS)(settings.home, Path(folder) if folder else None))
     definitions = {**settings.commands, **files.commands}
     own: dict[str, Callable[[], Command]] = {name: partial(COMMANDS.make, name) for name in COMMANDS.names()}
+    unusable = await _without_agents(settings, definitions.values(), folder)
+    definitions = {name: one for name, one in definitions.items() if name not in unusable}
     aliases = {alias: name for name, one in definitions.items() for alias in one.facts.aliases if alias not in definitions}
     makers: dict[str, Callable[[], Command]] = {name: partial(attribute(_CUSTOM), one) for name, one in definitions.items()}
     offered: dict[str, Callable[[], Command]] = {}
     for server, prompt in mcp.prompts(settings.mcp.values()) if mcp is not None else ():
         offered[attribute(_PROMPT_NAME)(server, prompt)] = partial(attribute(_PROMPT), server, prompt)
-    refused = {name: error for name, error in files.refused.items() if name not in own}
+    refused = {name: error for name, error in {**files.refused, **unusable}.items() if name not in own}
     return Catalogue({**offered, **makers, **own}, refused, {**aliases, **ALIASES})
+
+
+async def _without_agents(settings: Settings, definitions: Iterable[CommandDefinition], folder: str) -> dict[str, ConfigError]:
+    """Return the workflows that name an agent which is not available in the folder, with the reason."""
+    workflows = [one for one in definitions if one.steps]
+    if workflows:
+        await load_project_agents(settings, folder)
+    found: dict[str, ConfigError] = {}
+    for workflow in workflows:
+        facts = workflow.facts
+        for line, agent in ((0, facts.agent), *((step.line, step.agent) for step in workflow.steps)):
+            if agent and facts.name not in found and (problem := _problem_of(settings, agent, folder)):
+                found[facts.name] = ConfigError(problem, file=facts.origin, line=line, fix="moot agents list --all")
+    return found
+
+
+def _problem_of(settings: Settings, agent: str, folder: str) -> str:
+    try:
+        find_agent(settings, agent, {}, folder)
+    except MootError as error:
+        return error.message
+    return ""

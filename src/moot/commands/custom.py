@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio.to_thread
@@ -19,11 +19,12 @@ from moot.guard.hidden import spelled_out
 from moot.mcp.servers import McpServers
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
-from moot.types.command import CommandDefinition, CommandFacts, CommandParameter
+from moot.types.command import CommandDefinition, CommandFacts, CommandParameter, argument_names
 from moot.types.conversation import Conversation
 from moot.types.hooks import HOOKS
 from moot.types.mcp import McpPrompt
 from moot.types.templates import fill_line, variables_in
+from moot.types.workflow import Workflow, uses_arguments
 
 _PLACEHOLDER = re.compile(r"\$(\w+)")
 _TOKEN = re.compile(r"!`([^`\n]+)`|\$(\w+)")
@@ -152,6 +153,8 @@ class CustomCommand(BaseCommand):
         """Return the replies that send or insert the text. Raise UsageError if the command can't be used here or an argument is missing."""
         definition, name = self.definition, self.definition.facts.name
         _check_requirements(definition, situation)
+        if self.type == "workflow":
+            return [_workflow(definition, argument, situation.file)]
         expanded = expand(definition, definition.prompt, argument, file=situation.file)
         if self.type == "insert":
             if expanded.lines:
@@ -161,6 +164,15 @@ class CustomCommand(BaseCommand):
         notes = [Notice(note, "yellow") for note in mentions.notes]
         agent, model = definition.facts.agent or None, definition.model or None
         return [*notes, Send(expanded.text, mentions.parts, agent, model, None, hooks_of(expanded.lines))]
+
+
+def _workflow(definition: CommandDefinition, argument: str, file: str) -> Send:
+    """Return the prompt that starts a workflow. The first step gets an argument that no step mentions."""
+    facts, steps = definition.facts, definition.steps
+    if argument and not uses_arguments(steps, [name for name in argument_names(facts.parameters) if name != "FILE"]):
+        steps = (replace(steps[0], prompt=f"{steps[0].prompt}\n\n$ARGUMENTS"), *steps[1:])
+    workflow = Workflow(facts.name, steps, _values(definition, argument, file))
+    return Send(f"/{facts.name} {argument}".strip(), (), facts.agent or None, definition.model or None, None, workflow.to_settings())
 
 
 async def _mentioned(situation: Situation, text: str) -> Mentions:

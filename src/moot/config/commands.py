@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from moot.config.agents.claude_code import COMMANDS_FOLDER, command_fields
 from moot.config.agents.files import split
 from moot.config.agents.project import repository_root
 from moot.config.home import read_text
-from moot.config.tree import Node, Place, find
+from moot.config.tree import Node, Place, find, place_of
 from moot.config.trust import is_trusted, trust_list, trusted_files
 from moot.errors import ConfigError
 from moot.plugins.registry import attribute
 from moot.types.canonical import dumps
 from moot.types.command import COMMAND_NAME, CommandDefinition, CommandFacts, CommandParameter
+from moot.types.workflow import CheckKind, StepCheck, WorkflowStep
 
 FOLDER = "commands"
 PLACES = (f".moot/{FOLDER}", COMMANDS_FOLDER)
@@ -55,7 +56,7 @@ def definition(name: str, part: Mapping[str, Any], origin: str, notes: tuple[str
     argument = part["argument"] or " ".join(f"<{one.name}>" if one.required else f"[{one.name}]" for one in parameters)
     facts = CommandFacts(
         name,
-        part["description"] or _first_line(part["prompt"]),
+        part["description"] or _first_line(part["prompt"]) or _named(part["steps"]),
         argument,
         part["category"],
         part["type"],
@@ -66,12 +67,29 @@ def definition(name: str, part: Mapping[str, Any], origin: str, notes: tuple[str
         tuple(part["examples"]),
         origin,
     )
-    return CommandDefinition(facts, part["prompt"], part["model"], notes)
+    return CommandDefinition(facts, part["prompt"], part["model"], notes, steps_of(part["steps"]))
+
+
+def steps_of(parts: Sequence[Mapping[str, Any]]) -> tuple[WorkflowStep, ...]:
+    """Return the steps of validated entries of `steps`. Those without a name are numbered."""
+    return tuple(
+        WorkflowStep(part["name"] or str(number), part["prompt"], part["agent"], _check(part["check"]), part["retries"])
+        for number, part in enumerate(parts, 1)
+    )
+
+
+def _check(part: Mapping[str, Any] | None) -> StepCheck | None:
+    kinds: tuple[CheckKind, ...] = get_args(CheckKind)
+    return next((StepCheck(kind, part[kind]) for kind in kinds if part[kind]), None) if part is not None else None
 
 
 def _first_line(text: str) -> str:
     line = next((line.strip(" #") for line in text.split("\n") if line.strip(" #")), "")
     return line if len(line) <= 80 else f"{line[:79].rstrip()}…"
+
+
+def _named(steps: Sequence[Mapping[str, Any]]) -> str:
+    return f"Run {len(steps)} {'step' if len(steps) == 1 else 'steps'} in order" if steps else ""
 
 
 def command_files_of(directory: Path, home: Path) -> list[Path]:
@@ -168,4 +186,6 @@ def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> 
             fields["prompt"] = Node(body.strip(), replace(place, line=text.count("\n", 0, text.rindex(body)) + 1))
     root = Node({"commands": Node({name: Node(fields, place)}, place)}, place)
     part = attribute("moot.config.validation:validate")(root).commands[name]
-    return definition(name, part.model_dump(mode="json"), str(path), notes)
+    found = definition(name, part.model_dump(mode="json"), str(path), notes)
+    places = [place_of(root, ("commands", name, "steps", at)) for at in range(len(found.steps))]
+    return replace(found, steps=tuple(replace(step, line=places[at].line) for at, step in enumerate(found.steps)))

@@ -17,9 +17,12 @@ from moot.config.secrets import is_secret
 from moot.config.tree import Node, Place, place_of, plain
 from moot.errors import ConfigError, UsageError
 from moot.plugins import AGENTS, DIALECTS, PROMPT_PARTS, PROVIDERS, TOOLS
+from moot.plugins.registry import attribute
 from moot.types.canonical import JsonObject
+from moot.types.command import CommandParameter, argument_names
 from moot.types.command_tool import NAME
 from moot.types.prompt import PART_ORDER
+from moot.types.workflow import problems_of
 
 _Path: TypeAlias = tuple[str | int, ...]
 
@@ -74,7 +77,7 @@ def validate(root: Node) -> Configuration:
             problems.add_invalid(cast("dict[str, Any]", item))
         raise _joined(problems) from None  # pydantic quotes values, which may be secrets
     problems = _Problems(root)
-    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox):
+    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _workflows):
         find(problems, configuration)
     if problems:
         raise _joined(problems)
@@ -213,6 +216,15 @@ def _custom_tool(problems: _Problems, name: str) -> None:
 def tool_names(configuration: Configuration) -> list[str]:
     """Return the names of all tools, including custom tools."""
     return [*TOOLS.names(), *(name for name, part in configuration.tools.items() if isinstance(part, CustomToolPart))]
+
+
+def _workflows(problems: _Problems, configuration: Configuration) -> None:
+    for name, part in configuration.commands.items():
+        if part.steps:
+            steps = attribute("moot.config.commands:steps_of")([step.model_dump(mode="json") for step in part.steps])
+            known = argument_names([CommandParameter(one.name) for one in part.parameters])
+            for at, problem in problems_of(steps, known):
+                problems.add(("commands", name, "steps", at), problem)
 
 
 def _mcp_servers(problems: _Problems, configuration: Configuration) -> None:

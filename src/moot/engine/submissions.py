@@ -26,6 +26,10 @@ from moot.types.run import Prompt, Run
 from moot.types.store import Submission
 from moot.types.token import LOCAL_USER
 from moot.types.tree import copy_key
+from moot.types.workflow import WORKFLOW, Workflow
+
+_EARLIER = 20
+"""Number of earlier runs to search for the one that a retry repeats."""
 
 
 async def copy_of(conversations: Conversations, conversation: Conversation) -> Conversation | None:
@@ -53,7 +57,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     directory = (existing.directory if existing is not None else "") or prompt.directory or default_directory(owner_of_folder)
     await load_project_agents(runtime.settings, directory)
     name = prompt.agent or (existing.agent if existing is not None else default_agent(runtime.settings, directory))
-    settings = _settings_of(prompt, existing)
+    settings = {**_settings_of(prompt, existing), **await _workflow_again(runtime, prompt, existing)}
     agent = find_agent(runtime.settings, name, settings if existing is None else options_of(settings, existing), directory)
     model = prompt.model or (existing.next_model if existing is not None and prompt.agent is None else "")
     await _check(runtime, model, agent)
@@ -92,9 +96,16 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
         edits=prompt.edits,
         answers=prompt.answers,
         may_exist=bool(prompt.id),
-        children=(runtime.settings.limits.subagents_per_run, runtime.settings.limits.subagents_per_user),
+        children=_child_limits(runtime.settings, parent),
         due=prompt.due,
     )
+
+
+def _child_limits(settings: Settings, parent: Run | None) -> tuple[int, int]:
+    """Return the maximum number of sub-agents of a run and of its user. That of a workflow is the number of its steps and retries."""
+    workflow = Workflow.of(parent.settings) if parent is not None else None
+    per_run = settings.limits.subagents_per_run if workflow is None else sum(step.retries + 1 for step in workflow.steps)
+    return per_run, settings.limits.subagents_per_user
 
 
 def default_directory(user: str) -> str:
@@ -115,6 +126,19 @@ def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
     known = {} if existing is None else existing.own_settings.to_json()
     inherited: JsonObject = {name: known[name] for name in STEP_SETTINGS if name in known}
     return {**own, "inherited": inherited} if inherited else own
+
+
+async def _workflow_again(runtime: Runtime, prompt: Prompt, existing: Conversation | None) -> JsonObject:
+    """Return the setting of the workflow that answered a prompt which is answered again, or nothing if none did."""
+    if prompt.parts or existing is None or (target := prompt.answers or existing.head) is None:
+        return {}
+    store = runtime.store
+    known = await store.conversations.message(target, conversation=existing.id)
+    answered = known.parent if known.role == "assistant" else known.id
+    for run in await store.records.runs(conversation=existing.id, limit=_EARLIER):
+        if WORKFLOW in run.settings and (await store.conversations.message(run.message)).parent == answered:
+            return {WORKFLOW: run.settings[WORKFLOW]}
+    return {}
 
 
 async def continuation_of(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:

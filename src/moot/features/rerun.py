@@ -36,6 +36,7 @@ from moot.types.provider import ModelRequest, Provider, Quirks
 from moot.types.run import Run, RunRequest
 from moot.types.store import Change, InboxItem, OwnerStore
 from moot.types.tool import Tool
+from moot.types.workflow import WORKFLOW
 
 MOST = 20
 """Maximum number of differences to report for a run."""
@@ -225,6 +226,8 @@ async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversati
     """Repeat a run against its own recording. Raise StoreError."""
     if run.agent_type != "moot":
         return Rerun(run, False, why=f"{run.agent_type} is an external program, whose behavior is not recorded")
+    if WORKFLOW in run.settings:
+        return Rerun(run, False, why="it is a workflow, whose steps are runs of their own")
     events: list[Event] = []
     while page := await holdings.log.read(run.conversation, after=events[-1].seq if events else 0, limit=_PAGE, run=run.id):
         events += page

@@ -44,7 +44,7 @@ def failure_of(run: Run) -> MootError | None:
         return MootError(f"The run {run.id!r} is {run.status}.")
     if failure.kind == "deadline":
         return LimitReached(failure.message, fix=failure.fix)
-    if failure.kind == "internal":
+    if failure.kind in ("internal", "step"):
         return MootError(failure.message)
     kind = _BY_CODE.get(failure.kind)
     if kind is not None and kind is not ProviderError:

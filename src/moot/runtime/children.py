@@ -24,6 +24,7 @@ from moot.types.message import Part, text_of, text_part
 from moot.types.run import TERMINAL, Prompt, Run, RunRequest
 from moot.types.store import Park
 from moot.types.token import LOCAL_USER
+from moot.types.workflow import WORKFLOW
 
 _BEFORE = 20
 """Maximum number of earlier runs to search for the last one that started."""
@@ -170,6 +171,7 @@ class LegChildren:
         """Return the prompt of a new child. Raise UsageError or LimitReached."""
         request, settings = self._leg.request, self._runtime.settings
         agent = self._callable(task.agent)
+        is_workflow = WORKFLOW in request.settings  # which costs nothing itself
         await self._check_depth(request.run, settings.limits.depth)
         conversation = request.conversation
         texts = [text for text in (task.context.strip(), task.prompt.strip()) if text]
@@ -180,10 +182,11 @@ class LegChildren:
             project=conversation.project,
             allowed_uris=_folders(agent, conversation.allowed_uris, conversation.directory),
             agent=task.agent,
+            model=request.run.model or None if is_workflow and task.agent == request.run.agent else None,
             mode=mode_of(settings, request.settings, conversation),
             trigger="delegate",
             on_crash="resume" if background else request.run.on_crash,  # no one follows it, so no one could be asked
-            settings=await self._options(agent, task.left, background),
+            settings=await self._options(agent, 0 if is_workflow else task.left, background),
             parent_run=request.run.id,
             parent_tool_call=self._tool_call,
             user=None if conversation.owner == LOCAL_USER else conversation.owner,
@@ -219,7 +222,7 @@ class LegChildren:
 
     async def _share(self, limit: int, tasks: int) -> int:
         """Return the cost limit for the next of `tasks` sub-agents to start. The remaining budget is divided among them and the run
-        itself."""
+        itself; with 0 tasks, the next one gets all of it."""
         index = self._leg.index
         _, spent, _ = totals([*index.starts.values(), *index.ends.values()])
         below = await self.committed()

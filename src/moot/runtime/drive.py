@@ -31,6 +31,7 @@ from moot.types.hooks import HOOKS, PROMPT, RunHooks
 from moot.types.run import TERMINAL, Run, RunOutcome, RunRequest
 from moot.types.store import End, Fence, Fold, HandOver, Park, RunSnapshot, Store
 from moot.types.token import LOCAL_USER
+from moot.types.workflow import WORKFLOW
 
 
 async def kill_leftovers(journal: Journal) -> None:
@@ -59,6 +60,9 @@ NO_HOOKS = RunHooks()
 
 WORKTREES = "/.worktrees/"
 """Part of the path of every folder in one of moot's worktrees. Few runs use one, so `guard.worktrees` is loaded by path."""
+
+_WORKFLOW_RUNNER = "moot.agents.workflow:WorkflowRunner"
+"""Loaded by path, because few runs carry out a workflow."""
 
 NO_FOLDER = "This agent is a program on the server's machine, and you have no folder there."
 
@@ -185,8 +189,8 @@ async def _within(leg: Leg) -> RunOutcome | None:
 
 async def _worked(leg: Leg) -> RunOutcome | None:
     """Run the agent service between the hooks before and after it."""
-    service: AgentService = AGENTS.make(leg.request.run.agent_type)
     settings, run = leg.runtime.settings, leg.request.run
+    service: AgentService = attribute(_WORKFLOW_RUNNER)() if WORKFLOW in run.settings else AGENTS.make(run.agent_type)
     hooked = settings.hooks or leg.request.agent.hooks != NO_HOOKS or HOOKS in run.settings or PROMPT in leg.index.starts
     if hooked and (ended := await attribute("moot.runtime.hooks.calls:before_run")(leg)) is not None:
         return ended

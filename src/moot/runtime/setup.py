@@ -37,6 +37,7 @@ from moot.types.served import Served
 from moot.types.store import Store
 from moot.types.token import LOCAL_USER
 from moot.types.tool import Tool
+from moot.types.workflow import Workflow
 
 if TYPE_CHECKING:  # most runs use neither MCP servers nor skills
     from moot.mcp.servers import McpServers
@@ -75,6 +76,8 @@ def find_agent(settings: Settings, name: str, options: JsonObject, directory: st
     if agent is None:
         known = ", ".join(sorted(available_agents(settings, directory)))
         raise UsageError(f"Agent {name!r} not found. Available agents: {known}.", fix="moot agents list --all")
+    if (workflow := Workflow.of(options)) is not None:  # its steps may be done by the run's own agent and by those that they name
+        agent = dataclasses.replace(agent, agents=tuple(dict.fromkeys((name, *filter(None, (step.agent for step in workflow.steps))))))
     tools = options.get("tools")
     if tools is False:
         return dataclasses.replace(agent, tools=())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-CommandType: TypeAlias = Literal["action", "prompt", "insert"]
-"""action: does something itself · prompt: sends a prompt · insert: puts a text into the composer."""
+from moot.types.workflow import WorkflowStep
+
+CommandType: TypeAlias = Literal["action", "prompt", "insert", "workflow"]
+"""action: does something itself · prompt: sends a prompt · insert: puts a text into the composer · workflow: runs several prompts."""
 
 Requirement: TypeAlias = Literal["conversation", "folder", "repository", "file"]
 """conversation: it has messages · folder: it has a directory · repository: the directory is in a Git repository · file: a file is open."""
@@ -30,6 +33,11 @@ class CommandParameter:
     """Value of an argument that is left out."""
     choices: tuple[str, ...] = ()
     """All possible values; empty = any text."""
+
+
+def argument_names(parameters: Iterable[CommandParameter]) -> list[str]:
+    """Return the names of everything that a template can contain: the whole argument, its words, the open file, and parameters."""
+    return ["ARGUMENTS", "FILE", *map(str, range(1, 10)), *(parameter.name for parameter in parameters)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +72,5 @@ class CommandDefinition:
     """Model that answers the prompt; empty = the one in use."""
     notes: tuple[str, ...] = ()
     """Problems that don't prevent its use, such as unknown fields of other programs."""
+    steps: tuple[WorkflowStep, ...] = ()
+    """The steps of a workflow."""

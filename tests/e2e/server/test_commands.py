@@ -49,6 +49,21 @@ async def test_a_custom_command_is_listed_and_sends_its_prompt(open_server: Call
         assert first["conversation"] != id and await prompts(server, first["conversation"]) == ["Fix b.py using @notes.txt"]
 
 
+async def test_a_workflow_is_listed_and_runs_its_steps(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(when="Draft", text="A heron."), Reply(when="Review", text="Good.")]) as server:
+        steps = "steps: [{name: draft, prompt: Draft $1}, {prompt: 'Review {{steps.draft.output}}'}]"
+        define(server, "write", f"---\ntype: workflow\n{steps}\n---\n")
+        define(server, "wrong", f"---\ntype: workflow\n{steps.replace('draft.out', 'draf.out')}\n---\n")
+        listed = await got(server.client, "/api/commands")
+        assert {one["name"]: one["type"] for one in listed["data"]}["write"] == "workflow"
+        assert "wrong.md:3:" in listed["problems"]["wrong"] and "Unknown step 'draf'" in listed["problems"]["wrong"]
+        (reply,) = await ran(server, "write", "birds", directory=str(server.directory))
+        run = await server.engine.runs.wait(reply["run"])
+        assert run.status == "finished" and await prompts(server, reply["conversation"]) == ["/write birds"]
+        children = (await got(server.client, "/api/conversations", parent=reply["conversation"]))["data"]
+        assert sorted(child["title"] for child in children) == ["Draft birds", "Review A heron."]
+
+
 async def test_shell_lines_of_a_command_run_with_the_permissions_of_the_conversation(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="Seen.", times=0)]) as server:
         define(server, "look", "State: !`echo now-$1 > $2`")

@@ -53,6 +53,19 @@ def test_actions_have_their_effect_without_a_user_interface(moot: Moot, fix: Pat
     assert "only in an open conversation" in moot("commands", "run", "retry", "-c", "1").err
 
 
+def test_a_workflow_is_shown_with_its_steps(moot: Moot, home: Path) -> None:
+    (home / "commands").mkdir(exist_ok=True)
+    (home / "commands/write.yaml").write_text(
+        "type: workflow\nsteps:\n- {name: draft, prompt: Draft $1, retries: 2, check: {matches: ^heron$}}\n- {prompt: End}\n"
+    )
+    shown = moot("commands", "show", "write").out
+    assert shown.endswith("1. draft\n   Draft $1\n   check: matches ^heron$\n   retries: 2\n\n2. 2\n   End\n")
+    steps = moot("commands", "show", "write", "--json").json["steps"]
+    assert [(step["name"], step["check"]) for step in steps] == [("draft", {"kind": "matches", "text": "^heron$"}), ("2", None)]
+    ended = moot("commands", "run", "write", "-m", "demo", "x")
+    assert ended.code == 1 and "Step 1 of 2, 'draft', failed: The output does not match '^heron$'." in ended.err
+
+
 def test_git_shows_stages_and_commits_changes(moot: Moot, tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True, text=True).stdout

@@ -9,6 +9,7 @@ import pytest
 from moot.config.commands import file_commands, read_command
 from moot.config.trust import trust_file
 from moot.errors import ConfigError
+from moot.types.workflow import StepCheck, WorkflowStep
 
 
 def write(path: Path, text: str) -> Path:
@@ -39,12 +40,34 @@ def test_front_matter_and_text_make_a_command(tmp_path: Path) -> None:
         ("---\nprompt: twice\n---\ntext", "given twice"),
         ("---\nrequires: [coffee]\n---\ntext", "requires"),
         ("---\n: [\n---\ntext", ":2:"),
+        ("---\ntype: workflow\nsteps:\n- prompt: a\n---\ntext", "A workflow has its prompts in its steps"),
+        ("---\ntype: workflow\n---\n", "A workflow needs steps"),
+        (
+            "---\ntype: workflow\nsteps:\n- prompt: a\n- prompt: '{{steps.3.output}}'\n---\n",
+            ":5:3: commands.fix.steps[1]: Unknown step '3'",
+        ),
+        ("---\ntype: workflow\nsteps:\n- prompt: a\n  check: {contains: a, matches: b}\n---\n", "Expected one of: command, contains"),
+        ("---\ntype: workflow\nsteps:\n- prompt: a\n  name: A b\n---\n", "Invalid step name 'A b'"),
+        ("---\ntype: workflow\nsteps:\n- prompt: a\n  retries: 11\n---\n", "retries"),
     ],
 )
 def test_an_invalid_file_is_reported_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_command("fix", tmp_path / "fix.md", text)
     assert message in caught.value.advice() and str(tmp_path / "fix.md") in caught.value.advice()
+
+
+def test_steps_make_a_workflow_in_front_matter_and_in_yaml(tmp_path: Path) -> None:
+    first = "- prompt: Write $1.\n  check: {command: ' make test '}\n"
+    steps = f"type: workflow\nsteps:\n{first}- {{name: end, prompt: 'See {{{{ steps.1.output }}}}', agent: coder}}\n"
+    for path, text in ((tmp_path / "do.yaml", steps), (tmp_path / "do.md", f"---\n{steps}---\n")):
+        found = read_command("do", path, text)
+        offset = text.count("\n", 0, text.index("- prompt")) + 1
+        assert found.steps == (
+            WorkflowStep("1", "Write $1.", check=StepCheck("command", "make test"), line=offset),
+            WorkflowStep("end", "See {{ steps.1.output }}", "coder", line=offset + 2),
+        )
+        assert (found.facts.type, found.facts.help, found.prompt) == ("workflow", "Run 2 steps in order", "")
 
 
 def test_a_file_of_another_program_keeps_its_meaning_and_says_what_is_lost(tmp_path: Path) -> None:

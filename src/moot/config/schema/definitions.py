@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, StringConstraints, Tag, model_validator
 
 from moot.config.schema.basics import Duration, Part, as_words
 from moot.plugins.registry import attribute
 from moot.types.command import COMMAND_NAME, Requirement
 from moot.types.command_tool import problem_of, schema_of
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
+from moot.types.workflow import STEP_NAME
 
 
 class CustomToolPart(Part):
@@ -70,22 +72,59 @@ class CommandParameterPart(Part):
     choices: list[str] = []
 
 
+class StepCheckPart(Part):
+    command: Annotated[str, StringConstraints(strip_whitespace=True, max_length=10_000)] = ""
+    contains: str = Field(default="", max_length=10_000)
+    matches: str = Field(default="", max_length=10_000)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if sum(map(bool, (self.command, self.contains, self.matches))) != 1:
+            raise ValueError("Expected one of: command, contains, matches.")
+        try:
+            re.compile(self.matches)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"Expected a regular expression for matches ({error}).") from None
+        return self
+
+
+class WorkflowStepPart(Part):
+    name: str = ""
+    prompt: str = Field(max_length=100_000)
+    agent: str = ""
+    check: StepCheckPart | None = None
+    retries: int = Field(default=0, ge=0, le=10)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.name and not re.fullmatch(STEP_NAME, self.name):
+            raise ValueError(f"Invalid step name {self.name!r}: use lower-case letters, digits, - and _.")
+        if not self.prompt.strip():
+            raise ValueError("The prompt is empty.")
+        return self
+
+
 class CommandPart(Part):
     prompt: str = Field(default="", max_length=100_000)
     description: str = ""
     argument: str = Field(default="", max_length=200)
     category: str = Field(default="custom", max_length=40)
-    type: Literal["prompt", "insert"] = "prompt"
+    type: Literal["prompt", "insert", "workflow"] = "prompt"
     aliases: list[CommandName] = []
     parameters: list[CommandParameterPart] = []
     requires: list[Requirement] = []
     agent: str = ""
     model: str = ""
     examples: list[str] = []
+    steps: list[WorkflowStepPart] = Field(default=[], max_length=50)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not self.prompt.strip():
+        if self.type == "workflow" and (not self.steps or self.prompt):
+            raise ValueError("A workflow needs steps." if not self.steps else "A workflow has its prompts in its steps.")
+        if self.type != "workflow" and self.steps:
+            raise ValueError("Only a command of the type 'workflow' has steps.")
+        if self.type != "workflow" and not self.prompt.strip():
             raise ValueError("The prompt is empty.")
         names = [parameter.name for parameter in self.parameters]
         if twice := next((name for name in names if names.count(name) > 1), None):

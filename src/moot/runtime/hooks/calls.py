@@ -40,7 +40,7 @@ _FINISHED: frozenset[RunStatus] = frozenset({"finished"})
 
 _SKIP_NOTE = "hook:skipped"
 
-_WORK = ("llm:", "agent:")
+_WORK = ("llm:", "agent:", "workflow:")
 """Prefixes of the journal keys of work that follows the hooks before a run."""
 
 

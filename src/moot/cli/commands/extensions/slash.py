@@ -23,6 +23,7 @@ from moot.errors import UsageError
 from moot.features.exports import save_conversation
 from moot.types.canonical import JsonObject, dumps, loads_object
 from moot.types.command import CommandFacts
+from moot.types.workflow import WorkflowStep
 
 Name = Annotated[str, Parameter(metavar="NAME", help="Name of the command, with or without the slash.")]
 
@@ -65,7 +66,9 @@ async def show_command(name: Name, /, *, json: AsJson = False, output: Out) -> N
         facts = catalogue.facts_of(name.removeprefix("/"))
     definition = command.definition if isinstance(command, CustomCommand) else None
     if json:
-        output.json({**_to_json(facts), "prompt": definition.prompt if definition else "", "model": definition.model if definition else ""})
+        steps = [loads_object(dumps(cast("JsonObject", asdict(step)))) for step in definition.steps] if definition else []
+        texts: JsonObject = {"prompt": definition.prompt, "model": definition.model} if definition else {"prompt": "", "model": ""}
+        output.json({**_to_json(facts), **texts, **({"steps": [*steps]} if steps else {})})
         return
     fields = {"command": usage(facts), "description": facts.help, "category": facts.category, "type": facts.type, "from": facts.origin}
     fields |= {"aliases": ", ".join(facts.aliases), "needs": ", ".join(facts.requires), "agent": facts.agent}
@@ -74,6 +77,15 @@ async def show_command(name: Name, /, *, json: AsJson = False, output: Out) -> N
         output.say(f"moot: {note}", "yellow")
     if definition is not None and definition.prompt:
         output.line(f"\n{output.fit(definition.prompt)}")
+    for number, step in enumerate(definition.steps if definition else (), 1):
+        output.line(f"\n{output.fit(_step_text(number, step))}")
+
+
+def _step_text(number: int, step: WorkflowStep) -> str:
+    head = f"{number}. {step.name}{f' (agent {step.agent})' if step.agent else ''}"
+    check = [f"   check: {step.check.kind} {step.check.text}"] if step.check is not None else []
+    retries = [f"   retries: {step.retries}"] if step.retries else []
+    return "\n".join([head, *(f"   {line}" for line in step.prompt.strip().split("\n")), *check, *retries])
 
 
 async def run_command(

@@ -1,0 +1,168 @@
+"""Workflows: slash commands that run several prompts in order, each in a conversation of its own, with checks of their results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal, TypeAlias
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.templates import check_line, fields_in, fill_fields, fill_line
+
+WORKFLOW = "workflow"
+"""The key of a workflow in `Run.settings`. Its run starts the steps and calls no model itself."""
+
+STEP_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+"""Pattern of the names of steps."""
+
+STEPS = "steps"
+"""First word of the variables with outputs of steps: `{{steps.NAME.output}}`."""
+
+_ARGUMENT = re.compile(r"\$(\w+)")
+
+CheckKind: TypeAlias = Literal["command", "contains", "matches"]
+"""command: a shell line that must end with exit code 0 · contains: a text in the output · matches: a regular expression for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCheck:
+    """The test of a step's result."""
+
+    kind: CheckKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowStep:
+    """One step of a workflow: a prompt for an agent."""
+
+    name: str
+    prompt: str
+    agent: str = ""
+    """Agent that answers the prompt; empty = the agent of the run."""
+    check: StepCheck | None = None
+    retries: int = 0
+    """Number of further attempts if an attempt or its check fails."""
+    line: int = 0
+    """Line of the step in its file; 0 = unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A workflow as a run carries it out: its steps as they were when the command was used, and the command's arguments."""
+
+    name: str
+    steps: tuple[WorkflowStep, ...]
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Arguments by name: `ARGUMENTS`, `FILE`, `1` to `9`, and the parameters."""
+
+    def to_settings(self) -> JsonObject:
+        """Serialize for `Run.settings`."""
+        steps: list[Json] = [{**asdict(step), "check": asdict(step.check) if step.check is not None else None} for step in self.steps]
+        return {WORKFLOW: {"name": self.name, "steps": steps, "values": dict[str, Json](self.values)}}
+
+    @staticmethod
+    def of(settings: JsonObject) -> Workflow | None:
+        """Read what `to_settings` wrote; None if the run carries out no workflow."""
+        facts = settings.get(WORKFLOW)
+        if not isinstance(facts, dict):
+            return None
+        steps, values = facts.get("steps"), facts.get("values")
+        return Workflow(
+            str(facts.get("name", "")),
+            tuple(_step(one) for one in steps if isinstance(one, dict)) if isinstance(steps, list) else (),
+            {name: str(value) for name, value in values.items()} if isinstance(values, dict) else {},
+        )
+
+
+def _step(facts: JsonObject) -> WorkflowStep:
+    check, retries, line = facts.get("check"), facts.get("retries"), facts.get("line")
+    return WorkflowStep(
+        str(facts.get("name", "")),
+        str(facts.get("prompt", "")),
+        str(facts.get("agent", "")),
+        _check(check) if isinstance(check, dict) else None,
+        retries if isinstance(retries, int) else 0,
+        line if isinstance(line, int) else 0,
+    )
+
+
+def _check(facts: JsonObject) -> StepCheck:
+    kind = facts.get("kind")
+    return StepCheck("contains" if kind == "contains" else "matches" if kind == "matches" else "command", str(facts.get("text", "")))
+
+
+# ── templates ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def problems_of(steps: Sequence[WorkflowStep], names: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the number of each step with a mistake, counted from 0, and the mistake. `names` are those of the arguments."""
+    before: list[str] = []
+    for at, step in enumerate(steps):
+        if step.name in before:
+            yield at, f"The step {step.name!r} is defined twice."
+        later = [one.name for one in steps[at:]]
+        for path in fields_in(step.prompt):
+            if problem := _problem(path, names, before, later):
+                yield at, problem
+        if step.check is not None:
+            for path in fields_in(step.check.text) if step.check.kind == "command" else ():
+                if problem := _problem(path, names, [*before, step.name], later[1:]):
+                    yield at, problem
+            if step.check.kind == "command" and (problem := _unsafe(step.check.text, names)):
+                yield at, problem
+        before.append(step.name)
+
+
+def _problem(path: str, names: Sequence[str], before: Sequence[str], later: Sequence[str]) -> str:
+    """Return why a variable can't be used; empty if it can."""
+    if path in names:
+        return ""
+    first, _, rest = path.partition(".")
+    name, _, last = rest.partition(".")
+    if first != STEPS or last != "output":
+        return f"Unknown variable {{{{{path}}}}}. Use a parameter, or {{{{steps.NAME.output}}}} with the name of an earlier step."
+    if name in before:
+        return ""
+    return f"The step {name!r} has no output yet, because it runs later." if name in later else f"Unknown step {name!r} in {{{{{path}}}}}."
+
+
+def _unsafe(line: str, names: Sequence[str]) -> str:
+    try:
+        check_line(_numbered(line, names)[0])
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def uses_arguments(steps: Sequence[WorkflowStep], names: Sequence[str]) -> bool:
+    """Return whether a step contains one of these arguments."""
+    texts = [text for step in steps for text in (step.prompt, step.check.text if step.check is not None else "")]
+    return any(name in names for text in texts for name in (*_ARGUMENT.findall(text), *fields_in(text)))
+
+
+def filled(template: str, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:
+    """Return a step's text with arguments and outputs of earlier steps. What they contain is not filled in again."""
+    payload: JsonObject = {**values, STEPS: {name: {"output": output} for name, output in outputs.items()}}
+    return fill_fields(_marked(template, values), payload)
+
+
+def filled_line(template: str, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:
+    """Return a shell line with its values, which are quoted as their place requires. Raise ValueError if no quoting is safe."""
+    line, paths = _numbered(template, values)
+    found = {f"v{at}": filled(f"{{{{{path}}}}}", values, outputs) for at, path in enumerate(paths)}
+    return fill_line(line, found) if paths else template
+
+
+def _marked(template: str, names: Mapping[str, str] | Sequence[str]) -> str:
+    """Return a template in which `$NAME` of each argument is `{{NAME}}`. Other words with a dollar sign stay."""
+    return _ARGUMENT.sub(lambda found: f"{{{{{found[1]}}}}}" if found[1] in names else found[0], template)
+
+
+def _numbered(line: str, names: Mapping[str, str] | Sequence[str]) -> tuple[str, list[str]]:
+    """Return a shell line in which variables are numbered, `{{v0}}`, and what each of them stands for."""
+    marked = _marked(line, names)
+    paths = fields_in(marked)
+    numbers = iter(range(len(paths)))
+    return re.sub(r"\{\{\s*[\w.-]+\s*\}\}", lambda _: f"{{{{v{next(numbers)}}}}}", marked), paths
