@@ -6,6 +6,7 @@ state is in the journal and the answer, so a resumed run repeats no step that ha
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -129,7 +130,8 @@ class _Attempts:
 
         The arguments of a call that is already in the answer stay as they are.
         """
-        context, id = self.context, f"{key.replace(':', '-')}-{self.request.run.id}"
+        context = self.context
+        id = f"step-{hashlib.sha256(f'{self.request.run.id}/{key}'.encode()).hexdigest()[:32]}"  # endpoints accept at most 40 characters
         if context.standing(f"{key}:call") == "new":
             await take_steers(context)
             if tool == "delegate" and (added := _steered(context)):
