@@ -679,6 +679,7 @@ export const text = {
 
   files: {
     files: 'Files',
+    findings: 'Findings',
     of: (name: string) => `Files of ${name}`,
     views: 'Views of the project',
     more: 'More',

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from moot.commands.command import BaseCommand, CommandContext, Notice, Reply, Send
-from moot.commands.custom import CustomCommand
+from moot.commands.custom import CustomCommand, Situation
 from moot.types.command import BUILT_IN, CommandDefinition, CommandFacts
+from moot.types.findings import FINDINGS
 
 _INIT = """\
 Write the file AGENTS.md in the root of this project: what a programmer, or another agent, must know before the first change.
@@ -24,8 +26,8 @@ Review these changes: $ARGUMENTS
 Without a name above, review the uncommitted changes of this repository. Otherwise it names a commit, a branch, a range such as main..HEAD,
 or files. Get the diff with git, and read the code around it. Change nothing.
 
-Report only problems: the worst first, one per paragraph, each starting with its place as path:line, then what goes wrong and when, then a
-fix. Name behavior that no test covers. If there are no problems, say so in one sentence."""
+Report only problems: the worst first, one per paragraph, each starting with its place as path:line, such as src/app.py:40, then what goes
+wrong and when, then a fix. Name behavior that no test covers. If there are no problems, say so in one sentence."""
 
 _COMMIT = """\
 Commit the changes in this repository.
@@ -57,11 +59,15 @@ class InitCommand(CustomCommand):
 
 
 class ReviewCommand(CustomCommand):
-    """`/review`."""
+    """`/review`. The places in its answer are stored as data, so that user interfaces can list and link them."""
 
     def __init__(self) -> None:
         about = "Let the agent review uncommitted changes, a commit, a branch or files"
         super().__init__(_definition("review", _REVIEW, about, "[COMMIT|BRANCH|PATH …]", "/review", "/review main..HEAD", repository=True))
+
+    async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
+        found = await super().replies(situation, argument)
+        return [replace(reply, settings={**reply.settings, FINDINGS: True}) if isinstance(reply, Send) else reply for reply in found]
 
 
 class CommitCommand(CustomCommand):

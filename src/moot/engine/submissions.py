@@ -20,6 +20,7 @@ from moot.tools.schema import client_tools
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
 from moot.types.conversation import STEP_SETTINGS, Conversation, Conversations
+from moot.types.findings import FINDINGS
 from moot.types.ids import derived_id, new_id
 from moot.types.message import Message
 from moot.types.run import Prompt, Run
@@ -57,7 +58,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     directory = (existing.directory if existing is not None else "") or prompt.directory or default_directory(owner_of_folder)
     await load_project_agents(runtime.settings, directory)
     name = prompt.agent or (existing.agent if existing is not None else default_agent(runtime.settings, directory))
-    settings = {**_settings_of(prompt, existing), **await _workflow_again(runtime, prompt, existing)}
+    settings = {**_settings_of(prompt, existing), **await _command_again(runtime, prompt, existing)}
     agent = find_agent(runtime.settings, name, settings if existing is None else options_of(settings, existing), directory)
     model = prompt.model or (existing.next_model if existing is not None and prompt.agent is None else "")
     await _check(runtime, model, agent)
@@ -128,16 +129,17 @@ def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
     return {**own, "inherited": inherited} if inherited else own
 
 
-async def _workflow_again(runtime: Runtime, prompt: Prompt, existing: Conversation | None) -> JsonObject:
-    """Return the setting of the workflow that answered a prompt which is answered again, or nothing if none did."""
+async def _command_again(runtime: Runtime, prompt: Prompt, existing: Conversation | None) -> JsonObject:
+    """Return what a command has set for the last answer to a prompt which is answered again: its workflow, and a wish for findings."""
     if prompt.parts or existing is None or (target := prompt.answers or existing.head) is None:
         return {}
     store = runtime.store
     known = await store.conversations.message(target, conversation=existing.id)
     answered = known.parent if known.role == "assistant" else known.id
     for run in await store.records.runs(conversation=existing.id, limit=_EARLIER):
-        if WORKFLOW in run.settings and (await store.conversations.message(run.message)).parent == answered:
-            return {WORKFLOW: run.settings[WORKFLOW]}
+        own = {name: run.settings[name] for name in (WORKFLOW, FINDINGS) if name in run.settings}
+        if own and (await store.conversations.message(run.message)).parent == answered:
+            return own
     return {}
 
 

@@ -10,7 +10,7 @@ import anyio
 
 from moot.agents.journal import HAND_OVER, kill_noted
 from moot.convert.exchanges import close_open, settle_calls, totals
-from moot.convert.fold import Folder
+from moot.convert.fold import Folder, in_history
 from moot.errors import Busy, FenceLost, MootError, Refused, StoreCorrupt
 from moot.plugins import AGENTS
 from moot.plugins.registry import attribute
@@ -20,14 +20,16 @@ from moot.runtime.runtime import Runtime, first_error, log_fields
 from moot.runtime.setup import confined, find_agent, has_folder, in_project, load_project_agents, options_of, servers_of
 from moot.types import chunk
 from moot.types.agent import Agent
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import AgentService, Parked
 from moot.types.conversation import Conversation
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Failure
+from moot.types.findings import FINDINGS, findings_in
 from moot.types.hooks import HOOKS, PROMPT, RunHooks
+from moot.types.message import is_tool, text_of
 from moot.types.run import TERMINAL, Run, RunOutcome, RunRequest
 from moot.types.store import End, Fence, Fold, HandOver, Park, RunSnapshot, Store
 from moot.types.token import LOCAL_USER
@@ -200,7 +202,18 @@ async def _worked(leg: Leg) -> RunOutcome | None:
     if outcome.error is not None and _is_refused(outcome.error) and (agent := await successor(leg)) is not None:
         await _hand_over(leg, agent, outcome.error)
         return None
+    if run.settings.get(FINDINGS) is True and outcome.status == "finished":
+        await _add_findings(leg)
     return await attribute("moot.runtime.hooks.calls:after_run")(leg, outcome) if hooked else outcome
+
+
+async def _add_findings(leg: Leg) -> None:
+    """Add the findings of a review's answer to it, as data."""
+    parts = in_history(leg.folder.parts())
+    last = max((at for at, part in enumerate(parts, 1) if is_tool(part)), default=0)
+    found: list[Json] = [{"path": one.path, "line": one.line, "text": one.text} for one in findings_in(text_of(parts[last:]))]
+    if found:
+        await leg.append(Event("chunks", (chunk.data(FINDINGS, {"findings": found}, id=FINDINGS),)), fold=True)
 
 
 _USED_UP = re.compile(r"usage limit|limit reached|hit your limit|quota|out of credits|credit balance", re.IGNORECASE)

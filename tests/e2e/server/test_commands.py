@@ -12,6 +12,7 @@ from e2e.server.http_calls import Json, began, got, said, sent
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.message import text_of
+from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio
 
@@ -201,9 +202,29 @@ async def test_review_and_commit_need_a_repository_and_send_their_instructions(o
         (reply,) = await ran(server, "review", "main..HEAD", **body)
         await server.engine.runs.wait(reply["run"])
         assert "Review these changes: main..HEAD" in str(server.model.requests[-1].body)
+        assert "data-findings" not in str(await got(server.client, f"/api/conversations/{reply['conversation']}/messages"))
         (reply,) = await ran(server, "commit", "only the docs", **body, wishes={"mode": "ask"})
         run = await server.engine.runs.wait(reply["run"])
         assert run.status in ("waiting", "finished") and (await prompts(server, reply["conversation"]))[0].endswith("before this message.)")
         (reply,) = await ran(server, "init", "the tests", **body)
         await server.engine.runs.wait(reply["run"])
         assert "AGENTS.md" in str(server.model.requests[-1].body)
+
+
+async def test_findings_of_a_review_are_stored_with_file_and_line_and_again_after_a_retry(open_server: Callable[..., Any]) -> None:
+    answer = "**src/app.py:40** Adds the tax twice.\n\n- `lib/a.py:7-9`: Leaks a file.\n"
+    async with open_server([Reply(text=answer, times=0)]) as server:
+        (server.directory / ".git").mkdir()
+        (reply,) = await ran(server, "review", directory=str(server.directory))
+        first = await server.engine.runs.wait(reply["run"])
+        again = await server.engine.runs.wait((await server.engine.runs.submit(Prompt((), conversation=first.conversation))).run.id)
+        plain = await server.engine.runs.wait((await said(server, first.conversation, "Again."))["run"]["id"])
+        for run in (first, again, plain):
+            message = await server.engine.store.conversations.message(run.message)
+            parts = [part["data"] for part in message.parts if part["type"] == "data-findings"]
+            found = [
+                {"path": "src/app.py", "line": 40, "text": "Adds the tax twice."},
+                {"path": "lib/a.py", "line": 7, "text": "Leaks a file."},
+            ]
+            assert parts == ([] if run is plain else [{"findings": found}])
+        assert "data-findings" not in str(server.model.requests[-1].body)

@@ -3,6 +3,7 @@ import { useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
 import type { Message } from '@/api/types'
 import { useAround } from '@/conversation/messages/context'
+import type { Finding } from '@/conversation/messages/parts'
 import { type Call, callOf, isTool } from '@/conversation/tools/call'
 import { useProjects } from '@/data/projects'
 import { fileHref, inProject } from '@/projects/places'
@@ -103,5 +104,34 @@ export function ChangedFiles({ message }: { message: Message }) {
         )
       })}
     </ul>
+  )
+}
+
+/** The problems that a review has found, with links to their lines in the conversation's project. */
+export function Findings({ findings }: { findings: readonly Finding[] }) {
+  const place = usePlace()
+  if (!findings.length) return null
+  return (
+    <section aria-label={text.files.findings} className="my-3 rounded-xl border border-line px-3.5 py-2.5 text-sm">
+      <h3 className="mb-1 font-medium">{text.files.findings}</h3>
+      <ol className="divide-y divide-line">
+        {findings.map(({ path, line, text: problem }, at) => {
+          const href = place(path, line)
+          return (
+            // biome-ignore lint/suspicious/noArrayIndexKey: findings never change their order, and two can be equal
+            <li key={at} className="flex flex-wrap gap-x-3 py-1.5">
+              {href ? (
+                <Link href={href} className="font-mono break-all underline underline-offset-2 max-md:min-h-11">
+                  {`${path}:${line}`}
+                </Link>
+              ) : (
+                <span className="font-mono break-all">{`${path}:${line}`}</span>
+              )}
+              <span className="line-clamp-2 min-w-0 text-muted">{problem}</span>
+            </li>
+          )
+        })}
+      </ol>
+    </section>
   )
 }

@@ -16,7 +16,7 @@ import { CopyMessage, Fork } from '@/conversation/messages/UserMessage'
 import { ReadOnlyCard } from '@/conversation/tools/ReadOnlyCard'
 import { ToolCard } from '@/conversation/tools/ToolCard'
 import { useAnswer, useApproval } from '@/data/approvals'
-import { ChangedFiles } from '@/projects/links'
+import { ChangedFiles, Findings } from '@/projects/links'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { money } from '@/ui/format'
@@ -76,6 +76,8 @@ function BlockView({ block, live, status }: { block: Block; live: boolean; statu
       )
     case 'plan':
       return <Plan entries={block.entries} />
+    case 'findings':
+      return <Findings findings={block.findings} />
     case 'subagent':
       return (
         <Reasoning

@@ -12,6 +12,15 @@ test('a plan includes the status of each entry', () => {
   expect(blocks({ type: 'data-plan', id: 'plan', data: { entries } })).toEqual([{ kind: 'plan', key: '0', entries }])
 })
 
+test('findings of a review have a file and a line, and others are left out', () => {
+  const findings = [{ path: 'src/a.py', line: 3, text: 'Leaks.' }]
+  const data = { findings: [...findings, { path: 'b.py' }, null, 'x'] }
+  expect(blocks({ type: 'data-findings', id: 'findings', data })).toEqual([{ kind: 'findings', key: '0', findings }])
+  expect(blocks({ type: 'data-findings', data: { findings: 1 } })).toEqual([
+    { kind: 'findings', key: '0', findings: [] },
+  ])
+})
+
 test('subagent output is shown with its name, and empty output is not shown', () => {
   const data = { parent: 'a', agent: 'explorer', kind: 'text', text: 'It is there.' }
   const [block, ...others] = blocks(

@@ -13,9 +13,17 @@ export type Block =
   | { kind: 'source'; key: string; url: string; title: string }
   | { kind: 'note'; key: string; text: string; look: 'note' | 'break' }
   | { kind: 'plan'; key: string; entries: { content: string; status: string }[] }
+  | { kind: 'findings'; key: string; findings: Finding[] }
   | { kind: 'subagent'; key: string; agent: string; text: string; thought: boolean }
   | { kind: 'steer'; key: string; text: string }
   | { kind: 'questions'; key: string; approvalId: string; callId: string }
+
+/** A problem that a review has found. */
+export interface Finding {
+  path: string
+  line: number
+  text: string
+}
 
 /** A tool call with the blocks of the sub-agent that it started. */
 export type CallBlock = { kind: 'call'; key: string; call: Call; inner: Block[] }
@@ -109,6 +117,8 @@ function dataOf(part: { type: string; data?: unknown }, key: string): Block | nu
       return { kind: 'note', key, text: String(data.text ?? ''), look: 'note' }
     case 'data-plan':
       return { kind: 'plan', key, entries: entriesOf(data.entries) }
+    case 'data-findings':
+      return { kind: 'findings', key, findings: findingsOf(data.findings) }
     case 'data-subagent':
       return data.text
         ? {
@@ -133,6 +143,14 @@ function dataOf(part: { type: string; data?: unknown }, key: string): Block | nu
     default:
       return null
   }
+}
+
+function findingsOf(items: unknown): Finding[] {
+  return (Array.isArray(items) ? items : []).flatMap((item) =>
+    typeof item?.path === 'string' && typeof item.line === 'number'
+      ? [{ path: item.path, line: item.line, text: String(item.text ?? '') }]
+      : [],
+  )
 }
 
 function entriesOf(value: unknown): { content: string; status: string }[] {
