@@ -97,6 +97,23 @@ def test_a_command_gets_the_file_that_was_opened_last(visit: Visitor, server: Se
     assert [one["role"] for one in server.call("GET", f"/api/conversations/{id}/messages")["data"]] == ["user", "assistant"] * 2
 
 
+def test_findings_of_a_review_are_links_that_open_the_file_at_the_line(
+    visit: Visitor, server: Served, axe: str, shop: str, root: Path
+) -> None:
+    repository(root)
+    finding = "src/app.py:150 The number is wrong."
+    done = server.call("POST", "/api/commands/review", {"argument": f"HEAD\nsay {finding}", "directory": str(root)})
+    tab = visit(f"/c/{done['replies'][0]['conversation']}")
+    page = tab.page
+    ready(page)
+    found = page.get_by_role("region", name="Findings")
+    expect(found.get_by_role("listitem")).to_contain_text("The number is wrong.")
+    assert not inaccessible(page, axe)
+    tab.shot("review-findings")
+    found.get_by_role("link", name="src/app.py:150").click()
+    expect(page.locator("[data-marked='150']")).to_be_in_viewport()
+
+
 def test_a_large_folder_shows_its_first_entries_and_more_on_request(visit: Visitor, axe: str, shop: str, root: Path) -> None:
     for number in range(300):
         (root / f"file-{number:03}.txt").write_text("")
