@@ -26,8 +26,8 @@ Review these changes: $ARGUMENTS
 Without a name above, review the uncommitted changes of this repository. Otherwise it names a commit, a branch, a range such as main..HEAD,
 or files. Get the diff with git, and read the code around it. Change nothing.
 
-Report only problems: the worst first, one per paragraph, each starting with its place as path:line, such as src/app.py:40, then what goes wrong
-and when, then a fix. Name behavior that no test covers. If there are no problems, say so in one sentence."""
+Report only problems: the worst first, one per paragraph, each starting with its place as path:line, such as src/app.py:40, then what goes
+wrong and when, then a fix. Name behavior that no test covers. If there are no problems, say so in one sentence."""
 
 _COMMIT = """\
 Commit the changes in this repository.
