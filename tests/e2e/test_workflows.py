@@ -15,6 +15,7 @@ from moot.commands import CommandContext, Send, catalogue_of
 from moot.commands.submission import expanded, submit
 from moot.config.settings import Permissions, Rule
 from moot.engine import open_engine
+from moot.engine.undo import Undo
 from moot.errors import UsageError
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
@@ -164,6 +165,19 @@ async def test_a_retry_starts_all_steps_again(stage: Any) -> None:
             if answers is None:
                 assert last.status == "finished" and sent(on)[2:] == ["Draft a text about birds.", "Review birds: A heron."]
             assert again.run.id != run.id and WORKFLOW in again.run.settings
+
+
+async def test_undo_takes_back_the_files_of_all_steps(stage: Any) -> None:
+    steps = "steps: [{prompt: First, check: {command: 'echo y > checked'}}, {prompt: Second}]"
+    writes = [ToolCall("write_file", {"path": "made", "content": "x"})]
+    script = [Reply(when="First", tool_calls=writes), Reply(when="First", text="Done."), Reply(when="Second", text="Done.")]
+    async with stage(script, agents={"default": Agent(tools=("write_file",))}) as on:
+        define(on, f"type: workflow\n{steps}\n")
+        run, _ = await ended(on)
+        made = [on.directory / name for name in ("made", "checked")]
+        assert run.status == "finished" and all(path.exists() for path in made)
+        await Undo(on.engine.runtime, await on.engine.store.conversations.get(run.conversation)).undo("both")
+        assert not any(path.exists() for path in made)
 
 
 async def test_a_job_and_a_channel_can_start_a_workflow(stage: Any) -> None:
