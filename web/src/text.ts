@@ -808,7 +808,8 @@ export const text = {
     cut: (name: string) => `The diff is longer than shown. Run “moot worktrees diff ${name}” to see all of it.`,
     remove: (name: string) => `Remove the worktree ${name}`,
     removeTitle: (name: string) => `Remove the worktree ${name}?`,
-    removeAbout: 'Its folder is deleted. Its branch is also deleted, unless it has commits that are on no other branch.',
+    removeAbout:
+      'Its folder is deleted. Its branch is also deleted, unless it has commits that are on no other branch.',
     lost: (count: number) => `${plural(count, 'uncommitted changed file')} will be lost.`,
     removeNow: 'Remove',
     removed: (name: string) => `Removed the worktree ${name}`,
