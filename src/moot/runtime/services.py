@@ -172,7 +172,7 @@ class RunAdministration:
         _check_rights(values, own, self._tools(own), request.conversation)
         if own.mcp is not None:
             values = {**values, "mcp": list[Json](own.mcp)}
-        create = attribute("moot.config.agent_storage:create_agent")
+        create = attribute("moot.config.changes:create_agent")
         return str(await anyio.to_thread.run_sync(create, settings, name, values))
 
     def _tools(self, agent: Agent) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,16 +12,15 @@ import anyio
 from anyio import to_thread
 
 from moot.config.home import lock_file
+from moot.config.plugins.content import SKIPPED, Files, digest_of, digest_of_files
 from moot.errors import NotFound, Refused, UsageError
 from moot.guard.urls import Policy
-from moot.skills.content import FILE_BYTES, digest_of
+from moot.skills.content import FILE_BYTES
 from moot.skills.decisions import decide, key_of
 from moot.skills.document import hidden_findings, is_name, read_document
 from moot.skills.market import content_of, entry_named, fetched, read_indexes
 from moot.skills.package import (
     ARCHIVE_BYTES,
-    Files,
-    digest_of_files,
     read_archive,
     read_commit,
     read_folder,
@@ -62,16 +61,25 @@ async def read_source(source: str, base: Path, *, commit: str = "", path: str = 
     """
     if indexes and is_name(source) and not await anyio.Path(base, source).exists():
         return [await read_entry(source, indexes)]
+    return await to_thread.run_sync(candidates, *await read_package(source, base, commit=commit, path=path))
+
+
+async def read_package(
+    source: str, base: Path, *, commit: str = "", path: str = "", skipped: Collection[str] = SKIPPED
+) -> tuple[Files, str, JsonObject]:
+    """Return the files of a folder, an archive, the URL of an archive, or a Git commit, or of the folder `path` in it.
+
+    The second value is the folder's name, if it has one, and the third describes the source. Raise NotFound, Refused or UsageError.
+    """
+    path = path.strip("/")
     if commit:
-        files = await read_commit(str(base / source) if (base / source).is_dir() else source, commit, path)
-        facts: JsonObject = {"kind": "git", "url": source, "commit": commit, "path": path}
-        return await to_thread.run_sync(candidates, files, path.rstrip("/").rpartition("/")[2], facts)
+        files = await read_commit(str(base / source) if (base / source).is_dir() else source, commit, path, skipped)
+        return files, path.rpartition("/")[2], {"kind": "git", "url": source, "commit": commit, "path": path}
     if source.startswith(("https://", "http://")):
         data = await fetched(source, Policy(bytes=ARCHIVE_BYTES))
-        files = await to_thread.run_sync(read_archive, data, repr(source))
-        origin: JsonObject = {"kind": "archive", "url": source}
-        return await to_thread.run_sync(candidates, files, "", origin)
-    return await to_thread.run_sync(_read_local, base, source)
+        files = await to_thread.run_sync(read_archive, data, repr(source), skipped)
+        return _inside(files, path, source), path.rpartition("/")[2], {"kind": "archive", "url": source}
+    return await to_thread.run_sync(_read_local, base, source, path, skipped)
 
 
 async def read_entry(name: str, indexes: Sequence[str]) -> Candidate:
@@ -83,15 +91,27 @@ async def read_entry(name: str, indexes: Sequence[str]) -> Candidate:
     return found
 
 
-def _read_local(base: Path, source: str) -> list[Candidate]:
+def _read_local(base: Path, source: str, path: str, skipped: Collection[str]) -> tuple[Files, str, JsonObject]:
     place = (base / Path(source).expanduser()).absolute()
     if place.is_dir():
-        return candidates(read_folder(place), place.name, {"kind": "folder", "path": str(place)})
+        folder = place / path
+        if not folder.is_dir() or not folder.resolve().is_relative_to(place.resolve()):
+            raise NotFound(f"{str(place)!r} has no folder {path!r}.")
+        return read_folder(folder, skipped), folder.name, {"kind": "folder", "path": str(place)}
     if not place.is_file():
         raise NotFound(f"{str(place)!r} does not exist.", fix="Give a folder, an archive, or a Git repository with --commit.")
     if place.stat().st_size > ARCHIVE_BYTES:
         raise Refused(f"{str(place)!r} is larger than {ARCHIVE_BYTES >> 20} MiB.")
-    return candidates(read_archive(place.read_bytes(), repr(str(place))), "", {"kind": "archive", "path": str(place)})
+    files = read_archive(place.read_bytes(), repr(str(place)), skipped)
+    return _inside(files, path, str(place)), path.rpartition("/")[2], {"kind": "archive", "path": str(place)}
+
+
+def _inside(files: Files, path: str, source: str) -> Files:
+    """Return the files of a folder in an archive. Raise NotFound if there are none."""
+    found = {name.removeprefix(f"{path}/"): data for name, data in files.items() if name.startswith(f"{path}/")} if path else files
+    if not found:
+        raise NotFound(f"{source!r} has no folder {path!r}.")
+    return found
 
 
 def candidates(files: Files, folder: str, source: JsonObject) -> list[Candidate]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moot.config.home import read_text
+from moot.config.plugins.content import digest_of, entries, stamps_of
 from moot.config.trust import trusted_files
 from moot.errors import ConfigError, NotFound, Refused
 from moot.guard.roots import is_below
 from moot.plugins.registry import hint
-from moot.skills.content import Entry, digest_of, entries
 from moot.skills.decisions import decisions, key_of
 from moot.skills.document import read_document
 from moot.skills.roots import Root, roots_of
@@ -118,16 +118,12 @@ def _hash(read: _Read, path: Path) -> None:
     """Compute the digest. Set a problem if a file has changed since the text was read."""
     try:
         digest = digest_of(path)
-        if _stamps(entries(path)) != read.stamps:
+        if stamps_of(entries(path)) != read.stamps:
             raise Refused("It was changed while it was read.")
         read.digest = digest
     except (Refused, OSError) as error:
         read.problem = str(error)
         _cache.pop(str(path), None)  # read it again the next time
-
-
-def _stamps(listed: Sequence[Entry]) -> object:
-    return tuple((entry.path, entry.is_link, entry.stamp) for entry in listed)
 
 
 def _status(root: Root, read: _Read, decision: SkillDecision, trusted: str | None) -> tuple[SkillStatus, str]:
@@ -149,7 +145,7 @@ def _content(root: Root, path: Path) -> _Read:
         listed = entries(path)
     except (Refused, OSError) as error:
         return _Read(None, SkillText(path.name), (), str(error))
-    stamps = _stamps(listed)
+    stamps = stamps_of(listed)
     known = _cache.get(str(path))
     if known is not None and known.stamps == stamps:
         return known

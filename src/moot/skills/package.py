@@ -1,4 +1,5 @@
-"""Packages of skills: a folder, an archive or a commit, read into memory. One invalid entry makes the whole package invalid."""
+"""Packages of skills and plugins: a folder, an archive or a commit, read into memory. One invalid entry makes the whole
+package invalid."""
 
 from __future__ import annotations
 
@@ -13,16 +14,15 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from hashlib import sha256
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, cast
 
 import anyio
 
+from moot.config.plugins.content import BYTES, DEPTH, FILES, PROGRAMS, SKIPPED, Files, entries, read_all
 from moot.errors import NotFound, Refused, UsageError
 from moot.guard.processes import Output, child_environment, output
-from moot.skills.content import BYTES, DEPTH, FILES, content_digest, entries, is_skipped, read_file
 from moot.skills.document import is_name, read_document
 from moot.types.skill import SKILL_FILE
 
@@ -32,26 +32,18 @@ COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SECONDS = 120.0
 _DRIVE = re.compile(r"[A-Za-z]:")
 _URL = re.compile(r"(https|ssh)://[^\s]+|[\w.-]+@[\w.-]+:[^\s]+|/[^\s]*")
+_REF = re.compile(r"[\w][\w./+-]{0,200}")
 
 
-Files = Mapping[str, bytes]
-"""Relative path → content."""
-
-
-def read_folder(folder: Path) -> Files:
+def read_folder(folder: Path, skipped: Collection[str] = SKIPPED) -> Files:
     """Return the files of a folder. Raise Refused if one is a link or there are too many. Blocks."""
-    found: dict[str, bytes] = {}
-    for entry in entries(folder):
-        if entry.is_link:
-            raise Refused(f"{entry.path!r} is a link, which can't be installed.")
-        found[entry.path] = read_file(folder, entry.path, BYTES)
-    return found
+    return read_all(folder, entries(folder, skipped))
 
 
-def read_archive(data: bytes, name: str = "The archive") -> Files:
-    """Return the files of a zip or tar archive. Raise Refused if it is too large or has an unsafe path. Blocks."""
+def read_archive(data: bytes, name: str = "The archive", skipped: Collection[str] = SKIPPED) -> Files:
+    """Return the files of a zip or tar archive. Raise Refused if it could write anywhere else or is too large. Blocks."""
     try:
-        return _zipped(data) if data.startswith(b"PK") else _tarred(data)
+        return _zipped(data, skipped) if data.startswith(b"PK") else _tarred(data, skipped)
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
@@ -66,14 +58,14 @@ def read_archive(data: bytes, name: str = "The archive") -> Files:
         raise Refused(f"{name} can't be unpacked: {error}.", fix="Use a .zip, .tar.gz or .tar file.") from error
 
 
-def _zipped(data: bytes) -> Files:
+def _zipped(data: bytes, skipped: Collection[str]) -> Files:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
         for info in infos:
             if info.flag_bits & 0x1:
                 raise Refused(f"{info.filename!r} is encrypted.")
             _check_mode(info.orig_filename, info.external_attr >> 16)
-        names = _checked([(info.orig_filename, info.is_dir()) for info in infos])
+        names = _checked([(info.orig_filename, info.is_dir()) for info in infos], skipped)
         left = BYTES
         found: dict[str, bytes] = {}
         for info, path in zip(infos, names, strict=True):
@@ -85,7 +77,7 @@ def _zipped(data: bytes) -> Files:
         return found
 
 
-def _tarred(data: bytes) -> Files:
+def _tarred(data: bytes, skipped: Collection[str]) -> Files:
     members: list[tuple[tarfile.TarInfo, bytes]] = []
     plain = _limited(cast("IO[bytes]", _opened(data)), BYTES + (8 << 20))  # headers and padding
     with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
@@ -99,7 +91,7 @@ def _tarred(data: bytes) -> Files:
             _check_mode(member.name, member.mode)
             content = archive.extractfile(member) if member.isreg() else None
             members.append((member, content.read() if content is not None else b""))
-    names = _checked([(member.name, member.isdir()) for member, _ in members])
+    names = _checked([(member.name, member.isdir()) for member, _ in members], skipped)
     return {path: content for (member, content), path in zip(members, names, strict=True) if path and member.isreg()}
 
 
@@ -114,7 +106,7 @@ def _limited(file: IO[bytes], limit: int) -> bytes:
     """Return the rest of a file, ignoring the size that its archive claims. Raise Refused if it is larger than `limit`."""
     found = file.read(limit + 1)
     if len(found) > limit:
-        raise Refused(f"The archive expands to more than {BYTES >> 20} MiB, the maximum for a skill.")
+        raise Refused(f"The archive expands to more than {BYTES >> 20} MiB, the maximum.")
     return found
 
 
@@ -126,8 +118,8 @@ def _check_mode(name: str, mode: int) -> None:
         raise Refused(f"{name!r} has the setuid or setgid bit, which can't be installed.")
 
 
-def _checked(names: Iterable[tuple[str, bool]]) -> list[str]:
-    """Return a path per entry, an empty string if it doesn't belong to a skill. Raise Refused if a path is unsafe or occurs twice."""
+def _checked(names: Iterable[tuple[str, bool]], skipped: Collection[str]) -> list[str]:
+    """Return a path per entry, an empty string if it is skipped. Raise Refused if a path is unsafe or occurs twice."""
     found: list[str] = []
     seen: dict[str, bool] = {}
     for name, is_folder in names:
@@ -144,10 +136,10 @@ def _checked(names: Iterable[tuple[str, bool]]) -> list[str]:
         if key in seen and not (is_folder and seen[key]):
             raise Refused(f"{name!r} occurs twice, or in another spelling.")
         seen[key] = is_folder
-        found.append("" if any(map(is_skipped, parts)) else path)
+        found.append("" if any(part in skipped for part in parts) else path)
     files = {key for key, is_folder in seen.items() if not is_folder}
     if len(files) > FILES:
-        raise Refused(f"The archive has more than {FILES:,} files, the maximum for a skill.")
+        raise Refused(f"The archive has more than {FILES:,} files, the maximum.")
     if any(parent in files for key in seen for parent in _parents(key)):
         raise Refused("The archive has a file and a folder of the same name.")
     return found
@@ -158,21 +150,44 @@ def _parents(path: str) -> Iterator[str]:
     return ("/".join(parts[:at]) for at in range(1, len(parts)))
 
 
-async def read_commit(url: str, commit: str, path: str = "") -> Files:
-    """Return the files of a Git commit, or of a folder in it. Nothing is checked out, and no hook or filter runs. Raise Refused."""
+async def read_commit(url: str, commit: str, path: str = "", skipped: Collection[str] = SKIPPED) -> Files:
+    """Return the files of a Git commit, or of a folder in it. Nothing is checked out, and no hook or filter runs.
+
+    Raise NotFound if the commit has no such folder, Refused if it can't be read.
+    """
     if not COMMIT.fullmatch(commit):
         raise UsageError(
             f"{commit!r} is not the full hash of a commit.", fix="Use 40 hexadecimal digits, as 'git rev-parse HEAD' prints them."
         )
-    if not _URL.fullmatch(url):
-        raise UsageError(f"{url!r} is not the address of a Git repository.", fix="Use https://, ssh:// or an absolute path.")
+    _check_url(url)
     if path.startswith(("/", "-")) or ".." in path.split("/"):
         raise UsageError(f"{path!r} is not a path in the repository.")
     with tempfile.TemporaryDirectory(prefix="moot-git-") as folder:
         await _git(folder, "init", "--quiet", "--bare")
         await _git(folder, "fetch", "--quiet", "--depth", "1", "--no-tags", "--no-recurse-submodules", "--", url, commit)
+        if path and not (await _git(folder, "ls-tree", "-d", commit, "--", path)).stdout:
+            raise NotFound(f"The commit {commit} has no folder {path!r}.")
         done = await _git(folder, "archive", "--format=tar", f"{commit}:{path}" if path else commit)
-    return await anyio.to_thread.run_sync(read_archive, done.stdout, "The commit")
+    return await anyio.to_thread.run_sync(read_archive, done.stdout, "The commit", skipped)
+
+
+async def commit_of(url: str, ref: str = "HEAD") -> str:
+    """Return the hash of the commit that a branch or tag of a repository names now. Raise NotFound or Refused."""
+    _check_url(url)
+    if not _REF.fullmatch(ref):
+        raise UsageError(f"{ref!r} is not the name of a branch or tag.")
+    with tempfile.TemporaryDirectory(prefix="moot-git-") as folder:
+        done = await _git(folder, "ls-remote", "--", url, ref, f"{ref}^{{}}")
+    named = [line.split("\t") for line in done.stdout.decode("utf-8", "replace").splitlines()]
+    found = next((hash for hash, name in named if name.endswith("^{}")), named[0][0] if named else "")  # an annotated tag names two
+    if not COMMIT.fullmatch(found):
+        raise NotFound(f"The repository {url!r} has no branch or tag {ref!r}.")
+    return found
+
+
+def _check_url(url: str) -> None:
+    if not _URL.fullmatch(url):
+        raise UsageError(f"{url!r} is not the address of a Git repository.", fix="Use https://, ssh:// or an absolute path.")
 
 
 async def _git(folder: str, *words: str) -> Output:
@@ -225,11 +240,6 @@ def text_of(files: Files, path: str) -> str:
     return files[path].decode("utf-8-sig", "replace")
 
 
-def digest_of_files(files: Files) -> str:
-    """Return the digest that the skill will have after it is written."""
-    return content_digest((path, sha256(data).hexdigest()) for path, data in sorted(files.items()))
-
-
 def write_files(files: Files, folder: Path) -> None:
     """Write the files into a new folder. If an error occurs, remove the folder."""
     folder.mkdir(mode=0o700)
@@ -238,6 +248,7 @@ def write_files(files: Files, folder: Path) -> None:
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
+            place.chmod(0o700 if data.startswith(PROGRAMS) else 0o600)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from moot.config.plugins.content import digest_of
 from moot.config.settings import Settings
 from moot.errors import NotFound, Refused
 from moot.plugins.registry import hint
-from moot.skills.content import copy_to, digest_of
+from moot.skills.content import copy_to
 from moot.skills.library import find_skills, select
 from moot.skills.prompt import bounded
 from moot.types.agent import Agent

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from moot.agents.known import agent_named, available_agents, default_agent
-from moot.config.agent_storage import create_agent
+from moot.config.changes import create_agent
 from moot.config.agents.files import FIELDS, read_agent
 from moot.config.agents.project import is_current, project_agents
 from moot.config.loader import FILE, Loaded, Loader, load

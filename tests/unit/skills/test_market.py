@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from moot.config.plugins.content import digest_of_files
 from moot.errors import NotFound, Refused, UsageError
 from moot.skills.installation import install, read_entry, read_source
 from moot.skills.library import find_skill
 from moot.skills.market import content_of, entries_of, entry_named, matching, read_index, read_indexes
-from moot.skills.package import digest_of_files, read_folder
+from moot.skills.package import read_folder
 from moot.types.canonical import Json
 
 pytestmark = pytest.mark.anyio

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from lanes import missing
+from moot.config.plugins.content import BYTES, FILES, digest_of, digest_of_files
 from moot.errors import MootError, NotFound, Refused, UsageError
-from moot.skills.content import BYTES, FILES, digest_of
 from moot.skills.decisions import set_scripts, set_use
 from moot.skills.installation import candidates, changes, chosen, install, read_source, remove
 from moot.skills.library import find_skill, find_skills
-from moot.skills.package import digest_of_files, read_archive, read_commit, read_folder, skills_in
+from moot.skills.package import read_archive, read_commit, read_folder, skills_in
 from moot.types.skill import SKILL_FILE
 
 pytestmark = pytest.mark.anyio

@@ -15,8 +15,8 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.edits.files import edit_checked
 from moot.cli.options import Out
-from moot.config.agent_storage import checked, create_agent, new_path, write_agent
 from moot.config.agents.files import FOLDER, SUFFIX
+from moot.config.changes import checked, create_agent, new_path, write_agent
 from moot.config.home import home_of, lock_file
 from moot.errors import ConfigError, Refused, UsageError
 from moot.features.agents.files import change_agent, copy_agent, delete_agent, stored_path

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from moot.agents.known import available_agents
-from moot.config.agent_storage import create_agent, new_path, write_agent
 from moot.config.agents.files import FIELDS, FOLDER
-from moot.config.changes import set_value, with_front_matter
+from moot.config.changes import create_agent, new_path, set_value, with_front_matter, write_agent
 from moot.config.home import lock_file, read_text
 from moot.config.loader import FILE
 from moot.config.settings import Settings

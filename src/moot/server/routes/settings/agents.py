@@ -11,7 +11,7 @@ from fastapi import Query, Response
 from pydantic import Field
 
 from moot.agents.known import agent_named, available_agents, known_agents, presence_of
-from moot.config.agent_storage import create_agent
+from moot.config.changes import create_agent
 from moot.config.home import read_text
 from moot.convert.serialization import agent_json
 from moot.engine.submissions import default_directory
