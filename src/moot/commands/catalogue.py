@@ -27,7 +27,7 @@ _FILE_COMMANDS = "moot.config.commands:file_commands"
 _CUSTOM, _PROMPT, _PROMPT_NAME = (f"moot.commands.custom:{name}" for name in ("CustomCommand", "McpPromptCommand", "mcp_command_name"))
 """Import paths, loaded on first use, because most processes run no custom command."""
 
-_NAME = re.compile(r"/([A-Za-z?][\w:-]*)(?:\s+(.*))?", re.DOTALL)
+_NAME = re.compile(r"/([A-Za-z?][\w:-]*|\d[\w-]*:[\w:-]+)(?:\s+(.*))?", re.DOTALL)
 
 Typed = tuple[str, str]
 """Command name as typed, and its argument."""

@@ -15,6 +15,7 @@ from moot.config.loader import FILE
 from moot.errors import MootError, NotFound, UsageError
 from moot.features.cron import JobView, job_views, reason_of, schedule_of
 from moot.guard.hidden import spelled_out
+from moot.mcp.servers import check_configured
 from moot.plugins.registry import hint
 from moot.runtime.approvals.policy import grant_json, rule_text
 from moot.runtime.approvals.sandbox import find_mechanism
@@ -93,6 +94,7 @@ class McpCommand(BaseCommand):
                 raise UsageError(f"Cannot understand {argument!r}.", fix="Use /mcp, /mcp enable NAME or /mcp disable NAME.")
             if (name := name.strip()) not in settings.mcp:
                 raise NotFound(f"MCP server {name!r} not found.{hint(name, list(settings.mcp))}", fix="/mcp lists them.")
+            check_configured(settings.mcp[name])
             await anyio.to_thread.run_sync(set_value, settings.home / FILE, f"mcp.{name}.enabled", verb == "enable", os.environ)
             return [Notice(f"MCP server {name} {verb}d.", "dim")]
         servers = context.engine.runtime.mcp

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any, get_args
 
 from moot.config.agents.claude_code import COMMANDS_FOLDER, command_fields
-from moot.config.agents.files import split
+from moot.config.agents.files import quoted, split
 from moot.config.agents.project import repository_root
 from moot.config.home import read_text
+from moot.config.plugins.installed import used_plugins
+from moot.config.plugins.layout import Plugin
 from moot.config.tree import Node, Place, find, place_of
 from moot.config.trust import is_trusted, trust_list, trusted_files
 from moot.errors import ConfigError
 from moot.plugins.registry import attribute
-from moot.types.canonical import dumps
 from moot.types.command import COMMAND_NAME, CommandDefinition, CommandFacts, CommandParameter
 from moot.types.workflow import CheckKind, StepCheck, WorkflowStep
 
@@ -30,9 +31,6 @@ SUFFIXES = (".md", ".yaml", ".yml")
 MAX_FILES = 500
 """Maximum number of files read in one folder."""
 _DEPTH = 3
-
-_PLAIN = re.compile(r"^((?:argument-hint|argument|description):[ \t]*)([^\s\"'|>#].*)$", re.MULTILINE)
-"""Lines whose text is often not quoted, although YAML requires it, such as `argument-hint: [file] [how]`."""
 
 _KEPT = 64
 """Maximum number of folders whose commands are cached."""
@@ -98,12 +96,13 @@ def command_files_of(directory: Path, home: Path) -> list[Path]:
 
 
 def file_commands(home: Path, directory: Path | None) -> FileCommands:
-    """Return the commands in files of moot's home and of the folder's project, which wins. Reads only changed files. Blocks."""
+    """Return the commands in files of moot's home and of the folder's project, which wins, and of plugins. Reads only changed files. Blocks."""
     files = [*(_of_project(directory, home) if directory is not None else ()), *_below(home / FOLDER)]
+    plugins = used_plugins(home)
     stamps = tuple((str(path), _stamp(path)) for path in (*(path for _, path in files), trust_list(home))) if files else ()
     cached = _cache.get((home, directory))
-    if cached is None or cached[0] != stamps:
-        cached = stamps, _read(home, files)
+    if cached is None or cached[0] != (stamps, plugins):
+        cached = (stamps, plugins), _read(home, files, plugins)
         _cache.pop((home, directory), None)
         _cache[home, directory] = cached
         while len(_cache) > _KEPT:
@@ -141,7 +140,7 @@ def _stamp(path: Path) -> object:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def _read(home: Path, files: list[tuple[str, Path]]) -> FileCommands:
+def _read(home: Path, files: list[tuple[str, Path]], plugins: list[Plugin]) -> FileCommands:
     commands: dict[str, CommandDefinition] = {}
     refused: dict[str, ConfigError] = {}
     for name, path in files:
@@ -154,6 +153,11 @@ def _read(home: Path, files: list[tuple[str, Path]]) -> FileCommands:
             refused.setdefault(name, error)
             continue
         commands.setdefault(name, found)
+    for file in (file for plugin in plugins for file in plugin.commands):
+        try:
+            commands.setdefault(file.name, read_command(file.name, file.path, file.text, foreign=True))
+        except ConfigError as error:
+            refused.setdefault(file.name, error)
     return FileCommands(commands, {name: error for name, error in refused.items() if name not in commands})
 
 
@@ -172,7 +176,7 @@ def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> 
     if not re.fullmatch(COMMAND_NAME, name):
         raise place.error(f"Invalid command name {name!r}: use letters, digits, - and _.")
     head, body = split(text) if path.suffix == ".md" else (text, "")
-    head = _PLAIN.sub(lambda line: f"{line[1]}{dumps(line[2].strip()).decode()}", head)
+    head = quoted(head)
     tree = attribute("moot.config.document:parse")(head, place) if head.strip() else Node({}, place)
     given = find(tree)
     fields = dict(given) if isinstance(given, dict) else {}

@@ -83,6 +83,44 @@ def fits(matcher: str, subject: str) -> bool:
     return matcher in ("", "*") or _compiled(matcher).fullmatch(subject) is not None
 
 
+def translated_matcher(event: str, matcher: str, tools: Mapping[str, str]) -> str | None:
+    """Return the matcher of another program's hook for moot, or None if it can't match anything. `tools` maps the names of tools."""
+    return _of_tools(matcher, tools) if event in ("PreToolUse", "PostToolUse") else _of_event(event, matcher)
+
+
+def _of_event(event: str, matcher: str) -> str | None:
+    """Return the matcher for an event other than a tool call, or None if it can't match anything in moot."""
+    subjects = next((found for name, found in SUBJECTS.items() if name == event), None)
+    if matcher in ("", "*") or subjects == ():
+        return ""
+    try:
+        return matcher if subjects is None or any(re.fullmatch(matcher, subject) for subject in subjects) else None
+    except re.error:
+        return None
+
+
+def _of_tools(matcher: str, tools: Mapping[str, str]) -> str | None:
+    """Return the matcher with moot's tool names, or None if it names a tool without an equivalent. Names of MCP tools are not changed."""
+    if matcher in ("", "*"):
+        return ""
+    found: list[str] = []
+    for one in matcher.split("|"):
+        if one.startswith("mcp__"):
+            found.append(one)
+        elif one in tools:
+            found.append(tools[one])
+        else:
+            # a regular expression: use all tools of the program that it matches
+            try:
+                matched = [ours for theirs, ours in tools.items() if re.fullmatch(one, theirs)]
+            except re.error:
+                return None
+            if not matched:
+                return None
+            found += matched
+    return "|".join(dict.fromkeys(found))
+
+
 def problems(configuration: Configuration) -> Iterator[_Problem]:
     """Yield the mistakes in all hooks, each with the path of the value."""
     tools = {*TOOLS.names(), *configuration.tools}

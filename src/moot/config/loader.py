@@ -14,6 +14,8 @@ from moot.config.cache import Memory
 from moot.config.effects import without_effect
 from moot.config.home import KEY_VARIABLES, Stamp, home_of, read_text, stamp_of
 from moot.config.hooks import CHECK_SECTIONS, command_hooks, file_checks
+from moot.config.plugins.installed import decisive_files, plugin_notes, used_plugins
+from moot.config.plugins.layer import agents_layer, secrets_in, with_plugins
 from moot.config.secrets import secrets_of
 from moot.config.settings import Settings, build
 from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate, merge, place_of, plain
@@ -84,9 +86,12 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     file = memory.tree(text, place, lambda: attribute("moot.config.document:parse")(text, place)) if text else Node({}, place)
     known = {"providers": PROVIDERS.names(), "tools": TOOLS.names()} if variables.value else {}
     root, lost = home_layer(home, memory.part)
+    plugins, notes = used_plugins(home), [*notes, *lost, *plugin_notes(home)]
+    if plugins:
+        layer, lost = agents_layer(plugins, memory.part)
+        root, notes = merge(root, layer), [*notes, *lost]
     own = find(root, "agents")
     files = own if isinstance(own, dict) else dict[str, Node]()
-    notes += lost
     project = _project_layer(directory, home, notes)
     for layer in (file, *((with_lists_of(file, project),) if project is not None else ()), variables, flag_layer(flags or {})):
         root = merge(root, layer, known)
@@ -103,7 +108,11 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
         settings = replace(settings, hooks=command_hooks(cast("JsonObject", configuration["hooks"]), _places_of_hooks(root, used)))
     if used is not None and settings.checks:
         settings = replace(settings, checks=file_checks(configuration, _places_of_checks(root, used)))
-    return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), not text.strip(), used, root)
+    secrets = secrets_of(configuration)
+    if plugins:
+        settings, lost = with_plugins(settings, plugins, environ)
+        secrets, notes = tuple(sorted({*secrets, *secrets_of(secrets_in(settings))}, key=len, reverse=True)), [*notes, *lost]
+    return Loaded(settings, _origin(root), secrets, configuration, tuple(notes), not text.strip(), used, root)
 
 
 def _with_built_in(root: Node, own: Mapping[str, Node]) -> Node:
@@ -223,7 +232,7 @@ class Loader:
 
     def stamp(self) -> tuple[Stamp, ...]:
         """Return a value that changes whenever one of the files that are read is changed, replaced or removed."""
-        return tuple(map(stamp_of, (*self._decisive, *markdown_files(self._home / FOLDER))))
+        return tuple(map(stamp_of, (*self._decisive, *markdown_files(self._home / FOLDER), *decisive_files(self._home))))
 
     def is_stale(self) -> bool:
         """Return True if a file has changed since it was last read."""

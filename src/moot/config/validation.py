@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 from pydantic import BaseModel, ValidationError
 
 from moot.config import hooks
+from moot.config.plugins.layout import SERVER_PREFIX
 from moot.config.schema import Configuration, fields_at
 from moot.config.schema.definitions import CUSTOM, SETTINGS, CustomToolPart
 from moot.config.secrets import is_secret
@@ -239,7 +240,7 @@ def _mcp_servers(problems: _Problems, configuration: Configuration) -> None:
                 problems.add((*path, key), f"This applies only to servers with a {'url' if part.command else 'command'}.", key=True)
     for agent, part in configuration.agents.items():
         for at, name in enumerate(part.mcp or ()):
-            if name not in configuration.mcp:
+            if name not in configuration.mcp and not name.startswith(SERVER_PREFIX):  # plugins are not part of the tree
                 hint = _known(name, sorted(configuration.mcp)) if configuration.mcp else " The section mcp configures no servers."
                 problems.add(("agents", agent, "mcp", at), f"MCP server {name!r} not found.{hint}")
 

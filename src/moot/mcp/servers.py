@@ -13,7 +13,8 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from moot.errors import MootError, ProviderError, Refused
+from moot.config.plugins.installed import check_unchanged
+from moot.errors import MootError, ProviderError, Refused, UsageError
 from moot.mcp.accepted import Accepted, AcceptedTools
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject
@@ -64,6 +65,7 @@ class McpServers:
 
     def __init__(self, home: Path, group: TaskGroup) -> None:
         self.accepted = AcceptedTools(home)
+        self._home = home
         self.made: dict[tuple[str, str], object] = {}
         """Tools for the loop by server and name, see `server_tools`."""
         self._group = group
@@ -204,6 +206,8 @@ class McpServers:
         started_at = anyio.current_time()
         try:
             with anyio.CancelScope(deadline=started_at + START_SECONDS) as scope:
+                if server.plugin:
+                    await to_thread.run_sync(check_unchanged, self._home, server.plugin)
                 module = await to_thread.run_sync(import_module, _SDK)
                 async with module.connect(server, Path(directory or "/")) as connection:
                     self.accepted.record(server, await connection.tools(), await connection.prompts())
@@ -247,6 +251,14 @@ class McpServers:
         slot.error = error
         slot.retry_at = now + PAUSES[min(slot.failures, len(PAUSES) - 1)]
         slot.failures += 1
+
+
+def check_configured(server: McpServer) -> None:
+    """Raise UsageError if a server can't be changed in the configuration, because it is part of a plugin."""
+    if server.plugin:
+        raise UsageError(
+            f"The MCP server {server.name!r} is part of the plugin {server.plugin!r}.", fix=f"moot plugins disable {server.plugin}"
+        )
 
 
 async def _first_of(*events: anyio.Event) -> None:

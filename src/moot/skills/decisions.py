@@ -57,6 +57,13 @@ def decide(home: Path, key: str, change: Callable[[SkillDecision], SkillDecision
     return found or _UNDECIDED
 
 
+def forget_below(home: Path, folder: Path) -> None:
+    """Forget what was decided about skills in a folder that was deleted."""
+    prefix = f"{folder.resolve()}/"
+    for key in [key for key in decisions(home) if key.startswith(prefix)]:
+        decide(home, key, lambda _: None)
+
+
 def mark_used(home: Path, key: str, at: int) -> None:
     """Store the time, in ms, at which a skill was activated."""
     decide(home, key, lambda decision: replace(decision, used_at=at))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from moot.config.home import read_text
 from moot.config.plugins.content import digest_of, entries, stamps_of
+from moot.config.plugins.layout import with_folder
 from moot.config.trust import trusted_files
 from moot.errors import ConfigError, NotFound, Refused
 from moot.guard.roots import is_below
@@ -95,6 +96,8 @@ def select(skills: Sequence[Skill], agent: Sequence[str] | None, conversation: S
 
 def _folders(root: Root) -> list[Path]:
     """Return the real paths of the folders with a `SKILL.md`. In a project, links that leave it are skipped."""
+    if root.plugin:
+        return [Path(os.path.realpath(root.path))]
     try:
         with os.scandir(root.path) as listed:
             names = sorted(entry.name for entry in listed if not entry.name.startswith("."))[:SKILLS]
@@ -110,7 +113,7 @@ def _skill(home: Path, root: Root, path: Path, decision: SkillDecision, trusted:
     if not read.problem and (hashed or decision.digest or (root.place == "project" and key in trusted)) and not read.digest:
         _hash(read, path)
     status, problem = _status(root, read, decision, trusted.get(key))
-    name = read.text.name or path.name
+    name = f"{root.plugin}:{read.text.name or path.name}" if root.plugin else read.text.name or path.name
     return Skill(name, path, root.place, read.text, read.files, status, problem, decision, read.digest)
 
 
@@ -153,7 +156,7 @@ def _content(root: Root, path: Path) -> _Read:
     if any(entry.path == SKILL_FILE and entry.is_link for entry in listed):
         found = _Read(stamps, SkillText(path.name), files, f"{SKILL_FILE} is a link, which is not followed.")
     else:
-        found = _Read(stamps, _text(path, lenient=root.is_lenient), files)
+        found = _Read(stamps, _text(path, root), files)
     _cache.pop(str(path), None)
     _cache[str(path)] = found
     while len(_cache) > _KEPT:
@@ -161,8 +164,10 @@ def _content(root: Root, path: Path) -> _Read:
     return found
 
 
-def _text(path: Path, *, lenient: bool) -> SkillText:
+def _text(path: Path, root: Root) -> SkillText:
     try:
-        return read_document(read_text(path / SKILL_FILE, mark=False), path.name, lenient=lenient)
+        text = read_text(path / SKILL_FILE, mark=False)
+        text = with_folder(text, Path(root.plugin_folder)) if root.plugin else text
+        return read_document(text, path.name, lenient=root.is_lenient)
     except ConfigError as error:
         return SkillText(path.name, findings=(Finding(SKILL_FILE, error.line or 1, error.message),))

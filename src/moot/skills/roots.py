@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moot.config.agents.project import repository_root
+from moot.config.plugins.installed import used_plugins
 from moot.guard.roots import is_below
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class Root:
     is_lenient: bool = False
     boundary: str = ""
     """The folder in which skills must be even after links are resolved; empty = links may lead anywhere."""
+    plugin: str = ""
+    """Name of the plugin if `path` is one of its skills. The name of the skill starts with it."""
+    plugin_folder: str = ""
 
 
 def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = "") -> list[Root]:
@@ -44,6 +48,9 @@ def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = 
     if is_local:
         found.append(Root(f"{home}/{FOLDER}", "home"))
         found += [Root(f"{user}/{name}", "user", lenient) for name, lenient in PLACES.items()]
+        for plugin in used_plugins(home):
+            inside = str(plugin.folder)
+            found += [Root(f"{inside}/{path}".rstrip("/"), "plugin", True, inside, plugin.name, inside) for path in plugin.skills]
     return [root for root in found if os.path.isdir(root.path)]  # noqa: PTH112
 
 

@@ -28,6 +28,8 @@ class McpServer:
     enabled: bool = True
     trust_hints: bool = False
     """True if moot believes the server's claims that a tool is read-only or can be repeated. A false claim can then do harm."""
+    plugin: str = ""
+    """Name of the plugin that contains the server, which starts only while the plugin is unchanged."""
 
     def __repr__(self) -> str:
         return f"McpServer(name={self.name!r}, command={self.command!r}, url={self.url!r})"

@@ -72,6 +72,10 @@ class CommandHook:
     """True if a failure or a timeout counts as a block."""
     folder: str = ""
     """Folder of the project that configures the hook, which runs only for conversations there. Empty = it runs for all conversations."""
+    plugin: str = ""
+    """Name of the plugin that contains the hook, which runs only while the plugin is unchanged."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Environment variables of the command. An empty value stands for the working directory."""
 
 
 SkipTest: TypeAlias = Literal["empty", "equals", "contains", "matches"]

@@ -10,8 +10,9 @@ from moot.types.canonical import Json, JsonObject, empty
 
 SKILL_FILE = "SKILL.md"
 
-SkillPlace: TypeAlias = Literal["home", "user", "project"]
-"""home: moot's own folder · user: folders that several programs of the user share · project: folders of a repository."""
+SkillPlace: TypeAlias = Literal["home", "user", "project", "plugin"]
+"""home: moot's own folder · user: folders that several programs of the user share · project: folders of a repository · plugin: installed
+plugins."""
 SkillUse: TypeAlias = Literal["offered", "enabled", "disabled"]
 """offered: the model sees name and description · enabled: the instructions are in the prompt · disabled: not used."""
 ScriptPolicy: TypeAlias = Literal["never", "ask", "allow"]

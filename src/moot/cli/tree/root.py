@@ -6,7 +6,7 @@ from moot.cli.tree.connections import CHANNELS, COMMANDS, MCP, TOKENS, WEBHOOKS
 from moot.cli.tree.cron import CRON
 from moot.cli.tree.knowledge import KNOWLEDGE, MEMORY
 from moot.cli.tree.nodes import Group, command
-from moot.cli.tree.skills import SKILLS
+from moot.cli.tree.skills import PLUGINS, SKILLS
 from moot.cli.tree.tasks import TASKS, WORKTREES
 
 CHAT = Group(
@@ -437,6 +437,7 @@ TREE = Group(
         "commands": COMMANDS,
         "mcp": MCP,
         "skills": SKILLS,
+        "plugins": PLUGINS,
         "webhooks": WEBHOOKS,
         "approvals": APPROVALS,
         "agents": AGENTS,
@@ -483,7 +484,8 @@ TREE = Group(
         "Chat": ("run", "chat", "ps", "approvals"),
         "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks", "worktrees"),
         "Agents and models": (
-            *("agents", "models", "providers", "tools", "commands", "mcp", "skills", "permissions", "memory", "knowledge", "channels"),
+            *("agents", "models", "providers", "tools", "commands", "mcp", "skills", "plugins"),
+            *("permissions", "memory", "knowledge", "channels"),
         ),
         "Server": ("serve", "web", "tokens", "cron", "webhooks"),
         "Maintenance": (

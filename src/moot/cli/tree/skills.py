@@ -1,4 +1,4 @@
-"""The commands of skills."""
+"""The commands of skills and plugins."""
 
 from __future__ import annotations
 
@@ -73,6 +73,40 @@ SKILLS = Group(
     },
     ("moot skills list", "moot skills enable release"),
     details="Without a command, list the skills.",
+    options=(("--json", "Print one JSON document to stdout."),),
+    default="list",
+)
+
+PLUGINS = Group(
+    "Install and manage plugins: packages of commands, agents, skills, hooks and MCP servers.",
+    {
+        "list": command("commands.extensions.plugins:list_plugins", "List the installed plugins.", ("moot plugins list",)),
+        "show": command("commands.extensions.plugins:show_plugin", "Show an installed plugin.", ("moot plugins show formatter",)),
+        "install": command(
+            "commands.extensions.plugins:install_plugin",
+            "Install a plugin of Claude Code, after showing what it contains and runs.",
+            (
+                "moot plugins install ./formatter",
+                "moot plugins install formatter.zip --yes",
+                "moot plugins install https://example.org/plugins.git --plugin formatter",
+                "moot plugins install https://example.org/formatter.git --commit 8f3c…",
+            ),
+            details="Exactly the content that is shown is installed. If its files change, nothing of it is used until you accept it again.",
+        ),
+        "update": command(
+            "commands.extensions.plugins:update_plugin",
+            "Update a plugin from the place it was installed from.",
+            ("moot plugins update formatter", "moot plugins update formatter --commit 1b2c…"),
+        ),
+        "accept": command(
+            "commands.extensions.plugins:accept_plugin", "Accept a plugin whose files have changed.", ("moot plugins accept formatter",)
+        ),
+        "enable": command("commands.extensions.plugins:enable_plugin", "Use a plugin again.", ("moot plugins enable formatter",)),
+        "disable": command("commands.extensions.plugins:disable_plugin", "Stop using a plugin.", ("moot plugins disable formatter",)),
+        "remove": command("commands.extensions.plugins:remove_plugin", "Delete a plugin.", ("moot plugins remove formatter --yes",)),
+    },
+    ("moot plugins list", "moot plugins install ./formatter"),
+    details="Without a command, list the plugins.",
     options=(("--json", "Print one JSON document to stdout."),),
     default="list",
 )

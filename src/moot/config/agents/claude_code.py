@@ -1,4 +1,7 @@
-"""Translation of Claude Code's agent and command files (reference: Claude Code documentation, subagents and slash commands)."""
+"""Translation of Claude Code's agent and command files, and the names in its plugins.
+
+Reference: Claude Code documentation, subagents, slash commands, plugins and plugin marketplaces.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,17 @@ from moot.plugins import TOOLS
 FOLDER = ".claude/agents"
 COMMANDS_FOLDER = ".claude/commands"
 
+PLUGIN_FOLDER = ".claude-plugin"
+MANIFEST = f"{PLUGIN_FOLDER}/plugin.json"
+MARKETPLACE = "marketplace.json"
+PLUGIN_ROOT, PLUGIN_DATA, PROJECT_FOLDER = "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "CLAUDE_PROJECT_DIR"
+"""Environment variables of a plugin's programs: its folder, a folder for its own files, and the working directory."""
+
 _COMMAND_FIELDS: Mapping[str, str] = {"argument-hint": "argument"}
 _COMMAND_LOST = ("allowed-tools", "context", "disable-model-invocation", "hooks", "user-invocable", "name", "version", "when_to_use")
 """Fields of commands without equivalent. `allowed-tools` would let a file allow calls."""
 
-_TOOLS: Mapping[str, str] = {
+TOOL_NAMES: Mapping[str, str] = {
     "AskUserQuestion": "ask_user",
     "Bash": "shell",
     "Edit": "edit_file",
@@ -53,7 +62,7 @@ def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: boo
         del found["hooks"]
     if (model := found.get("model")) is not None and model.value in _MODELS:
         found["model"] = replace(model, value=_MODELS[str(model.value)])
-    denied = {_TOOLS.get(bare, bare) for bare in (name.partition("(")[0] for name in _names(given.get("disallowedTools")))}
+    denied = {TOOL_NAMES.get(bare, bare) for bare in (name.partition("(")[0] for name in _names(given.get("disallowedTools")))}
     if "tools" in found:
         found["tools"] = _tools(found["tools"], denied, notes, foreign=foreign)
     elif denied:  # all other tools, because the agent must not get more than its author wanted
@@ -90,8 +99,8 @@ def _tools(node: Node, denied: set[str], notes: list[str], *, foreign: bool) -> 
     for item in node.value:
         name = str(item.value)
         bare, pattern, _ = name.partition("(")
-        ours = _TOOLS.get(bare, "" if foreign and bare not in _TOOLS.values() else name)
-        if pattern and bare in _TOOLS:
+        ours = TOOL_NAMES.get(bare, "" if foreign and bare not in TOOL_NAMES.values() else name)
+        if pattern and bare in TOOL_NAMES:
             notes.append(f"the pattern of {name} was left out; moot's permissions decide")
         if not ours:
             notes.append(f"no equivalent for the tool {name}")

@@ -16,6 +16,7 @@ from moot.config.tree import Node, Place, from_json
 from moot.errors import ConfigError
 from moot.plugins.registry import attribute
 from moot.types.agent import Agent
+from moot.types.canonical import dumps
 
 FOLDER = "agents"
 SUFFIX = ".md"
@@ -62,6 +63,14 @@ def split(text: str) -> tuple[str, str]:
     return "\n".join(["", *lines[1:end]]), "\n".join(lines[end + 1 :])
 
 
+_PLAIN = re.compile(r"^((?:argument-hint|argument|description):[ \t]*)([^\s\"'|>#].*)$", re.MULTILINE)
+
+
+def quoted(head: str) -> str:
+    """Return YAML with quotes around texts that are often not quoted, although YAML requires it, such as `argument-hint: [file] [how]`."""
+    return _PLAIN.sub(lambda line: f"{line[1]}{dumps(line[2].strip()).decode()}", head)
+
+
 Parse = Callable[[str, Place], Node]
 
 
@@ -79,6 +88,7 @@ def agent_file(path: Path, text: str, *, foreign: bool = False, parse: Parse = _
     if not text.strip():
         raise place.error("The file is empty.", "Write the agent's instructions, or remove the file.")
     head, body = split(text)
+    head = quoted(head) if foreign else head
     tree = parse(head, place) if head.strip() else Node({}, place)
     given = dict(tree.value) if isinstance(tree.value, dict) else {}
     for field in _TEXTS:
@@ -116,12 +126,13 @@ def home_layer(home: Path, parse: Parse = _parse) -> tuple[Node, list[str]]:
     return Node({"agents": agents} if found else {}, Place("default", "")), [note for file in found.values() for note in file.notes]
 
 
-def read_agent(path: Path, text: str, providers: Iterable[str] | None = None) -> tuple[Agent, tuple[str, ...]]:
+def read_agent(path: Path, text: str, providers: Iterable[str] | None = None, *, foreign: bool = False) -> tuple[Agent, tuple[str, ...]]:
     """Return the agent defined by a file's text, and notes about fields without an equivalent. Raise ConfigError if it is invalid.
 
-    `providers` are the names of the configured providers. Without them, models are not checked.
+    `providers` are the names of the configured providers. Without them, models are not checked. A `foreign` file may have fields that moot
+    doesn't know.
     """
-    foreign = path.parent.as_posix().endswith(FOREIGN_FOLDER)
+    foreign = foreign or path.parent.as_posix().endswith(FOREIGN_FOLDER)
     file = agent_file(path, text, foreign=foreign)
     place = Place(LAYER, str(path))
     configured = from_json({name: {"base_url": "http://localhost"} for name in providers or ()}, place)  # only the names matter here

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
+from moot.config.hooks import translated_matcher
 from moot.formats.kit.configuration import ConfigurationBuilder
 from moot.formats.kit.fields import obj, objects, text
 from moot.types.canonical import Json, JsonObject
-from moot.types.hooks import SUBJECTS, HookEvent
+from moot.types.hooks import HookEvent
 from moot.types.templates import variables_in
 
 _EVENTS = frozenset(get_args(HookEvent))
-_OF_TOOLS = frozenset({"PreToolUse", "PostToolUse"})
 _KNOWN = frozenset({"type", "command", "timeout", "enabled"})
 
 
@@ -27,7 +27,7 @@ def add_command_hooks(draft: ConfigurationBuilder, hooks: JsonObject, tools: Map
         added: list[Json] = []
         for group in objects(groups):
             matcher = text(group, "matcher")
-            ours = translated(matcher, tools) if event in _OF_TOOLS else _of_event(event, matcher)
+            ours = translated_matcher(event, matcher, tools)
             commands = [_command(draft, event, one, folder) for one in objects(group.get("hooks"))]
             kept: list[Json] = [one for one in commands if one]
             if event not in _EVENTS or ours is None or not kept:
@@ -35,39 +35,6 @@ def add_command_hooks(draft: ConfigurationBuilder, hooks: JsonObject, tools: Map
                 continue
             added.append({**({"matcher": ours} if ours else {}), "hooks": kept})
         draft.hooks(event, added)
-
-
-def _of_event(event: str, matcher: str) -> str | None:
-    """Return the matcher for an event other than a tool call, or None if it can't match anything in moot."""
-    subjects = next((found for name, found in SUBJECTS.items() if name == event), None)
-    if matcher in ("", "*") or subjects == ():
-        return ""
-    try:
-        return matcher if subjects is None or any(re.fullmatch(matcher, subject) for subject in subjects) else None
-    except re.error:
-        return None
-
-
-def translated(matcher: str, tools: Mapping[str, str]) -> str | None:
-    """Return the matcher with moot's tool names, or None if it names a tool without an equivalent. Names of MCP tools are not changed."""
-    if matcher in ("", "*"):
-        return ""
-    found: list[str] = []
-    for one in matcher.split("|"):
-        if one.startswith("mcp__"):
-            found.append(one)
-        elif one in tools:
-            found.append(tools[one])
-        else:
-            # a regular expression: use all tools of the program that it matches
-            try:
-                matched = [ours for theirs, ours in tools.items() if re.fullmatch(one, theirs)]
-            except re.error:
-                return None
-            if not matched:
-                return None
-            found += matched
-    return "|".join(dict.fromkeys(found))
 
 
 def _command(draft: ConfigurationBuilder, event: str, hook: JsonObject, folder: str) -> JsonObject:

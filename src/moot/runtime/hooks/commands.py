@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from moot.config.home import read_text
 from moot.config.loader import project_file
+from moot.config.plugins.installed import check_unchanged
 from moot.config.trust import is_trusted
 from moot.convert.vendor import as_object
 from moot.errors import ConfigError, Refused
@@ -84,7 +85,13 @@ async def run_command(
     began = time.monotonic()
     if hook.folder and not await to_thread.run_sync(_has_trust, hook.folder, home):
         return Finished(None, "", f"the project has changed since it was trusted; review it, then run 'moot trust {hook.folder}'", 0.0)
-    env = {**child_environment(), INSIDE: "1", "MOOT_PROJECT_DIR": str(directory)}
+    if hook.plugin:
+        try:
+            await to_thread.run_sync(check_unchanged, home, hook.plugin)
+        except Refused as error:
+            return Finished(None, "", error.message, 0.0)
+    own = {name: value or str(directory) for name, value in hook.env}
+    env = {**child_environment(), **own, INSIDE: "1", "MOOT_PROJECT_DIR": str(directory)}
     stdout, stderr, code = bytearray(), bytearray(), None
     child, is_over = None, False
     theirs, ours = os.pipe()

@@ -82,7 +82,7 @@ def hooks_for(runtime: Runtime, conversation: Conversation, event: HookEvent, su
         return ()
     return tuple(
         {
-            hook.command: hook
+            (hook.command, hook.plugin): hook
             for hook in listed
             if (fits(hook.matcher, subject) or SUBJECTS.get(event) == ())
             and (not hook.folder or is_below(conversation.directory, hook.folder))
@@ -119,7 +119,8 @@ async def _answers(
             record, result = await _run(leg.runtime, request.conversation, event, hook, data, seconds, log_fields(request.run))
             return Result(record, _chunks(event, hook, result, adds=adds))
 
-        digest = blake2b(f"{hook.matcher}\0{hook.command}".encode(), digest_size=6).hexdigest()
+        owner = f"\0{hook.plugin}" if hook.plugin else ""
+        digest = blake2b(f"{hook.matcher}\0{hook.command}{owner}".encode(), digest_size=6).hexdigest()
         body: JsonObject = {"hook": event, "command": _masked(leg.runtime, hook.command)}
         outcome = await leg.once(f"hook:{event}:{key}:{digest}", idempotent=True, work=work, body=body)
         value = as_object(outcome.value) if isinstance(outcome, Result) else {}

@@ -21,7 +21,7 @@ from moot.config.loader import FILE
 from moot.config.settings import Settings
 from moot.errors import MootError, NeedsApproval, NotFound, UsageError
 from moot.guard.hidden import spelled_out
-from moot.mcp.servers import McpServers
+from moot.mcp.servers import McpServers, check_configured
 from moot.plugins.registry import hint
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject, loads
@@ -257,7 +257,7 @@ async def disable_server(name: Name, /, *, json: AsJson = False, output: Out) ->
 
 def _switch(name: str, enabled: bool, json: bool, output: Output) -> None:
     settings = configured(output).settings
-    _server(settings, name)
+    check_configured(_server(settings, name))
     set_value(settings.home / FILE, f"mcp.{name}.enabled", enabled, os.environ)
     write_done(output, json, {"name": name, "enabled": enabled}, f"{'enabled' if enabled else 'disabled'} {name}")
 
@@ -265,7 +265,7 @@ def _switch(name: str, enabled: bool, json: bool, output: Output) -> None:
 async def remove_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Remove a server from the configuration."""
     async with _opened(output) as (settings, servers):
-        _server(settings, name)
+        check_configured(_server(settings, name))
         remove_value(settings.home / FILE, f"mcp.{name}", os.environ)
         servers.accepted.forget(name)
     write_done(output, json, {"name": name, "removed": True}, f"removed {name}")

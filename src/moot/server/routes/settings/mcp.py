@@ -8,7 +8,7 @@ from fastapi import Path
 from pydantic import Field
 
 from moot.errors import NotFound
-from moot.mcp.servers import McpServers
+from moot.mcp.servers import McpServers, check_configured
 from moot.server.auth import Operator, Router
 from moot.server.models import In, ListOut, Out
 from moot.server.problems import Problem
@@ -89,7 +89,8 @@ async def list_mcp_servers(server: CurrentServer, _: Operator) -> ListOut[McpSer
 @router.patch("/{name}")
 async def change_mcp_server(server: CurrentServer, _caller: Operator, name: ServerName, body: McpServerIn) -> McpServerOut:
     """Enable or disable an MCP server in the configuration file."""
-    servers, _ = _found(server, name)
+    servers, found = _found(server, name)
+    check_configured(found)
     await write(server, {f"mcp.{name}.enabled": body.enabled})
     if not body.enabled:
         servers.close(name)

@@ -1,0 +1,225 @@
+"""The installed plugins, as a file and folders in moot's home: `plugins/plugins.json` and `plugins/NAME/HASH/`.
+
+An entry of the file is the decision to use exactly this content. A folder without an entry is not used, so an interrupted installation
+has no effect. If a plugin's files change afterwards, nothing of it is used until a person accepts it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from moot.config.agents.claude_code import MANIFEST
+from moot.config.agents.files import markdown_files
+from moot.config.home import Stamp, lock_file, read_text, stamp_of, write_atomically
+from moot.config.plugins.content import digest_of_files, entries, read_all, stamps_of
+from moot.config.plugins.layout import Plugin, is_name, read_plugin
+from moot.errors import ConfigError, MootError, NotFound, Refused
+from moot.plugins.registry import hint
+from moot.types.canonical import Json, JsonObject, dumps, empty, loads_object
+
+FOLDER = "plugins"
+FILE = "plugins.json"
+_VERSION = 1
+
+PluginStatus: TypeAlias = Literal["enabled", "disabled", "changed", "invalid"]
+
+_IGNORED = frozenset((".DS_Store",))
+"""Files that appear in folders by themselves. All others belong to the content, because a plugin's programs run in its folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A person's decision about a plugin."""
+
+    folder: str
+    """Name of the folder with the content, below that of the plugin."""
+    digest: str
+    """The content that the decision is about."""
+    source: JsonObject = field(default_factory=empty)
+    enabled: bool = True
+    left_out: tuple[str, ...] = ()
+    """Names of agents with mistakes, which are not used."""
+
+    def to_json(self) -> JsonObject:
+        left: list[Json] = [*self.left_out]
+        return {"folder": self.folder, "digest": self.digest, "source": self.source, "enabled": self.enabled, "left_out": left}
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An installed plugin."""
+
+    name: str
+    decision: Decision
+    status: PluginStatus
+    plugin: Plugin | None
+    """The content; None if it can't be read."""
+    digest: str = ""
+    """Hash of the content; empty if it can't be read."""
+    problem: str = ""
+    """Why it is not used, unless it is disabled."""
+
+
+def plugin_folder(home: Path, name: str) -> Path:
+    """Return the folder of a plugin, with its content and the files that it writes itself."""
+    return home / FOLDER / name
+
+
+def decisions(home: Path) -> dict[str, Decision]:
+    """Return the decisions by plugin. An unchanged file is not read again; an invalid one decides nothing."""
+    return _decided(home)[1]
+
+
+def _decided(home: Path) -> tuple[Stamp, dict[str, Decision], str]:
+    """Return the state of the file, the decisions in it, and why it can't be read."""
+    path = _path(home)
+    now = stamp_of(path)
+    known = _decisions.get(home)
+    if known is None or known[0] != now:
+        try:
+            known = now, _parsed(read_text(path), path), ""
+        except ConfigError as error:
+            known = now, dict[str, Decision](), f"No plugin is used: {error}"
+        _decisions[home] = known
+    return known
+
+
+_decisions: dict[Path, tuple[Stamp, dict[str, Decision], str]] = {}
+
+
+def decide(home: Path, name: str, change: Callable[[Decision | None], Decision | None]) -> None:
+    """Store a changed decision about a plugin; None removes it. Raise ConfigError if the file can't be written."""
+    path = _path(home)
+    with lock_file(path):
+        current = _parsed(read_text(path), path)
+        found = change(current.pop(name, None))
+        if found is not None:
+            current[name] = found
+        plugins: JsonObject = {each: decision.to_json() for each, decision in sorted(current.items())}
+        write_atomically(path, dumps({"version": _VERSION, "plugins": plugins}))
+
+
+def installed_plugins(home: Path) -> list[Installed]:
+    """Return all installed plugins, sorted by name. Blocks; unchanged files are not read again."""
+    return [_installed(home, name, decision) for name, decision in decisions(home).items()]
+
+
+def installed_plugin(home: Path, name: str) -> Installed:
+    """Return an installed plugin. Raise NotFound."""
+    known = decisions(home)
+    if name not in known:
+        raise NotFound(f"Plugin {name!r} is not installed.{hint(name, list(known))}", fix="moot plugins list")
+    return _installed(home, name, known[name])
+
+
+def used_plugins(home: Path) -> list[Plugin]:
+    """Return the plugins that are enabled and unchanged, without agents that have mistakes. Blocks."""
+    return [_used(each) for each in installed_plugins(home) if each.status == "enabled" and each.plugin is not None]
+
+
+def plugin_notes(home: Path) -> list[str]:
+    """Return a message for each plugin that is not used because of a problem. Blocks."""
+    problem = _decided(home)[2]
+    return [problem] if problem else [each.problem for each in installed_plugins(home) if each.problem]
+
+
+def check_unchanged(home: Path, name: str) -> None:
+    """Raise Refused if a plugin is not in use, or its content is not the accepted one. Blocks."""
+    decision = decisions(home).get(name)
+    found = _installed(home, name, decision) if decision is not None else None
+    if found is None or found.status != "enabled":
+        raise Refused(found.problem if found is not None and found.problem else f"The plugin {name!r} is not in use.")
+
+
+def decisive_files(home: Path) -> tuple[str, ...]:
+    """Return the files of plugins that the configuration depends on."""
+    folders = [plugin_folder(home, name) / decision.folder for name, decision in decisions(home).items()]
+    named = [f"{folder}/{path}" for folder in folders for path in (MANIFEST, "hooks/hooks.json", ".mcp.json")]
+    return (str(_path(home)), *named, *(path for folder in folders for path in markdown_files(folder / "agents")))
+
+
+def _used(found: Installed) -> Plugin:
+    assert found.plugin is not None
+    left = found.decision.left_out
+    return replace(found.plugin, agents=tuple(agent for agent in found.plugin.agents if agent.name not in left)) if left else found.plugin
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The content of a folder, and the state of its files."""
+
+    stamps: object
+    digest: str
+    plugin: Plugin | None
+    problem: str = ""
+
+
+_cache: dict[Path, _Read] = {}
+
+
+def _installed(home: Path, name: str, decision: Decision) -> Installed:
+    read = _content(plugin_folder(home, name) / decision.folder, name)
+    fix = f"Review it, then run 'moot plugins accept {name}'."
+    if read.plugin is None:
+        return Installed(name, decision, "invalid", None, read.digest, f"The plugin {name!r} is not used: {read.problem}")
+    if read.digest != decision.digest:
+        why = f"The plugin {name!r} is not used, because it has changed since it was accepted. {fix}"
+        return Installed(name, decision, "changed", read.plugin, read.digest, why)
+    return Installed(name, decision, "enabled" if decision.enabled else "disabled", read.plugin, read.digest)
+
+
+def _content(folder: Path, name: str) -> _Read:
+    """Return the content of a plugin, read again if one of its files has changed."""
+    try:
+        listed = entries(folder, _IGNORED)
+        stamps = stamps_of(listed)
+        known = _cache.get(folder)
+        if known is not None and known.stamps == stamps:
+            return known
+        files = read_all(folder, listed)
+    except FileNotFoundError:
+        return _Read(None, "", None, "its folder is missing. Install it again.")
+    except (MootError, OSError) as error:
+        return _Read(None, "", None, str(error))
+    digest = digest_of_files(files)
+    try:
+        plugin = read_plugin(files, name, folder)
+        if plugin.name != name:
+            raise Refused(f"its manifest names {plugin.name!r}.")
+        found = _Read(stamps, digest, plugin)
+    except MootError as error:
+        found = _Read(stamps, digest, None, str(error))
+    _cache[folder] = found
+    return found
+
+
+def _path(home: Path) -> Path:
+    return home / FOLDER / FILE
+
+
+def _parsed(text: str, path: Path) -> dict[str, Decision]:
+    """Return the decisions in a file's text. Raise ConfigError if it is not valid."""
+    try:
+        plugins = loads_object(text.encode()).get("plugins") if text else {}
+    except ValueError as error:
+        raise ConfigError(f"The file is not valid JSON: {error}", file=str(path), fix="Restore or delete it.") from error
+    listed = plugins.items() if isinstance(plugins, dict) else ()
+    found = ((name, _decision(value)) for name, value in listed if isinstance(value, dict) and is_name(name))
+    return {name: decision for name, decision in found if decision is not None}
+
+
+def _decision(value: Mapping[str, Json]) -> Decision | None:
+    folder, source, left = str(value.get("folder") or ""), value.get("source"), value.get("left_out")
+    if not folder or os.sep in folder or folder.startswith("."):
+        return None
+    return Decision(
+        folder,
+        str(value.get("digest") or ""),
+        source if isinstance(source, dict) else {},
+        value.get("enabled") is True,
+        tuple(map(str, left)) if isinstance(left, list) else (),
+    )

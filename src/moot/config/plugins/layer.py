@@ -1,0 +1,79 @@
+"""The agents, hooks and MCP servers of installed plugins as part of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from moot.config.agents.files import LAYER, Parse, agent_file
+from moot.config.plugins.layout import Plugin
+from moot.config.tree import Node, Place, from_json, interpolate, plain
+from moot.errors import ConfigError
+from moot.types.agent import McpServer
+from moot.types.canonical import Json, JsonObject
+from moot.types.hooks import CommandHook, HookEvent
+
+if TYPE_CHECKING:
+    from moot.config.settings import Settings
+
+
+def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> tuple[Node, list[str]]:
+    """Return the agents of plugins as a layer of the configuration, named `PLUGIN:AGENT`, and notes. Raise ConfigError if one is wrong."""
+    place = Place(LAYER, "plugins")
+    agents: dict[str, Node] = {}
+    notes: list[str] = []
+    for file in (agent for plugin in plugins for agent in plugin.agents):
+        found = agent_file(file.path, file.text, foreign=True, parse=parse)
+        agents[file.name] = found.node
+        notes += found.notes
+    return Node({"agents": Node(dict(agents), place)} if agents else {}, Place("default", "")), notes
+
+
+def with_plugins(settings: Settings, plugins: Sequence[Plugin], environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
+    """Return the settings with the hooks and MCP servers of plugins, after the person's own, and notes.
+
+    A server whose environment variables are not set is disabled.
+    """
+    hooks: dict[HookEvent, tuple[CommandHook, ...]] = dict(settings.hooks)
+    servers: dict[str, McpServer] = {}
+    notes: list[str] = []
+    for plugin in plugins:
+        for event, hook in plugin.hooks:
+            hooks[event] = (*hooks.get(event, ()), hook)
+        for server in plugin.servers:
+            servers[server.name], problem = _resolved(server, environ)
+            notes += [problem] if problem else []
+    return replace(settings, hooks=hooks, mcp={**servers, **settings.mcp}), notes
+
+
+def secrets_in(settings: Settings) -> JsonObject:
+    """Return the values of plugins' MCP servers that may be secret, in the form of the configuration."""
+    servers = [server for server in settings.mcp.values() if server.plugin]
+    return {"mcp": {server.name: {"env": {**server.env}, "headers": {**server.headers}} for server in servers}}
+
+
+def _resolved(server: McpServer, environ: Mapping[str, str]) -> tuple[McpServer, str]:
+    """Return a server with references to environment variables replaced, and why it can't be used; empty if it can."""
+    facts: JsonObject = {
+        "command": server.command,
+        "args": list[Json](server.args),
+        "env": {**server.env},
+        "url": server.url,
+        "headers": {**server.headers},
+    }
+    try:
+        found = cast("JsonObject", plain(interpolate(from_json(facts, Place("user", f"plugin {server.plugin}")), environ)))
+    except ConfigError as error:
+        return replace(server, enabled=False), f"The MCP server {server.name!r} is disabled: {error.message}"
+    return (
+        replace(
+            server,
+            command=str(found["command"]),
+            args=tuple(cast("list[str]", found["args"])),
+            env=cast("dict[str, str]", found["env"]),
+            url=str(found["url"]),
+            headers=cast("dict[str, str]", found["headers"]),
+        ),
+        "",
+    )

@@ -1,0 +1,384 @@
+"""Installing, accepting, updating and removing plugins. A plugin is read, shown and agreed to before anything is written."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import cast
+
+from anyio import to_thread
+
+from moot.config.agents.claude_code import MANIFEST, MARKETPLACE, PLUGIN_FOLDER
+from moot.config.agents.files import read_agent
+from moot.config.commands import read_command
+from moot.config.home import lock_file
+from moot.config.plugins.content import Files, digest_of, digest_of_files, entries, read_all
+from moot.config.plugins.installed import FOLDER, Decision, Installed, decide, decisions, installed_plugin, plugin_folder
+from moot.config.plugins.layout import PARTS, Plugin, data_folder, manifest_of, read_json, read_plugin, with_folder
+from moot.errors import ConfigError, NotFound, Refused, UsageError
+from moot.plugins.registry import hint
+from moot.skills.content import FILE_BYTES
+from moot.skills.decisions import forget_below
+from moot.skills.document import hidden_findings, read_document
+from moot.skills.installation import read_package
+from moot.skills.package import commit_of, text_of, write_files
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.skill import SKILL_FILE, Finding
+
+SKIPPED = frozenset((".git", "__pycache__", ".DS_Store"))
+"""Files that are not installed."""
+
+_NOT_IN_MANIFEST = frozenset(("source", "strict", "category", "tags"))
+"""Fields of an entry of a marketplace that don't describe the plugin itself."""
+
+_REPOSITORY = re.compile(r"(https|ssh)://\S+\.git/?|[\w.-]+@[\w.-]+:\S+|ssh://\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginCandidate:
+    """A plugin before it is installed."""
+
+    plugin: Plugin
+    files: Files
+    digest: str
+    source: JsonObject
+    findings: tuple[Finding, ...] = ()
+    """Text in its files that a person may not see."""
+    left_out: tuple[str, ...] = ()
+    """Names of agents that can't be used. The plugin's `lost` has the reasons."""
+
+    @property
+    def name(self) -> str:
+        return self.plugin.name
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A folder, a commit, or the files of an archive."""
+
+    place: str
+    base: Path
+    commit: str = ""
+    archive: Files | None = None
+
+    async def files(self, path: str) -> Files:
+        """Return the files of a folder in it. Raise NotFound, Refused or UsageError."""
+        if self.archive is None:
+            return (await read_package(self.place, self.base, commit=self.commit, path=path, skipped=SKIPPED))[0]
+        prefix = f"{path}/" if path else ""
+        found = {name.removeprefix(prefix): data for name, data in self.archive.items() if name.startswith(prefix)}
+        if not found:
+            raise NotFound(f"{self.place!r} has no folder {path!r}.")
+        return found
+
+
+async def read_plugin_source(source: str, home: Path, base: Path, *, commit: str = "", path: str = "", plugin: str = "") -> PluginCandidate:
+    """Return the plugin in a folder, an archive, the URL of an archive, or a Git repository, checked.
+
+    Without `commit`, that of a repository's default branch is used. `plugin` is a name in the source's marketplace. Raise NotFound, Refused
+    or UsageError.
+    """
+    if not commit and _REPOSITORY.fullmatch(source):
+        commit = await commit_of(source)
+    place = _absolute(source, base)
+    opened = await _opened(place, base, commit)
+    path = path.strip("/")
+    facts: JsonObject = {"source": place, "path": path, "plugin": plugin, "commit": commit}
+    marketplace, has_manifest = await _marketplace(opened, path)
+    if marketplace is None and plugin:
+        raise UsageError(f"{source!r} has no {PLUGIN_FOLDER}/{MARKETPLACE}, so it lists no plugins.", fix="Leave out --plugin.")
+    if marketplace is None or (has_manifest and not plugin):
+        files, name = await opened.files(path), PurePosixPath(path or source.rstrip("/").removesuffix(".git")).name
+    else:
+        entry = _entry(marketplace, plugin)
+        name = str(entry["name"])
+        files, where = await _files_of(entry, marketplace, opened, path)
+        files = _with_entry(files, entry)
+        facts |= {"plugin": name, **where}
+    return await to_thread.run_sync(candidate_of, files, _fallback(name), home, facts)
+
+
+def _absolute(source: str, base: Path) -> str:
+    """Return a local path as an absolute one, and other sources unchanged."""
+    place = (base / Path(source).expanduser()).absolute()
+    return str(place) if "://" not in source and (place.exists() or not _REPOSITORY.fullmatch(source)) else source
+
+
+def _fallback(name: str) -> str:
+    """Return a folder's name as the name of a plugin without a manifest."""
+    return re.sub(r"[^a-z0-9]+", "-", name.partition(".")[0].lower()).strip("-") or "plugin"
+
+
+async def _opened(place: str, base: Path, commit: str) -> _Source:
+    """Return a source. An archive is read now; a folder that contains everything else in it is left out."""
+    if commit or (base / place).is_dir():
+        return _Source(place, base, commit)
+    files, _, _ = await read_package(place, base, skipped=SKIPPED)
+    tops = {name.partition("/")[0] for name in files}
+    if len(tops) == 1 and not any(name in tops for name in (PLUGIN_FOLDER, *files)):
+        files = {name.partition("/")[2]: data for name, data in files.items()}
+    return _Source(place, base, archive=files)
+
+
+async def _marketplace(opened: _Source, path: str) -> tuple[JsonObject | None, bool]:
+    """Return the marketplace in a folder, or None, and whether the folder is a plugin."""
+    try:
+        files = await opened.files(f"{path}/{PLUGIN_FOLDER}" if path else PLUGIN_FOLDER)
+    except NotFound:
+        return None, False
+    has_manifest = PurePosixPath(MANIFEST).name in files
+    return (read_json(files, MARKETPLACE) if MARKETPLACE in files else None), has_manifest
+
+
+def marketplace_entries(marketplace: JsonObject) -> list[JsonObject]:
+    """Return the valid entries of a marketplace."""
+    listed = marketplace.get("plugins")
+    found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return [entry for entry in found if isinstance(entry.get("name"), str) and entry.get("source")]
+
+
+def _entry(marketplace: JsonObject, plugin: str) -> JsonObject:
+    known = {str(entry["name"]): entry for entry in reversed(marketplace_entries(marketplace))}
+    if not known:
+        raise Refused("The marketplace lists no plugins.")
+    if not plugin and len(known) > 1:
+        names = sorted(known)
+        shown = f"{', '.join(names[:20])}{' …' if len(names) > 20 else ''}"
+        raise UsageError(f"The marketplace lists {len(known)} plugins: {shown}.", fix="Choose one with --plugin NAME.")
+    if plugin and plugin not in known:
+        raise NotFound(f"The marketplace has no plugin {plugin!r}.{hint(plugin, list(known))}")
+    return known[plugin] if plugin else next(iter(known.values()))
+
+
+async def _files_of(entry: JsonObject, marketplace: JsonObject, opened: _Source, top: str) -> tuple[Files, JsonObject]:
+    """Return the files of an entry, and the repository and commit if they are not in the marketplace itself."""
+    source = entry["source"]
+    if isinstance(source, str):
+        metadata = marketplace.get("metadata")
+        root = metadata.get("pluginRoot") if isinstance(metadata, dict) and not source.startswith(".") else ""
+        path = PurePosixPath(top, str(root or ""), source)
+        if path.is_absolute() or ".." in path.parts:
+            raise Refused(f"{source!r} is outside of the marketplace.")
+        return await opened.files("" if str(path) == "." else str(path)), {}
+    facts = cast("JsonObject", source) if isinstance(source, dict) else {}
+    kind = str(facts.get("source") or "")
+    url = f"https://github.com/{facts.get('repo')}.git" if kind == "github" else str(facts.get("url") or "")
+    if kind not in ("github", "url", "git-subdir") or url.startswith("/"):
+        raise Refused(
+            f"Plugins of a marketplace can't be installed from {kind or source!r}.", fix="Download the plugin, and install its folder."
+        )
+    commit = str(facts.get("sha") or "") or await commit_of(url, str(facts.get("ref") or "HEAD"))
+    path = str(facts.get("path") or "").removeprefix("./").strip("/")
+    return await _Source(url, Path("/"), commit).files(path), {"from": {"url": url, "commit": commit, "path": path}}
+
+
+def _with_entry(files: Files, entry: JsonObject) -> Files:
+    """Return the files with a manifest that also has what the marketplace says. Without `strict`, only that counts."""
+    own = manifest_of(files)
+    facts = {key: value for key, value in entry.items() if key not in _NOT_IN_MANIFEST}
+    if entry.get("strict") is False:
+        merged = {**own, **facts}
+    else:
+        both: JsonObject = {key: [*_listed(own[key]), *_listed(facts[key])] for key in PARTS if key in own and key in facts}
+        merged = {**facts, **own, **both}
+    return files if merged == own else {**files, MANIFEST: dumps(merged)}
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else [value]
+
+
+# ── checking ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def candidate_of(files: Files, name: str, home: Path, source: JsonObject, folder: Path | None = None) -> PluginCandidate:
+    """Return a plugin, checked for its folder in the home. Raise Refused if it can't be used. Blocks."""
+    digest = digest_of_files(files)
+    name = str(manifest_of(files).get("name") or name)
+    plugin = read_plugin(files, name, folder or plugin_folder(home, name) / digest[:16])
+    lost, left_out = _problems(plugin, files)
+    findings = [
+        finding
+        for path, data in sorted(files.items())
+        if len(data) <= FILE_BYTES and b"\0" not in data
+        for finding in hidden_findings(path, text_of(files, path))
+    ]
+    checked = replace(plugin, lost=(*plugin.lost, *lost))
+    return PluginCandidate(checked, files, digest, source, tuple(findings), tuple(left_out))
+
+
+def _problems(plugin: Plugin, files: Files) -> tuple[list[str], list[str]]:
+    """Return what is lost of commands, agents and skills, and the names of agents that can't be used."""
+    lost, left_out = list[str](), list[str]()
+    for command in plugin.commands:
+        try:
+            notes = read_command(command.name, command.path, command.text, foreign=True).notes
+            lost += [f"command {command.name}: {note}" for note in notes]
+        except ConfigError as error:
+            lost.append(f"command {command.name}: {error.message}")
+    for agent in plugin.agents:
+        try:
+            notes = read_agent(agent.path, agent.text, foreign=True)[1]
+            lost += [f"agent {agent.name}: {note.partition(': ')[2]}" for note in notes]
+        except ConfigError as error:
+            lost.append(f"agent {agent.name}: {error.message}")
+            left_out.append(agent.name)
+    for skill in plugin.skills:
+        name = PurePosixPath(skill or plugin.name).name
+        text = with_folder(text_of(files, f"{skill}/{SKILL_FILE}" if skill else SKILL_FILE), plugin.folder)
+        errors = [finding for finding in read_document(text, name, lenient=True).findings if finding.is_error]
+        lost += [f"skill {plugin.name}:{name}: {finding.text}" for finding in errors[:1]]
+    return lost, left_out
+
+
+def check_usable(candidate: PluginCandidate) -> None:
+    """Raise Refused if a plugin hides text, or contains nothing that moot can use."""
+    if (error := next((finding for finding in candidate.findings if finding.is_error), None)) is not None:
+        raise Refused(f"The plugin {candidate.name!r} hides text: {error.file}:{error.line}: {error.text}", fix="Nothing was installed.")
+    if candidate.plugin.is_empty:
+        raise Refused(f"The plugin {candidate.name!r} contains nothing that moot can use.", fix="Nothing was installed.")
+
+
+def installed_candidate(home: Path, name: str) -> PluginCandidate:
+    """Return the current content of an installed plugin, checked. Raise NotFound or Refused. Blocks."""
+    decision = decisions(home).get(name) or installed_plugin(home, name).decision
+    folder = plugin_folder(home, name) / decision.folder
+    try:
+        files = read_all(folder, entries(folder, ()))
+    except OSError as error:
+        raise Refused(f"The files of the plugin {name!r} can't be read: {error.strerror}.", fix=f"moot plugins update {name}") from error
+    found = candidate_of(files, name, home, decision.source, folder)
+    if found.name != name:
+        raise Refused(f"The manifest of the plugin {name!r} names {found.name!r}.", fix=f"moot plugins update {name}")
+    return found
+
+
+# ── changing ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> Path:
+    """Write a plugin to the home, and use exactly this content from now on. Raise Refused or UsageError. Blocks.
+
+    The decision is stored last. Until then, the files are not used, so an interrupted installation changes nothing.
+    """
+    check_usable(candidate)
+    name = candidate.name
+    top = plugin_folder(home, name)
+    with lock_file(home / FOLDER / ".install"):
+        if name in decisions(home) and not update:
+            raise UsageError(f"The plugin {name!r} is installed already.", fix=f"moot plugins update {name}, or remove it first.")
+        _clean(home)
+        folder = _free(top, candidate.digest[:16])
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        new = top / ".new"
+        write_files(candidate.files, new)
+        if digest_of(new, ()) != candidate.digest:
+            shutil.rmtree(new)
+            raise Refused(f"The files of {name!r} could not be written as they are.", fix="Check the file system.")
+        new.rename(folder)
+        data_folder(folder).mkdir(mode=0o700, exist_ok=True)
+
+        def change(before: Decision | None) -> Decision:
+            enabled = before.enabled if before is not None else True
+            return Decision(folder.name, candidate.digest, candidate.source, enabled, candidate.left_out)
+
+        decide(home, name, change)
+        _clean(home)
+    return folder
+
+
+def _free(top: Path, name: str) -> Path:
+    """Return a path that does not exist, so that the folder in use is never replaced."""
+    names = (name, *(f"{name}-{number}" for number in range(2, 1_000)))
+    return next(top / each for each in names if not (top / each).exists())
+
+
+def _clean(home: Path) -> None:
+    """Delete what interrupted installations and earlier versions have left."""
+    known = decisions(home)
+    for top in (home / FOLDER).iterdir() if (home / FOLDER).is_dir() else ():
+        if not top.is_dir() or top.is_symlink():
+            continue
+        keep = {known[top.name].folder, "data"} if top.name in known else set[str]()
+        for inside in top.iterdir():
+            if inside.name not in keep:
+                shutil.rmtree(inside, ignore_errors=True) if inside.is_dir() and not inside.is_symlink() else inside.unlink()
+        if not keep:
+            shutil.rmtree(top, ignore_errors=True)
+
+
+def accept(home: Path, candidate: PluginCandidate) -> None:
+    """Use the current content of an installed plugin that has changed. Raise Refused if it can't be used. Blocks."""
+    check_usable(candidate)
+
+    def change(before: Decision | None) -> Decision | None:
+        return replace(before, digest=candidate.digest, left_out=candidate.left_out) if before is not None else None
+
+    decide(home, candidate.name, change)
+
+
+def set_enabled(home: Path, name: str, enabled: bool) -> None:
+    """Use an installed plugin or not. Raise NotFound, or Refused if it has changed. Blocks."""
+    found = installed_plugin(home, name)
+    if enabled and found.problem:
+        raise Refused(found.problem)
+    decide(home, name, lambda before: replace(before, enabled=enabled) if before is not None else None)
+
+
+def remove(home: Path, name: str) -> Installed:
+    """Delete a plugin with all its files and what was decided about its skills, and return it as it was. Raise NotFound. Blocks."""
+    found = installed_plugin(home, name)
+    with lock_file(home / FOLDER / ".install"):
+        decide(home, name, lambda _: None)
+        _clean(home)
+    forget_below(home, plugin_folder(home, name))
+    return found
+
+
+# ── showing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plugin_json(plugin: Plugin, left_out: Sequence[str] = ()) -> JsonObject:
+    """Return the content of a plugin as JSON. References to environment variables are not replaced."""
+    return {
+        "name": plugin.name,
+        "version": plugin.version,
+        "description": plugin.description,
+        "commands": [command.name for command in plugin.commands],
+        "agents": [agent.name for agent in plugin.agents if agent.name not in left_out],
+        "skills": [f"{plugin.name}:{PurePosixPath(skill).name}" if skill else plugin.name for skill in plugin.skills],
+        "hooks": [
+            {"event": event, "matcher": hook.matcher, "command": hook.command, "timeout": hook.timeout} for event, hook in plugin.hooks
+        ],
+        "mcp_servers": [
+            {
+                "name": server.name,
+                "command": server.command,
+                "args": list[Json](server.args),
+                "env": {**server.env},
+                "url": server.url,
+                "headers": {**server.headers},
+            }
+            for server in plugin.servers
+        ],
+        "not_installed": list[Json](plugin.lost),
+    }
+
+
+def installed_json(found: Installed) -> JsonObject:
+    """Return an installed plugin as JSON."""
+    content = plugin_json(found.plugin or Plugin(found.name, Path()), found.decision.left_out)
+    return {
+        **content,
+        "status": found.status,
+        "problem": found.problem,
+        "digest": found.digest,
+        "source": found.decision.source,
+        "folder": str(found.plugin.folder) if found.plugin is not None else "",
+    }
