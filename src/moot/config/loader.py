@@ -88,8 +88,7 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     root, lost = home_layer(home, memory.part)
     plugins, notes = used_plugins(home), [*notes, *lost, *plugin_notes(home)]
     if plugins:
-        layer, lost = agents_layer(plugins, memory.part)
-        root, notes = merge(root, layer), [*notes, *lost]
+        root = merge(root, agents_layer(plugins, memory.part))
     own = find(root, "agents")
     files = own if isinstance(own, dict) else dict[str, Node]()
     project = _project_layer(directory, home, notes)

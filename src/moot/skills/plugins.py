@@ -371,6 +371,20 @@ def plugin_json(plugin: Plugin, left_out: Sequence[str] = ()) -> JsonObject:
     }
 
 
+def texts_of(candidate: PluginCandidate) -> list[tuple[str, str]]:
+    """Return what a person must read before a plugin is used: texts for models, and the files that hooks and MCP servers name."""
+    plugin, files = candidate.plugin, candidate.files
+    shown = [(f"command /{file.name}", file.text) for file in plugin.commands]
+    shown += [(f"agent {file.name}", file.text) for file in plugin.agents if file.name not in candidate.left_out]
+    for skill in plugin.skills:
+        path = f"{skill}/{SKILL_FILE}" if skill else SKILL_FILE
+        shown.append((f"skill {plugin.name}:{PurePosixPath(skill or plugin.name).name}", text_of(files, path)))
+    lines = [hook.command for _, hook in plugin.hooks]
+    lines += [" ".join((server.command, *server.args)) for server in plugin.servers]
+    named = [path for path, data in sorted(files.items()) if b"\0" not in data and any(path in line for line in lines)]
+    return [*shown, *((path, text_of(files, path)) for path in named)]
+
+
 def installed_json(found: Installed) -> JsonObject:
     """Return an installed plugin as JSON."""
     content = plugin_json(found.plugin or Plugin(found.name, Path()), found.decision.left_out)

@@ -18,16 +18,15 @@ if TYPE_CHECKING:
     from moot.config.settings import Settings
 
 
-def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> tuple[Node, list[str]]:
-    """Return the agents of plugins as a layer of the configuration, named `PLUGIN:AGENT`, and notes. Raise ConfigError if one is wrong."""
+def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> Node:
+    """Return the agents of plugins as a layer of the configuration, named `PLUGIN:AGENT`. Raise ConfigError if one is invalid.
+
+    What has no equivalent was shown when the plugin was installed.
+    """
     place = Place(LAYER, "plugins")
-    agents: dict[str, Node] = {}
-    notes: list[str] = []
-    for file in (agent for plugin in plugins for agent in plugin.agents):
-        found = agent_file(file.path, file.text, foreign=True, parse=parse)
-        agents[file.name] = found.node
-        notes += found.notes
-    return Node({"agents": Node(dict(agents), place)} if agents else {}, Place("default", "")), notes
+    files = [agent for plugin in plugins for agent in plugin.agents]
+    agents = {file.name: agent_file(file.path, file.text, foreign=True, parse=parse).node for file in files}
+    return Node({"agents": Node(agents, place)} if agents else {}, Place("default", ""))
 
 
 def with_plugins(settings: Settings, plugins: Sequence[Plugin], environ: Mapping[str, str]) -> tuple[Settings, list[str]]:

@@ -20,7 +20,6 @@ from moot.config.plugins.installed import Installed, installed_plugin, installed
 from moot.errors import UsageError
 from moot.guard.hidden import spelled_out
 from moot.mcp.accepted import AcceptedTools
-from moot.skills.package import text_of
 from moot.skills.plugins import (
     PluginCandidate,
     accept,
@@ -32,10 +31,10 @@ from moot.skills.plugins import (
     read_plugin_source,
     remove,
     set_enabled,
+    texts_of,
 )
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
-from moot.types.skill import SKILL_FILE
 
 Name = Annotated[str, Parameter(metavar="NAME", help="Name of the plugin.")]
 Commit = Annotated[str, Parameter(metavar="HASH", help="Full hash of the commit of a Git repository. Defaults to the latest one.")]
@@ -218,13 +217,14 @@ def _question(verb: str, candidate: PluginCandidate) -> str:
 def _show(output: Output, candidate: PluginCandidate) -> None:
     """Print what a person must know about a plugin: its files, the texts that models read, and the commands that it runs."""
     plugin = candidate.plugin
-    output.say(f"{plugin.name} {plugin.version}: {_safe(' '.join(plugin.description.split()))}", "bold")
+    output.say(f"{' '.join(filter(None, (plugin.name, _safe(plugin.version))))}: {_safe(' '.join(plugin.description.split()))}", "bold")
     for fact in ("commit", "from"):
         if value := candidate.source.get(fact):
             output.say(f"  {fact}: {_safe(value if isinstance(value, str) else output.to_json(value))}", "dim")
     for name, data in sorted(candidate.files.items()):
         output.say(f"  {_safe(name)}  {format_bytes(len(data))}", "dim")
-    _show_texts(output, candidate)
+    for title, text in texts_of(candidate):
+        _show_text(output, title, text)
     if plugin.hooks:
         output.say("These hooks run outside the sandbox, with your permissions. They get moot's names of tools and arguments:", "yellow")
     for event, hook in plugin.hooks:
@@ -233,22 +233,10 @@ def _show(output: Output, candidate: PluginCandidate) -> None:
         output.say("These MCP servers are started or connected when an agent uses them:", "yellow")
     for server in plugin.servers:
         _show_server(output, server)
-    _show_programs(output, candidate)
     for lost in plugin.lost:
         output.say(f"not installed: {_safe(lost)}", "yellow")
     report_findings(output, here() / candidate.name, list(candidate.findings))
     output.say(f"  content hash: {candidate.digest}", "dim")
-
-
-def _show_texts(output: Output, candidate: PluginCandidate) -> None:
-    plugin = candidate.plugin
-    shown = [(f"command /{file.name}", file.text) for file in plugin.commands]
-    shown += [(f"agent {file.name}", file.text) for file in plugin.agents if file.name not in candidate.left_out]
-    for skill in plugin.skills:
-        path = f"{skill}/{SKILL_FILE}" if skill else SKILL_FILE
-        shown.append((f"skill {plugin.name}:{skill.rpartition('/')[2]}", text_of(candidate.files, path)))
-    for title, text in shown:
-        _show_text(output, title, text)
 
 
 def _show_text(output: Output, title: str, text: str) -> None:
@@ -263,16 +251,6 @@ def _show_server(output: Output, server: McpServer) -> None:
     output.say(f"  {server.name}: {_safe(server.url or ' '.join((server.command, *server.args)))}")
     for key, value in {**server.env, **server.headers}.items():
         output.say(f"    {_safe(key)}={_safe(value)}", "dim")
-
-
-def _show_programs(output: Output, candidate: PluginCandidate) -> None:
-    """Print the files that hooks and MCP servers name."""
-    plugin = candidate.plugin
-    lines = [hook.command for _, hook in plugin.hooks]
-    lines += [" ".join((server.command, *server.args)) for server in plugin.servers]
-    for name, data in sorted(candidate.files.items()):
-        if b"\0" not in data and any(name in line for line in lines):
-            _show_text(output, name, text_of(candidate.files, name))
 
 
 def _safe(text: str) -> str:

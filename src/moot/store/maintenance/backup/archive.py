@@ -28,7 +28,8 @@ VERSION = 1
 DATABASE = "moot.db"
 CHECKPOINTS = "checkpoints.db"
 MANIFEST = "manifest.json"
-FOLDERS = ("agents", "skills", "commands", "tools", "memory")
+PLUGINS = "plugins"
+FOLDERS = ("agents", "skills", PLUGINS, "commands", "tools", "memory")
 """Folders of a home with files written by people."""
 _NAME = re.compile(
     rf"{re.escape(DATABASE)}|{re.escape(CHECKPOINTS)}|blobs/[0-9a-f]{{2}}/[0-9a-f]{{64}}|config\.yaml|state/history\.jsonl|state/drafts/[\w.-]+"

@@ -33,6 +33,7 @@ from moot.store.maintenance.backup.archive import (
     DATABASE,
     FOLDERS,
     MANIFEST,
+    PLUGINS,
     VERSION,
     Copied,
     backed_up,
@@ -171,16 +172,20 @@ def _sources(home: Path, database: Path, copies: tuple[Path, Path], *, secrets: 
     if config.is_file():
         yield _Source("config.yaml", data=config.read_bytes() if secrets else without_secrets(config.read_bytes()))
     for folder in FOLDERS:
-        yield from (_Source(f"{folder}/{path.relative_to(home / folder).as_posix()}", path) for path in _files(home / folder))
+        yield from (
+            _Source(f"{folder}/{path.relative_to(home / folder).as_posix()}", path)
+            for path in _files(home / folder, hidden=folder == PLUGINS)
+        )
     history = home / "state" / "history.jsonl"
     if history.is_file():
         yield _Source("state/history.jsonl", data=history.read_bytes())  # other processes append to the file
     yield from (_Source(f"state/drafts/{path.name}", data=path.read_bytes()) for path in _files(home / "state" / "drafts"))
 
 
-def _files(folder: Path) -> list[Path]:
-    """Return the plain files in the folder and its subfolders, without following links."""
-    found = [Path(place) / name for place, _, names in os.walk(folder) for name in names if not name.startswith(".")]
+def _files(folder: Path, *, hidden: bool = False) -> list[Path]:
+    """Return the plain files in the folder and its subfolders, without following links. With `hidden`, subfolders include hidden files."""
+    walked = ((Path(place), name) for place, _, names in os.walk(folder) for name in names)
+    found = [place / name for place, name in walked if not name.startswith(".") or (hidden and place != folder)]
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 

@@ -13,12 +13,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO
 
+from moot.config.plugins.content import PROGRAMS
 from moot.errors import Busy, StoreError, StoreTooNew, UsageError
 from moot.store.database.connection import connect
 from moot.store.database.errors import translated_errors
 from moot.store.database.locks import FileLock, Presence
 from moot.store.database.schema import prepare
-from moot.store.maintenance.backup.archive import CHECKPOINTS, DATABASE, read, remember
+from moot.store.maintenance.backup.archive import CHECKPOINTS, DATABASE, PLUGINS, read, remember
 from moot.store.migrations import newest
 from moot.types.crash import point
 from moot.types.maintenance import Backup
@@ -99,6 +100,8 @@ def unpack(backup: Path, home: Path) -> Backup:
             with path.open("xb") as file:
                 os.fchmod(file.fileno(), 0o600)
                 while piece := stream.read(_PIECE):
+                    if file.tell() == 0 and name.startswith(f"{PLUGINS}/") and piece.startswith(PROGRAMS):
+                        os.fchmod(file.fileno(), 0o700)
                     found = os.statvfs(path.parent)
                     if found.f_bavail * found.f_frsize < _ROOM:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
