@@ -1,0 +1,380 @@
+"""Plugins: what is read from them, and that exactly the agreed content is installed, used, updated and removed."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from moot.config.commands import file_commands
+from moot.config.loader import load
+from moot.config.plugins.installed import FILE, FOLDER, check_unchanged, installed_plugin, installed_plugins, used_plugins
+from moot.errors import ConfigError, MootError, NotFound, Refused, UsageError
+from moot.skills.decisions import decisions as skill_decisions
+from moot.skills.decisions import set_use
+from moot.skills.library import find_skill, find_skills
+from moot.skills.plugins import (
+    PluginCandidate,
+    accept,
+    install,
+    installed_candidate,
+    read_plugin_source,
+    remove,
+    set_enabled,
+)
+
+pytestmark = pytest.mark.anyio
+
+SERVER = "plugin_house-style_words"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def source(tmp_path: Path, repository: Path) -> Path:
+    """A copy of the example plugin."""
+    return shutil.copytree(repository / "examples/marketplace/plugins/house-style", tmp_path / "house-style")
+
+
+async def candidate(source: Path | str, home: Path, *, plugin: str = "", commit: str = "", path: str = "") -> PluginCandidate:
+    return await read_plugin_source(str(source), home, Path("/"), plugin=plugin, commit=commit, path=path)
+
+
+def write(folder: Path, files: dict[str, object]) -> Path:
+    """Write a plugin. Values that are no texts become JSON."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return folder
+
+
+def refused_names(home: Path) -> list[str]:
+    return [path.name for path in (home / FOLDER).iterdir() if path.is_dir()] if (home / FOLDER).is_dir() else []
+
+
+# ── content ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_everything_in_a_plugin_is_read_and_nothing_is_dropped_silently(home: Path, source: Path) -> None:
+    found = await candidate(source, home)
+    plugin = found.plugin
+    assert [command.name for command in plugin.commands] == ["house-style:check", "house-style:release:notes"]
+    assert [agent.name for agent in plugin.agents] == ["house-style:editor"] and plugin.skills == ("skills/wording",)
+    assert [(event, hook.matcher, hook.timeout) for event, hook in plugin.hooks] == [
+        ("PreToolUse", "shell", 10.0),
+        ("UserPromptSubmit", "", 60.0),
+    ]
+    (server,) = plugin.servers
+    assert (server.name, server.command, server.args) == (SERVER, "python3", (f"{plugin.folder}/servers/words.py",))
+    assert f"{plugin.folder}/skills/wording/SKILL.md" in plugin.commands[0].text
+    assert plugin.lost == (
+        "hook Stop 'prompt': moot has no hooks of the type 'prompt'",
+        "hook WorktreeCreate in hooks/hooks.json: moot has no such event",
+        "output-styles: moot has no output styles",
+        "command house-style:check: no equivalent for allowed-tools",
+        "agent house-style:editor: no equivalent for color",
+    )
+    assert not (home / FOLDER).exists()  # nothing was written
+
+
+async def test_a_manifest_names_other_places_and_contains_hooks_and_servers(home: Path, tmp_path: Path) -> None:
+    manifest = {
+        "name": "p",
+        "commands": ["./cmd", "./one.md"],
+        "agents": "./agents/a.md",
+        "skills": ["./more"],
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true", "args": ["a b"]}]}]},
+        "mcpServers": {"docs": {"type": "http", "url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${DOCS_KEY}"}}},
+        "lspServers": {},
+    }
+    text = "---\nname: s\ndescription: d\n---\nDo it.\n"
+    files: dict[str, object] = {".claude-plugin/plugin.json": manifest, "cmd/x.md": "X", "one.md": "One", "commands/not.md": "No"}
+    files |= {
+        "agents/a.md": "Be brief.",
+        "agents/b.md": "No.",
+        "skills/s/SKILL.md": text,
+        "more/t/SKILL.md": text.replace("name: s", "name: t"),
+    }
+    plugin = (await candidate(write(tmp_path / "p", files), home)).plugin
+    assert [command.name for command in plugin.commands] == ["p:x", "p:one"]
+    assert [agent.name for agent in plugin.agents] == ["p:a"] and plugin.skills == ("skills/s", "more/t")
+    assert [hook.command for _, hook in plugin.hooks] == ["true 'a b'"]
+    assert [(server.name, server.url) for server in plugin.servers] == [("plugin_p_docs", "https://example.org/mcp")]
+    assert plugin.lost == ("lspServers in .claude-plugin/plugin.json: no equivalent",)
+
+
+BAD_PARTS: list[tuple[dict[str, object], str]] = [
+    ({"commands": "../x"}, "commands '../x': outside of the plugin"),
+    ({"agents": "/etc"}, "agents '/etc': outside of the plugin"),
+    ({"skills": "./none"}, "skills 'none': no SKILL.md there"),
+    ({"commands": {"a": {"content": "x"}}}, "commands in .claude-plugin/plugin.json: only paths are supported here"),
+    ({"hooks": {"Stop": [{"hooks": [{"command": "x", "timeout": -1}]}]}}, "hook Stop 'x': invalid timeout"),
+    ({"hooks": {"Stop": [{"hooks": [{"command": "x", "if": "Bash(git *)"}]}]}}, "hook Stop 'x': the field 'if' has no equivalent"),
+    ({"hooks": {"PreToolUse": [{"matcher": "(", "hooks": [{"command": "x"}]}]}}, "hook PreToolUse 'x': nothing in moot matches '('"),
+    ({"hooks": {"SubagentStop": [{"matcher": "(", "hooks": [{"command": "x"}]}]}}, "hook SubagentStop 'x': nothing in moot matches '('"),
+    ({"hooks": {"PreToolUse": [{"matcher": "Task", "hooks": [{"command": "x"}]}]}}, "hook PreToolUse 'x': nothing in moot matches 'Task'"),
+    ({"hooks": {"Stop": [{"hooks": [{"command": "${user_config.a}"}]}]}}, "it needs values that users enter at installation"),
+    ({"mcpServers": {"a__b": {"command": "x"}}}, "use at most 64 letters, digits, - and single _"),
+    ({"mcpServers": {"a": {"command": "x", "cwd": "/"}}}, "MCP server 'a': the field 'cwd' has no equivalent"),
+    ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "MCP server 'a': its url is not one of http"),
+    ({"mcpServers": {"a": {"command": "x", "url": "https://a"}}}, "MCP server 'a': it needs either a command or a url"),
+    ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "MCP server 'a': invalid args"),
+    ({"mcpServers": {"a": {"type": "ws", "url": "https://a"}}}, "MCP server 'a': unknown type 'ws'"),
+]
+
+
+@pytest.mark.parametrize(("part", "reason"), BAD_PARTS)
+async def test_a_part_that_cannot_be_used_is_left_out_with_the_reason(
+    part: dict[str, object], reason: str, home: Path, tmp_path: Path
+) -> None:
+    files: dict[str, object] = {
+        ".claude-plugin/plugin.json": {"name": "p", **part},
+        "skills/s/SKILL.md": "---\nname: s\ndescription: d\n---\nx",
+    }
+    plugin = (await candidate(write(tmp_path / "p", files), home)).plugin
+    assert reason in "\n".join(plugin.lost)
+    assert not plugin.hooks and not plugin.servers and plugin.skills == ("skills/s",)
+
+
+BAD_PLUGINS: list[tuple[dict[str, object], str]] = [
+    ({".claude-plugin/plugin.json": {"name": "../evil"}}, "Invalid plugin name"),
+    ({".claude-plugin/plugin.json": {"name": "a__b"}}, "Invalid plugin name"),
+    ({".claude-plugin/plugin.json": "{"}, "not a valid JSON object"),
+    ({".claude-plugin/plugin.json": "[]"}, "not a valid JSON object"),
+    ({"hooks/hooks.json": "nonsense"}, "not a valid JSON object"),
+    ({"README.md": "Nothing."}, "contains nothing that moot can use"),
+    ({"commands/a.md": "Do\u202e it."}, "hides text"),
+    ({"agents/a.md": "Do \U000e0041it."}, "hides text"),
+]
+
+
+@pytest.mark.parametrize(("files", "reason"), BAD_PLUGINS)
+async def test_a_bad_plugin_is_refused_whole(files: dict[str, object], reason: str, home: Path, tmp_path: Path) -> None:
+    with pytest.raises(MootError, match=reason):
+        install(home, await candidate(write(tmp_path / "p", files), home))
+    assert refused_names(home) == [] and installed_plugins(home) == []
+
+
+async def test_links_and_unsafe_archives_are_refused_and_nothing_is_written(home: Path, source: Path, tmp_path: Path) -> None:
+    (source / "hooks/link").symlink_to("/etc/passwd")
+    with pytest.raises(Refused, match="is a link"):
+        await candidate(source, home)
+    for name in ("../evil.md", "/etc/evil.md", "commands/../../evil.md"):
+        data = io.BytesIO()
+        with zipfile.ZipFile(data, "w") as archive:
+            archive.writestr("commands/a.md", "x")
+            archive.writestr(name, "x")
+        (tmp_path / "p.zip").write_bytes(data.getvalue())
+        with pytest.raises(Refused, match="not a safe path"):
+            await candidate(tmp_path / "p.zip", home)
+    assert not home.exists() and not (tmp_path / "evil.md").exists()
+
+
+async def test_an_agent_with_mistakes_is_left_out_and_the_others_are_used(home: Path, tmp_path: Path) -> None:
+    folder = write(tmp_path / "p", {"agents/good.md": "Be brief.", "agents/bad.md": "---\nrole: boss\n---\nx"})
+    found = await candidate(folder, home)
+    assert found.left_out == ("p:bad",) and any(line.startswith("agent p:bad: ") for line in found.plugin.lost)
+    install(home, found)
+    assert [name for name in load(home=home, environ={}, directory=tmp_path).settings.agents if ":" in name] == ["p:good"]
+
+
+# ── sources ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_marketplace_lists_plugins_and_describes_those_without_a_manifest(home: Path, repository: Path) -> None:
+    place = repository / "examples/marketplace"
+    with pytest.raises(UsageError, match="lists 2 plugins: house-style, wording"):
+        await candidate(place, home)
+    with pytest.raises(NotFound, match="no plugin 'wordin'"):
+        await candidate(place, home, plugin="wordin")
+    with pytest.raises(UsageError, match="lists no plugins"):
+        await candidate(place / "plugins/house-style", home, plugin="x")
+    assert (await candidate(place, home, plugin="house-style")).plugin.version == "1.0.0"
+    found = await candidate(place, home, plugin="wording")
+    assert found.plugin.skills == ("wording",) and not found.plugin.hooks and found.source["plugin"] == "wording"
+    install(home, found)
+    assert [(skill.name, skill.status, skill.place) for skill in find_skills(home)] == [("wording:wording", "offered", "plugin")]
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("../house-style", "outside of the marketplace"),
+        ("/etc", "outside of the marketplace"),
+        ({"source": "npm", "package": "x"}, "can't be installed from 'npm'"),
+        ({"source": "url", "url": "/etc", "sha": "0" * 40}, "can't be installed from 'url'"),
+        ({"source": "url", "url": "ext::sh -c id", "sha": "0" * 40}, "is not the address of a Git repository"),
+        ({"source": "github", "repo": "a/b", "sha": "main"}, "is not the full hash of a commit"),
+        ({"source": "url", "url": "https://example.org/a.git", "ref": "--upload-pack=id"}, "is not the name of a branch"),
+    ],
+)
+async def test_a_marketplace_cannot_point_anywhere_else(entry: object, reason: str, home: Path, tmp_path: Path) -> None:
+    write(tmp_path / "market", {".claude-plugin/marketplace.json": {"name": "m", "plugins": [{"name": "p", "source": entry}]}})
+    with pytest.raises(MootError, match=reason):
+        await candidate(tmp_path / "market", home)
+
+
+async def test_an_archive_with_one_folder_is_the_folder(home: Path, source: Path, tmp_path: Path) -> None:
+    shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, "house-style")
+    found = await candidate(tmp_path / "packed.zip", home)
+    assert found.digest == (await candidate(source, home)).digest
+
+
+async def test_a_commit_is_pinned_and_a_marketplace_in_it_is_read(home: Path, repository: Path, tmp_path: Path) -> None:
+    place = shutil.copytree(repository / "examples/marketplace", tmp_path / "market")
+
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+        return subprocess.run(["git", "-C", str(place), *who, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    commit = git("rev-parse", "HEAD")
+    (place / "plugins/house-style/commands/check.md").write_text("Changed.")
+    found = await candidate(place, home, plugin="house-style", commit=commit)
+    assert found.source["commit"] == commit and "Changed." not in found.plugin.commands[0].text
+    assert (await candidate(place, home, path="plugins/house-style", commit=commit)).digest == found.digest
+    with pytest.raises(NotFound, match="no folder 'none'"):
+        await candidate(place, home, path="none", commit=commit)
+
+
+# ── use ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_installed_plugin_is_part_of_the_configuration_and_leaves_with_everything(
+    home: Path, source: Path, tmp_path: Path
+) -> None:
+    folder = install(home, await candidate(source, home))
+    with pytest.raises(UsageError, match="is installed already"):
+        install(home, await candidate(source, home))
+    settings = load(home=home, environ={"WORDS_LANGUAGE": "de"}, directory=tmp_path).settings
+    assert settings.mcp[SERVER].env["WORDS_LANGUAGE"] == "de" and settings.mcp[SERVER].plugin == "house-style"
+    assert [hook.plugin for hook in settings.hooks["PreToolUse"]] == ["house-style"]
+    assert settings.agents["house-style:editor"].tools == ("read_file", "edit_file", "search_files")
+    assert set(file_commands(home, None).commands) == {"house-style:check", "house-style:release:notes"}
+    set_use(home, find_skill(home, "house-style:wording"), "enabled")
+    assert skill_decisions(home) and str(folder) in next(iter(skill_decisions(home)))
+    set_enabled(home, "house-style", False)
+    assert not load(home=home, environ={}, directory=tmp_path).settings.mcp and not find_skills(home)
+    set_enabled(home, "house-style", True)
+
+    remove(home, "house-style")
+    settings = load(home=home, environ={}, directory=tmp_path).settings
+    assert not settings.mcp and not settings.hooks and "house-style:editor" not in settings.agents
+    assert not file_commands(home, None).commands and not find_skills(home) and skill_decisions(home) == {}
+    assert refused_names(home) == []
+    with pytest.raises(NotFound):
+        remove(home, "house-style")
+
+
+CHANGES = ["hooks/guard.sh", "hooks/hooks.json", ".mcp.json", "commands/check.md", "agents/editor.md", "skills/wording/SKILL.md", "new.py",
+           "servers/__pycache__/words.pyc", "node_modules/x/index.js", ".git/config"]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+async def test_after_any_change_nothing_is_used_until_it_is_accepted(changed: str, home: Path, source: Path, tmp_path: Path) -> None:
+    folder = install(home, await candidate(source, home))
+    check_unchanged(home, "house-style")
+    (folder / changed).parent.mkdir(parents=True, exist_ok=True)
+    with (folder / changed).open("a") as file:
+        file.write("\n")
+    loaded = load(home=home, environ={}, directory=tmp_path)
+    assert not loaded.settings.mcp and not loaded.settings.hooks and "house-style:editor" not in loaded.settings.agents
+    assert any("moot plugins accept house-style" in note for note in loaded.notes)
+    assert not file_commands(home, None).commands and not find_skills(home) and used_plugins(home) == []
+    with pytest.raises(Refused, match="has changed since it was accepted"):
+        check_unchanged(home, "house-style")
+    with pytest.raises(Refused, match="has changed since it was accepted"):
+        set_enabled(home, "house-style", True)
+    accept(home, installed_candidate(home, "house-style"))
+    assert installed_plugin(home, "house-style").status == "enabled"
+    assert SERVER in load(home=home, environ={}, directory=tmp_path).settings.mcp
+
+
+async def test_accepting_is_bound_to_the_content_that_was_shown(home: Path, source: Path) -> None:
+    folder = install(home, await candidate(source, home))
+    (folder / "hooks/guard.sh").write_text("exit 0\n")
+    shown = installed_candidate(home, "house-style")
+    (folder / "hooks/guard.sh").write_text("exit 1\n")
+    accept(home, shown)
+    assert installed_plugin(home, "house-style").status == "changed"
+
+
+async def test_an_update_replaces_the_content_and_keeps_the_files_of_the_plugin(home: Path, source: Path) -> None:
+    first = install(home, await candidate(source, home))
+    (first.parent / "data/cache.txt").write_text("kept")
+    (source / "commands/check.md").write_text("Checked again.")
+    second = install(home, await candidate(source, home), update=True)
+    assert second != first and not first.exists()
+    assert (first.parent / "data/cache.txt").read_text() == "kept"
+    assert file_commands(home, None).commands["house-style:check"].prompt == "Checked again."
+
+
+async def test_a_server_without_its_variables_is_disabled_with_the_reason(home: Path, tmp_path: Path) -> None:
+    servers = {"docs": {"url": "https://example.org", "headers": {"Authorization": "Bearer ${DOCS_KEY}"}}}
+    install(home, await candidate(write(tmp_path / "p", {".mcp.json": servers}), home))
+    loaded = load(home=home, environ={}, directory=tmp_path)
+    assert not loaded.settings.mcp["plugin_p_docs"].enabled and any("'DOCS_KEY' is not set" in note for note in loaded.notes)
+    loaded = load(home=home, environ={"DOCS_KEY": "secret-value"}, directory=tmp_path)
+    assert loaded.settings.mcp["plugin_p_docs"].headers["Authorization"] == "Bearer secret-value"
+    assert "Bearer secret-value" in loaded.secrets
+
+
+async def test_a_damaged_list_of_plugins_decides_nothing_and_is_not_overwritten(home: Path, source: Path, tmp_path: Path) -> None:
+    install(home, await candidate(source, home))
+    (home / FOLDER / FILE).write_text("{")
+    loaded = load(home=home, environ={}, directory=tmp_path)
+    assert not loaded.settings.mcp and any("not valid JSON" in note for note in loaded.notes)
+    with pytest.raises(ConfigError, match="not valid JSON"):
+        install(home, await candidate(write(tmp_path / "p", {"commands/a.md": "x"}), home))
+    assert (home / FOLDER / FILE).read_text() == "{"
+
+
+# ── interruptions ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+KILLED = """
+import os, signal, sys
+from functools import partial
+from pathlib import Path
+import anyio
+from moot.skills import plugins
+
+def killed(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+home, source, where, update = Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4] == "update"
+candidate = anyio.run(partial(plugins.read_plugin_source, source, home, Path("/")))
+setattr(plugins, where, killed)
+plugins.install(home, candidate, update=update)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["digest_of", "decide"])
+async def test_a_killed_installation_or_update_changes_nothing(where: str, home: Path, source: Path) -> None:
+    def killed(update: str) -> None:
+        done = subprocess.run([sys.executable, "-c", KILLED, str(home), str(source), where, update], check=False)
+        assert done.returncode == -9
+
+    killed("install")
+    assert installed_plugins(home) == [] and not find_skills(home)
+    folder = install(home, await candidate(source, home))
+    assert sorted(path.name for path in folder.parent.iterdir()) == sorted([folder.name, "data"])
+    (source / "commands/check.md").write_text("Checked again.")
+    killed("update")
+    assert installed_plugin(home, "house-style").status == "enabled"
+    assert "Checked again." not in file_commands(home, None).commands["house-style:check"].prompt
+    install(home, await candidate(source, home), update=True)
+    assert file_commands(home, None).commands["house-style:check"].prompt == "Checked again."
+    assert len([*folder.parent.iterdir()]) == 2
