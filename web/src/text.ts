@@ -840,7 +840,7 @@ export const text = {
       invalid: 'has errors',
       shadowed: 'replaced by a closer skill with the same name',
     },
-    places: { home: 'moot', user: 'shared', project: 'project' },
+    places: { home: 'moot', user: 'shared', project: 'project', plugin: 'plugin' },
     hidesText: 'hides text',
     scriptCount: (count: number) => plural(count, 'script'),
     lastUsed: 'Last used',
