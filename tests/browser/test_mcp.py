@@ -1,4 +1,4 @@
-"""MCP servers in the settings: connecting, switching, and accepting changed tools."""
+"""MCP servers and plugins in the settings: connecting, switching, and accepting changed tools."""
 
 from __future__ import annotations
 
@@ -53,3 +53,16 @@ def test_a_server_that_cannot_start_says_why(own: Served, visit: Visitor) -> Non
     page = visit("/settings/tools", at=own, allowed=("status of",)).page
     page.get_by_role("button", name="Connect to gone").click()
     expect(page.get_by_role("alert").get_by_text("'no-such-program' is not installed", exact=False)).to_be_visible()
+
+
+def test_a_plugin_is_listed_with_its_content_and_switched_off(own: Served, visit: Visitor, repository: Path) -> None:
+    words = ("plugins", "install", str(repository / "examples/marketplace"), "--plugin", "house-style", "--yes")
+    assert own.moot.run(*words).returncode == 0
+    page = visit("/settings/tools", at=own).page
+    entry = page.locator("[data-plugin=house-style]")
+    expect(entry.get_by_text("enabled", exact=True)).to_be_visible()
+    entry.get_by_text("Content", exact=True).click()
+    expect(entry.get_by_text("PreToolUse shell: sh ${CLAUDE_PLUGIN_ROOT}/hooks/guard.sh")).to_be_visible()
+    entry.get_by_role("button", name="Disable house-style").click()
+    expect(entry.get_by_text("disabled", exact=True)).to_be_visible()
+    assert b"disabled" in own.moot.run("plugins", "list").stdout

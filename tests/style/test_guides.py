@@ -26,7 +26,7 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 THEIRS = (
     *("config.yaml", "data/", "state/", ".moot/", "agents/", "skills/", "commands/", "memory/", ".venv/"),
-    *("SKILL.md", ".agents/", ".claude/", ".talkcody/", ".cursor/", ".vscode/"),
+    *("SKILL.md", ".agents/", ".claude/", ".claude-plugin/", ".talkcody/", ".cursor/", ".vscode/"),
     *(".git/", ".worktrees/", "moot/NAME"),
 )
 """Files in a user's folders, not in the repository."""

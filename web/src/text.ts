@@ -940,6 +940,22 @@ export const text = {
     tools: 'Tools',
   },
 
+  plugins: {
+    title: 'Plugins',
+    about:
+      'Folders with commands, agents, skills, hooks and MCP servers. If a file of a plugin changes, nothing of it is used until you accept it.',
+    empty: 'No plugins. Install one in a terminal:',
+    command: 'moot plugins install FOLDER',
+    statuses: { enabled: 'enabled', disabled: 'disabled', changed: 'changed', invalid: 'can’t be read' },
+    content: 'Content',
+    commands: 'Commands',
+    agents: 'Agents',
+    skills: 'Skills',
+    hooks: 'Hooks',
+    servers: 'MCP servers',
+    notInstalled: 'Not installed',
+  },
+
   permissions: {
     about:
       'Deny rules take precedence over ask rules, and ask rules over allow rules. If no rule matches, the mode applies. Permissions granted for one conversation are stored in that conversation.',

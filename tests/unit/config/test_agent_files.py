@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from moot.agents.known import agent_named, available_agents, default_agent
-from moot.config.changes import create_agent
 from moot.config.agents.files import FIELDS, read_agent
 from moot.config.agents.project import is_current, project_agents
+from moot.config.changes import create_agent
 from moot.config.loader import FILE, Loaded, Loader, load
 from moot.config.schema import AgentPart
 from moot.config.settings import Settings

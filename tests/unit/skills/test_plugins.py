@@ -50,7 +50,7 @@ async def candidate(source: Path | str, home: Path, *, plugin: str = "", commit:
 
 
 def write(folder: Path, files: dict[str, object]) -> Path:
-    """Write a plugin. Values that are no texts become JSON."""
+    """Write a plugin. Other values than text become JSON."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@ import { useState } from 'react'
 import { type Tool, useToolSchema, useTools } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { McpServers } from '@/settings/McpServers'
+import { Plugins } from '@/settings/Plugins'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Empty, Failed, Loading } from '@/ui/States'
@@ -20,6 +21,7 @@ export default function Tools() {
         <Loading rows={6} />
       )}
       <McpServers />
+      <Plugins />
     </Area>
   )
 }
