@@ -14,6 +14,7 @@ from moot.agents.known import agent_named, available_agents, fallback_agents, fa
 from moot.agents.prompt.parts import system_prompt
 from moot.config.agents.builtin import LOCAL
 from moot.config.agents.project import is_current, project_agents
+from moot.config.plugins.installed import used_plugins
 from moot.config.settings import Settings
 from moot.errors import MootError, UsageError
 from moot.guard.roots import folders, is_below
@@ -138,9 +139,13 @@ def has_folder(conversation: Conversation) -> bool:
 
 
 def servers_of(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
-    """Return the agent's enabled MCP servers."""
+    """Return the agent's enabled MCP servers, without those of plugins that have changed."""
     wanted = settings.mcp if agent.mcp is None else agent.mcp
-    return tuple(server for name, server in settings.mcp.items() if name in wanted and server.enabled)
+    found = tuple(server for name, server in settings.mcp.items() if name in wanted and server.enabled)
+    if not any(server.plugin for server in found):
+        return found
+    plugins = {plugin.name for plugin in used_plugins(settings.home)}
+    return tuple(server for server in found if not server.plugin or server.plugin in plugins)
 
 
 def mode_of(settings: Settings, options: JsonObject, conversation: Conversation | None = None) -> Mode:

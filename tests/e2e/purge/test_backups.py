@@ -18,8 +18,10 @@ import zstandard
 from e2e.cli_process import MootProcess, make
 from e2e.conftest import Stage
 from e2e.purge.entry_points import WORD, found_in, lived, script
+from moot.config.plugins.installed import installed_plugin
 from moot.config.settings import Settings
 from moot.errors import Busy, MootError, StoreCorrupt, StoreTooNew, UsageError
+from moot.skills.plugins import install, read_plugin_source
 from moot.store import open_store
 from moot.store.database.connection import connect
 from moot.store.database.locks import FORGETTING, FileLock
@@ -60,8 +62,9 @@ def with_words(stage: Callable[..., Any], home: Path) -> Callable[..., Any]:
     return opened
 
 
-async def test_a_home_is_restored_under_another_path(with_words: Any, home: Path, disk: Path, tmp_path: Path) -> None:
+async def test_a_home_is_restored_under_another_path(with_words: Any, home: Path, disk: Path, tmp_path: Path, repository: Path) -> None:
     async with with_words() as (on, conversation):
+        install(home, await read_plugin_source(str(repository / "examples/marketplace"), home, tmp_path, plugin="house-style"))
         made = await on.engine.store.erasure.backups.back_up(disk)
         branch = await on.engine.store.conversations.branch(conversation.id)
         log = await on.engine.store.log.read(conversation.id, limit=1000)
@@ -76,6 +79,9 @@ async def test_a_home_is_restored_under_another_path(with_words: Any, home: Path
     assert await store.log.read(conversation.id, limit=1000) == log
     await store.close()
     assert (other / "agents" / "me.md").read_text() == "an agent"
+    plugin = installed_plugin(other, "house-style")
+    assert plugin.status == "enabled" and plugin.plugin is not None
+    assert (plugin.plugin.folder / "hooks/guard.sh").stat().st_mode & 0o100
     assert json.loads((other / "state" / "history.jsonl").read_text().splitlines()[-1]) == "an innocent line"
     assert stat.S_IMODE(other.stat().st_mode) == 0o700
     assert not (await verify(other)).damaged

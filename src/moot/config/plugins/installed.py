@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -16,7 +17,7 @@ from moot.config.agents.claude_code import MANIFEST
 from moot.config.agents.files import markdown_files
 from moot.config.home import Stamp, lock_file, read_text, stamp_of, write_atomically
 from moot.config.plugins.content import digest_of_files, entries, read_all, stamps_of
-from moot.config.plugins.layout import Plugin, is_name, read_plugin
+from moot.config.plugins.layout import Plugin, data_folder, is_name, read_plugin
 from moot.errors import ConfigError, MootError, NotFound, Refused
 from moot.plugins.registry import hint
 from moot.types.canonical import Json, JsonObject, dumps, empty, loads_object
@@ -128,11 +129,13 @@ def plugin_notes(home: Path) -> list[str]:
 
 
 def check_unchanged(home: Path, name: str) -> None:
-    """Raise Refused if a plugin is not in use, or its content is not the accepted one. Blocks."""
+    """Raise Refused if a plugin is not in use, or its content is not the accepted one. Create its folder for data if needed. Blocks."""
     decision = decisions(home).get(name)
     found = _installed(home, name, decision) if decision is not None else None
     if found is None or found.status != "enabled":
         raise Refused(found.problem if found is not None and found.problem else f"The plugin {name!r} is not in use.")
+    with suppress(OSError):  # a full disk, which the plugin's program reports if it matters
+        data_folder(plugin_folder(home, name) / found.decision.folder).mkdir(mode=0o700, exist_ok=True)
 
 
 def decisive_files(home: Path) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from moot.cli.context.configuration import here
 from moot.cli.options import Out
 from moot.config.home import KEY_VARIABLES, home_of
 from moot.config.loader import FILE, load
+from moot.config.plugins.installed import plugin_notes, used_plugins
 from moot.config.settings import ProviderSettings, Settings
 from moot.engine.locks import live_owners
 from moot.errors import ConfigError, MootError
@@ -231,8 +232,8 @@ async def _sandbox(settings: Settings) -> Finding:
 
 
 def _plugins(settings: Settings) -> Finding:
-    """Check that everything that other packages provide can be loaded."""
-    found: list[str] = []
+    """Check that everything that other packages provide can be loaded, and that installed plugins are unchanged."""
+    found = [f"{plugin.name} ({plugin.folder})" for plugin in used_plugins(settings.home)]
     faults: list[str] = []
     for registry in extensible():
         faults += registry.clashes()
@@ -250,6 +251,8 @@ def _plugins(settings: Settings) -> Finding:
     words = "; ".join(found) or "none"
     if faults:
         return Finding("plugins", "broken", f"{words}. {'; '.join(faults)}", "Uninstall the package, or report it to its author.")
+    if notes := plugin_notes(settings.home):
+        return Finding("plugins", "note", f"{words}. {' '.join(notes)}", "moot plugins list")
     return Finding("plugins", "ok", words)
 
 
