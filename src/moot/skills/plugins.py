@@ -12,7 +12,7 @@ from typing import cast
 from anyio import to_thread
 
 from moot.config.agents.claude_code import MANIFEST, MARKETPLACE, PLUGIN_FOLDER
-from moot.config.agents.files import read_agent
+from moot.config.agents.files import PLUGIN_FIELDS, read_agent
 from moot.config.commands import read_command
 from moot.config.home import lock_file
 from moot.config.plugins.content import Files, digest_of, digest_of_files, entries, read_all
@@ -224,7 +224,7 @@ def _problems(plugin: Plugin, files: Files) -> tuple[list[str], list[str]]:
             lost.append(f"command {command.name}: {error.message}")
     for agent in plugin.agents:
         try:
-            notes = read_agent(agent.path, agent.text, foreign=True)[1]
+            notes = read_agent(agent.path, agent.text, foreign=True, known=PLUGIN_FIELDS)[1]
             lost += [f"agent {agent.name}: {note.partition(': ')[2]}" for note in notes]
         except ConfigError as error:
             lost.append(f"agent {agent.name}: {error.message}")

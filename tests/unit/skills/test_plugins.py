@@ -181,11 +181,21 @@ async def test_links_and_unsafe_archives_are_refused_and_nothing_is_written(home
 
 
 async def test_an_agent_with_mistakes_is_left_out_and_the_others_are_used(home: Path, tmp_path: Path) -> None:
-    folder = write(tmp_path / "p", {"agents/good.md": "Be brief.", "agents/bad.md": "---\nrole: boss\n---\nx"})
+    folder = write(tmp_path / "p", {"agents/good.md": "Be brief.", "agents/bad.md": "---\nisolation: nowhere\n---\nx"})
     found = await candidate(folder, home)
     assert found.left_out == ("p:bad",) and any(line.startswith("agent p:bad: ") for line in found.plugin.lost)
     install(home, found)
     assert [name for name in load(home=home, environ={}, directory=tmp_path).settings.agents if ":" in name] == ["p:good"]
+
+
+async def test_an_agent_cannot_name_programs_folders_or_hooks(home: Path, tmp_path: Path) -> None:
+    head = "agent_type: acp:x\noptions: {command: [sh]}\nallowed_uris: [/]\nhooks: {before_run: [{tool: shell}]}\nmcp: [a]\nrole: read"
+    found = await candidate(write(tmp_path / "p", {"agents/a.md": f"---\n{head}\n---\nBe brief."}), home)
+    assert found.plugin.lost == ("agent p:a: no equivalent for agent_type, allowed_uris, hooks, mcp, options, role",)
+    install(home, found)
+    agent = load(home=home, environ={}, directory=tmp_path).settings.agents["p:a"]
+    assert (agent.agent_type, agent.options, agent.allowed_uris, agent.mcp) == ("moot", {}, (), None)
+    assert agent.hooks.before_run == () and agent.instructions == "Be brief."
 
 
 # ── sources ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

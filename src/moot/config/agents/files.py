@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,6 +71,16 @@ def quoted(head: str) -> str:
     return _PLAIN.sub(lambda line: f"{line[1]}{dumps(line[2].strip()).decode()}", head)
 
 
+FIELDS = (
+    *("description", "agent_type", "model", "instructions", "rules", "tools", "allowed_uris", "skills", "mcp", "role", "temperature"),
+    *("max_steps", "reasoning", "history", "fallback", "hooks", "options", "prompt", "agents", "isolation", "output_format", "hidden"),
+    *("beta", "default", "version", "forked_from"),
+)
+"""The names of the fields of `schema.AgentPart`. They are repeated here, because importing that module takes longer than reading a file."""
+
+PLUGIN_FIELDS = ("description", "model", "tools", "max_steps", "reasoning", "isolation")
+"""The fields that an agent of a plugin may have. With others, such as `options`, it could run programs."""
+
 Parse = Callable[[str, Place], Node]
 
 
@@ -78,7 +88,7 @@ def _parse(text: str, place: Place) -> Node:
     return attribute("moot.config.document:parse")(text, place)
 
 
-def agent_file(path: Path, text: str, *, foreign: bool = False, parse: Parse = _parse) -> AgentFile:
+def agent_file(path: Path, text: str, *, foreign: bool = False, parse: Parse = _parse, known: Sequence[str] = FIELDS) -> AgentFile:
     """Return the agent defined by a file's text. If the front matter is invalid, raise ConfigError with line and column.
 
     Variable references are not replaced, so that no secret gets into a prompt.
@@ -94,7 +104,7 @@ def agent_file(path: Path, text: str, *, foreign: bool = False, parse: Parse = _
     for field in _TEXTS:
         if field in given and not isinstance(given[field].value, str | dict | list):
             given[field] = replace(given[field], value=given[field].text)
-    fields, notes = translated(given, FIELDS, foreign=foreign)
+    fields, notes = translated(given, known, foreign=foreign)
     name = fields.pop("name", Node(path.stem, place))
     if not isinstance(name.value, str) or not NAME.fullmatch(name.value):
         raise name.place.error(f"Invalid agent name {name.value!r}: use letters, digits, - and _.")
@@ -103,14 +113,6 @@ def agent_file(path: Path, text: str, *, foreign: bool = False, parse: Parse = _
             raise fields["instructions"].place.error("The instructions are given twice: as a field and below the front matter.")
         fields["instructions"] = Node(body.strip(), Place(LAYER, str(path), text.count("\n", 0, text.rindex(body)) + 1))
     return AgentFile(name.value, Node(dict(fields), Place(LAYER, str(path), 1)), path, tuple(f"{path}: {note}" for note in notes))
-
-
-FIELDS = (
-    *("description", "agent_type", "model", "instructions", "rules", "tools", "allowed_uris", "skills", "mcp", "role", "temperature"),
-    *("max_steps", "reasoning", "history", "fallback", "hooks", "options", "prompt", "agents", "isolation", "output_format", "hidden"),
-    *("beta", "default", "version", "forked_from"),
-)
-"""The names of the fields of `schema.AgentPart`. They are repeated here, because importing that module takes longer than reading a file."""
 
 
 def home_layer(home: Path, parse: Parse = _parse) -> tuple[Node, list[str]]:
@@ -126,14 +128,16 @@ def home_layer(home: Path, parse: Parse = _parse) -> tuple[Node, list[str]]:
     return Node({"agents": agents} if found else {}, Place("default", "")), [note for file in found.values() for note in file.notes]
 
 
-def read_agent(path: Path, text: str, providers: Iterable[str] | None = None, *, foreign: bool = False) -> tuple[Agent, tuple[str, ...]]:
+def read_agent(
+    path: Path, text: str, providers: Iterable[str] | None = None, *, foreign: bool = False, known: Sequence[str] = FIELDS
+) -> tuple[Agent, tuple[str, ...]]:
     """Return the agent defined by a file's text, and notes about fields without an equivalent. Raise ConfigError if it is invalid.
 
     `providers` are the names of the configured providers. Without them, models are not checked. A `foreign` file may have fields that moot
     doesn't know.
     """
     foreign = foreign or path.parent.as_posix().endswith(FOREIGN_FOLDER)
-    file = agent_file(path, text, foreign=foreign)
+    file = agent_file(path, text, foreign=foreign, known=known)
     place = Place(LAYER, str(path))
     configured = from_json({name: {"base_url": "http://localhost"} for name in providers or ()}, place)  # only the names matter here
     root = Node({"agents": Node({file.name: file.node}, place), "providers": configured}, place)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from moot.config.agents.files import LAYER, Parse, agent_file
+from moot.config.agents.files import LAYER, PLUGIN_FIELDS, Parse, agent_file
 from moot.config.plugins.layout import Plugin
 from moot.config.tree import Node, Place, from_json, interpolate, plain
 from moot.errors import ConfigError
@@ -25,7 +25,7 @@ def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> Node:
     """
     place = Place(LAYER, "plugins")
     files = [agent for plugin in plugins for agent in plugin.agents]
-    agents = {file.name: agent_file(file.path, file.text, foreign=True, parse=parse).node for file in files}
+    agents = {file.name: agent_file(file.path, file.text, foreign=True, parse=parse, known=PLUGIN_FIELDS).node for file in files}
     return Node({"agents": Node(agents, place)} if agents else {}, Place("default", ""))
 
 
