@@ -34,6 +34,9 @@ SKIPPED = frozenset((".git", "__pycache__", ".DS_Store"))
 _NOT_IN_MANIFEST = frozenset(("source", "strict", "category", "tags"))
 """Fields of an entry of a marketplace that don't describe the plugin itself."""
 
+_OURS = re.compile(r"\.new|[0-9a-f]{16}(-\d+)?")
+"""Matches the names of folders with the content of a plugin."""
+
 _REPOSITORY = re.compile(r"(https|ssh)://\S+\.git/?|[\w.-]+@[\w.-]+:\S+|ssh://\S+")
 
 
@@ -300,17 +303,13 @@ def _free(top: Path, name: str) -> Path:
 
 
 def _clean(home: Path) -> None:
-    """Delete what interrupted installations and earlier versions have left."""
+    """Delete what interrupted installations and earlier versions have left. Other files are kept."""
     known = decisions(home)
-    for top in (home / FOLDER).iterdir() if (home / FOLDER).is_dir() else ():
-        if not top.is_dir() or top.is_symlink():
-            continue
-        keep = {known[top.name].folder, "data"} if top.name in known else set[str]()
-        for inside in top.iterdir():
-            if inside.name not in keep:
-                shutil.rmtree(inside, ignore_errors=True) if inside.is_dir() and not inside.is_symlink() else inside.unlink()
-        if not keep:
-            shutil.rmtree(top, ignore_errors=True)
+    for top in sorted((home / FOLDER).iterdir()) if (home / FOLDER).is_dir() else ():
+        used = known[top.name].folder if top.name in known else ""
+        for inside in sorted(top.iterdir()) if top.is_dir() and not top.is_symlink() else ():
+            if inside.name != used and _OURS.fullmatch(inside.name) and inside.is_dir() and not inside.is_symlink():
+                shutil.rmtree(inside, ignore_errors=True)
 
 
 def accept(home: Path, candidate: PluginCandidate) -> None:
@@ -332,11 +331,19 @@ def set_enabled(home: Path, name: str, enabled: bool) -> None:
 
 
 def remove(home: Path, name: str) -> Installed:
-    """Delete a plugin with all its files and what was decided about its skills, and return it as it was. Raise NotFound. Blocks."""
+    """Delete a plugin with all its files and the decisions about its skills, and return it as it was. Raise NotFound or Refused. Blocks."""
     found = installed_plugin(home, name)
     with lock_file(home / FOLDER / ".install"):
         decide(home, name, lambda _: None)
-        _clean(home)
+        try:
+            shutil.rmtree(plugin_folder(home, name))
+        except FileNotFoundError:
+            pass  # deleted by hand
+        except OSError as error:
+            raise Refused(
+                f"The plugin {name!r} is no longer used, but its files can't be deleted: {error}.",
+                fix=f"Delete {plugin_folder(home, name)}.",
+            ) from error
     forget_below(home, plugin_folder(home, name))
     return found
 

@@ -170,6 +170,15 @@ async def _found(server: Server, name: str) -> Installed:
     return await to_thread.run_sync(installed_plugin, server.engine.settings.home, name)
 
 
+def _close(server: Server, found: Installed) -> None:
+    """Close the connections to a plugin's MCP servers."""
+    servers = server.engine.runtime.mcp
+    if servers is None or found.plugin is None:
+        return
+    for each in found.plugin.servers:
+        servers.close(each.name)
+
+
 @router.get("")
 async def list_plugins(server: CurrentServer, _: Operator) -> ListOut[PluginOut]:
     """List the installed plugins."""
@@ -209,7 +218,10 @@ async def install_plugin(server: CurrentServer, _: Operator, body: PluginInstall
 async def change_plugin(server: CurrentServer, _: Operator, name: PluginName, body: PluginIn) -> PluginOut:
     """Use an installed plugin or not."""
     await to_thread.run_sync(set_enabled, server.engine.settings.home, name, body.enabled)
-    return _shown(await _found(server, name))
+    found = await _found(server, name)
+    if not body.enabled:
+        _close(server, found)
+    return _shown(found)
 
 
 @router.post("/{name}/accept")
@@ -227,6 +239,7 @@ async def delete_plugin(server: CurrentServer, _: Operator, name: PluginName) ->
     """Delete a plugin with everything that it contains."""
     home = server.engine.settings.home
     found = await to_thread.run_sync(remove, home, name)
+    _close(server, found)
     accepted = AcceptedTools(home)
     for mcp_server in found.plugin.servers if found.plugin is not None else ():
         accepted.forget(mcp_server.name)
