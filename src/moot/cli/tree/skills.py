@@ -88,8 +88,8 @@ PLUGINS = Group(
             (
                 "moot plugins install ./formatter",
                 "moot plugins install formatter.zip --yes",
-                "moot plugins install https://example.org/plugins.git --plugin formatter",
-                "moot plugins install https://example.org/formatter.git --commit 8f3c…",
+                "moot plugins install https://example.org/all.git --plugin formatter",
+                "moot plugins install https://example.org/formatter.git",
             ),
             details="Exactly the content that is shown is installed. If its files change, nothing of it is used until you accept it again.",
         ),
