@@ -96,7 +96,7 @@ def command_files_of(directory: Path, home: Path) -> list[Path]:
 
 
 def file_commands(home: Path, directory: Path | None) -> FileCommands:
-    """Return the commands in files of the folder's project, which wins, of moot's home and of plugins. Reads only changed files. Blocks."""
+    """Return the commands in files of the project, which win, of moot's home and of plugins. Reads only changed files. Blocks."""
     files = [*(_of_project(directory, home) if directory is not None else ()), *_below(home / FOLDER)]
     plugins = used_plugins(home)
     stamps = tuple((str(path), _stamp(path)) for path in (*(path for _, path in files), trust_list(home))) if files else ()
