@@ -19,7 +19,7 @@ PICTURE = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlE
 def serve(transport: str, folder: Path, port: int) -> None:
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
-    from mcp_types import ImageContent
+    from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent, ResourceLink, TextResourceContents
 
     app = MCPServer("demo")
     text = (folder / "description").read_text() if (folder / "description").exists() else "Add two numbers."
@@ -44,6 +44,34 @@ def serve(transport: str, folder: Path, port: int) -> None:
     def draw():  # type: ignore[no-untyped-def]  # the SDK can't evaluate annotations of a local import
         """Draw a dot."""
         return ImageContent(type="image", data=base64.b64encode(PICTURE).decode(), mime_type="image/png")
+
+    @app.resource("note://today", mime_type="text/markdown", description="What to do today.")
+    def today() -> str:
+        return "# Today\n\nWater the plants."
+
+    @app.resource("pic://dot", mime_type="image/png")
+    def dot() -> bytes:
+        return PICTURE
+
+    @app.resource("data://big")
+    def big() -> str:
+        return "x" * (21 << 20)
+
+    @app.resource("note://person/{name}", mime_type="application/json")
+    def person(name: str) -> str:
+        return json.dumps({"name": name})
+
+    @app.tool()
+    def links():  # type: ignore[no-untyped-def]
+        """Return resources."""
+        return [
+            ResourceLink(type="resource_link", name="today", uri="note://today", mime_type="text/markdown", description="Plans"),
+            EmbeddedResource(type="resource", resource=TextResourceContents(uri="note://inside", text="a hidden note")),
+            EmbeddedResource(
+                type="resource",
+                resource=BlobResourceContents(uri="pic://inside", mime_type="image/png", blob=base64.b64encode(PICTURE).decode()),
+            ),
+        ]
 
     @app.tool()
     def fail() -> str:

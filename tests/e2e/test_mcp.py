@@ -12,17 +12,25 @@ from typing import Any
 import anyio
 import pytest
 from aiohttp import web
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
+from e2e.mcp_server import PICTURE
+from moot.cli.repl.completion import ReplCompleter
 from moot.commands import CommandContext, Send, catalogue_of
 from moot.commands.submission import expanded
 from moot.config.settings import Permissions, Rule
-from moot.errors import UsageError
+from moot.convert.files.attachments import decode_data_url, prompt_text
+from moot.errors import ProviderError, UsageError
+from moot.features import attachments
+from moot.features.attachments import Mentions, ResourceSource, mentions_in, paths_of
 from moot.mcp import servers as mcp_servers
 from moot.mcp.servers import McpServers
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent, McpServer
 from moot.types.approval import Answer
+from moot.types.command import CommandDefinition, CommandFacts
 from moot.types.message import Message, is_tool, text_of, text_part
 from moot.types.run import Prompt
 
@@ -318,3 +326,67 @@ async def test_prompts_of_a_server_are_commands_on_every_face(stage: Any, demo: 
         later = McpServers(runtime.settings.home, runtime.tasks)
         assert [prompt.name for _, prompt in later.prompts([demo])] == ["greet"]
         assert later.prompts([replace(demo, enabled=False)]) == []
+
+
+async def test_resources_are_listed_read_and_mentioned_in_prompts(stage: Any, demo: McpServer) -> None:
+    async with stage([Reply(text="Hello!", times=0)], mcp={"demo": demo}) as on:
+        servers, directory = on.engine.runtime.mcp, str(on.directory)
+        listed = {one.uri: one for one in await servers.resources(demo, directory)}
+        assert [one.is_template for one in listed.values()] == [False, False, False, True]
+        assert (listed["note://today"].media_type, listed["note://today"].description) == ("text/markdown", "What to do today.")
+        (on.directory / "plan.md").write_text("my plan")
+
+        async def mentioned(text: str, server: McpServer = demo) -> Mentions:
+            return await mentions_in(text, paths_of(directory), ResourceSource(servers, {"demo": server}, directory))
+
+        found = await mentioned("Compare @plan.md with @demo:note://today, please. Not @demo: or @other:note://today, and @demo:hello")
+        assert [part["filename"] for part in found.parts] == ["plan.md", "today"]
+        assert prompt_text(found.parts[1]) == "demo:note://today:\n\n# Today\n\nWater the plants."
+        (picture,) = (await mentioned('Look at @"demo:pic://dot"')).parts
+        assert (picture["mediaType"], decode_data_url(picture)) == ("image/png", PICTURE)
+        (person,) = (await mentioned("@demo:note://person/Mara")).parts
+        assert prompt_text(person) == 'demo:note://person/Mara:\n\n{"name": "Mara"}'
+        assert (await mentioned("@demo:note://today", replace(demo, enabled=False))).parts == ()
+        for wanted, message in (("note://nothing", "reports an error: "), ("data://big", "larger than 20 MiB")):
+            with pytest.raises(ProviderError, match=message):
+                await mentioned(f"@demo:{wanted}")
+
+
+async def test_a_mentioned_resource_of_a_server_that_hangs_is_an_error(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attachments, "RESOURCE_SECONDS", 0.2)
+    async with stage([], mcp={"bad": bad("hang")}) as on:
+        source = ResourceSource(on.engine.runtime.mcp, {"bad": bad("hang")}, str(on.directory))
+        with anyio.fail_after(20), pytest.raises(UsageError, match=r"did not send 'a://b' within 0\.2 s"):
+            await mentions_in("@bad:a://b", None, source)
+
+
+async def test_a_custom_command_sends_the_resources_that_it_mentions(stage: Any, demo: McpServer) -> None:
+    async with stage([Reply(text="Hello!", times=0)], mcp={"demo": demo}) as on:
+        command = CommandDefinition(CommandFacts("day", "Plan the day.", "", "custom"), prompt="Plan @demo:note://today for $1.")
+        runtime = on.engine.runtime
+        runtime.settings = replace(runtime.settings, commands={"day": command})
+        job = await expanded(runtime, Prompt((text_part("/day Mara"),), directory=str(on.directory)))
+        assert [part["type"] for part in job.parts] == ["file", "text"]
+        assert "Water the plants." in str(prompt_text(job.parts[0]))
+
+
+async def test_resources_in_the_result_of_a_tool_are_readable(stage: Any, demo: McpServer) -> None:
+    async with stage(obey, mcp={"demo": demo}) as on:
+        _, message = await on.ask(use("demo__links"))
+        (part,) = (part for part in message.parts if is_tool(part))
+        text, picture = part["output"]["value"]  # type: ignore[index,call-overload]
+        assert text["text"] == "[resource: today, note://today, text/markdown, Plans]\nnote://inside:\na hidden note"
+        assert (picture["filename"], picture["mediaType"]) == ("pic://inside", "image/png")
+
+
+async def test_resources_are_completed_after_the_name_of_their_server(stage: Any, demo: McpServer) -> None:
+    async with stage([], mcp={"demo": demo}) as on:
+        completer = ReplCompleter(CommandContext(on.engine, str(on.directory)))
+
+        async def completed(text: str) -> list[str]:
+            found = completer.get_completions_async(Document(text), CompleteEvent())
+            return [one.text async for one in found]
+
+        assert await completed("Read @de") == ["@demo:"]
+        assert await completed("Read @demo:note") == ["@demo:note://today", "@demo:note://person/"]
+        assert await completed("Read @demo:dot") == ["@demo:pic://dot"]

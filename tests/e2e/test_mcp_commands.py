@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shlex
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cli_process import MootProcess
+from e2e.mcp_server import PICTURE
 from moot.testing.process import ScriptedProcess
 
 pytestmark = pytest.mark.slow
@@ -58,6 +60,15 @@ def test_a_server_is_added_tested_called_disabled_and_removed(moot: MootProcess,
     assert (called.code, called.out) == (0, "2 + 3 = 5\n")
     failed = mcp(moot, "call", "demo", "fail")
     assert failed.code == 1 and "Error executing tool fail" in failed.out
+    listed = json.loads(mcp(moot, "resources", "demo", "--json").out)["data"]
+    assert ("note://person/{name}", True) in [(one["uri"], one["template"]) for one in listed]
+    assert "What" not in mcp(moot, "resources", "demo").out and "pic://dot" in mcp(moot, "resources", "demo").out
+    assert mcp(moot, "read", "demo", "note://today").out == "# Today\n\nWater the plants.\n"
+    assert moot.run("mcp", "read", "demo", "pic://dot").stdout == PICTURE
+    (content,) = json.loads(mcp(moot, "read", "demo", "pic://dot", "--json").out)["data"]
+    assert (content["mediaType"], base64.b64decode(content["base64"])) == ("image/png", PICTURE)
+    unknown = mcp(moot, "read", "demo", "note://nothing")
+    assert unknown.code != 0 and "reports an error" in unknown.err and "Traceback" not in unknown.err
     assert mcp(moot, "disable", "demo").code == 0
     assert json.loads(mcp(moot, "list", "--json").out)["data"][0]["status"] == "disabled"
     assert mcp(moot, "enable", "demo").code == 0

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-
-import anyio.to_thread
+from dataclasses import dataclass, field, replace
 
 from moot.commands.command import BaseCommand, Choice, CommandContext, Compose, Notice, Reply, Send
 from moot.config.agents.project import repository_root
 from moot.convert.files.attachments import local_file
 from moot.errors import UsageError
-from moot.features.attachments import Mentions, paths_of, read_mentions
+from moot.features.attachments import Mentions, ResourceSource, mentions_in, paths_of
 from moot.guard.hidden import spelled_out
 from moot.mcp.servers import McpServers
 from moot.types.agent import McpServer
@@ -128,6 +125,8 @@ class Situation:
     """Path of the open file; empty = none."""
     mcp: McpServers | None = None
     """The MCP servers of this process; None = none are configured."""
+    servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    """The configured MCP servers by name."""
 
 
 class CustomCommand(BaseCommand):
@@ -147,7 +146,8 @@ class CustomCommand(BaseCommand):
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         current = await context.current()
         folder = (current.directory if current is not None else "") or context.directory
-        return await self.replies(Situation(folder, current, context.file, context.engine.runtime.mcp), argument)
+        runtime = context.engine.runtime
+        return await self.replies(Situation(folder, current, context.file, runtime.mcp, runtime.settings.mcp), argument)
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
         """Return the replies that send or insert the text. Raise UsageError if the command can't be used here or an argument is missing."""
@@ -176,11 +176,12 @@ def _workflow(definition: CommandDefinition, argument: str, file: str) -> Send:
 
 
 async def _mentioned(situation: Situation, text: str) -> Mentions:
-    """Return the files that a text mentions as `@file`, if the conversation may read files."""
-    if "@" not in text or not situation.folder:
+    """Return what a text mentions as `@file`, if the conversation may read files, and as `@SERVER:URI`."""
+    if "@" not in text:
         return Mentions()
-    paths = paths_of(situation.folder, situation.conversation.allowed_uris if situation.conversation is not None else ())
-    return await anyio.to_thread.run_sync(partial(read_mentions, text, paths))
+    folder, conversation = situation.folder, situation.conversation
+    paths = paths_of(folder, conversation.allowed_uris if conversation is not None else ()) if folder else None
+    return await mentions_in(text, paths, ResourceSource(situation.mcp, situation.servers, folder))
 
 
 def _check_requirements(definition: CommandDefinition, situation: Situation) -> None:

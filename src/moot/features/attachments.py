@@ -1,25 +1,38 @@
-"""Attaching files to a prompt: given by path, or mentioned in its text as `@file`."""
+"""Attaching files to a prompt: given by path, or mentioned in its text as `@file`, or as `@SERVER:URI` for resources of MCP servers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
 
 from moot.convert.files.attachments import MEDIA_TYPES, kind_of, local_file
 from moot.errors import NotFound, UsageError
 from moot.guard.paths import Paths
 from moot.guard.roots import folders
+from moot.types.agent import McpServer
 from moot.types.message import Part, text_part
+
+if TYPE_CHECKING:
+    from moot.mcp.servers import McpServers
 
 MAX_TEXT = 10 * 1024 * 1024
 MAX_MEDIA = 20 * 1024 * 1024
 MAX_NAMES = 200
 """Maximum number of names listed for a folder."""
 
+RESOURCE_SECONDS = 60.0
+"""Time limit for reading one mentioned resource, including the start of its server."""
+
 _MENTION = re.compile(r"""(?<![\w@/])@(?:"([^"\n]+)"|([^\s"'`@]+))""")
 _RANGE = re.compile(r"(.+)#(\d+)(?:-(\d+))?")
+_RESOURCE = re.compile(r"([^:\s]+):([A-Za-z][A-Za-z0-9+.-]*:.+)")
 _TRAILING = ".,;:!?)]}>"
 
 _MEDIA = (
@@ -96,14 +109,58 @@ def paths_of(directory: str, allowed: Sequence[str] = ()) -> Paths:
     return Paths(folders(allowed) or (Path(directory),), Path(directory))
 
 
-def read_mentions(text: str, paths: Paths) -> Mentions:
-    """Return the files mentioned in a prompt. A mention that is not a file stays plain text. Blocks.
+@dataclass(frozen=True, slots=True)
+class ResourceSource:
+    """The MCP servers whose resources may be mentioned."""
+
+    connections: McpServers | None = None
+    """None = no resource can be read."""
+    servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    """The configured servers by name."""
+    directory: str = ""
+    """Folder in which servers are started."""
+
+    def named(self, spelling: str) -> tuple[McpServer, str] | None:
+        """Return the server and the URI of `SERVER:URI`, or None for other texts."""
+        match = _RESOURCE.fullmatch(spelling) if self.connections is not None else None
+        server = self.servers.get(match[1]) if match else None
+        return (server, match[2]) if match and server is not None and server.enabled else None
+
+
+async def mentions_in(text: str, paths: Paths | None, source: ResourceSource) -> Mentions:
+    """Return the files and resources mentioned in a prompt; without `paths`, only the resources. Raise MootError if one can't be sent."""
+    parts: list[Part] = []
+    spellings: set[str] = set()
+    for quoted, bare in dict.fromkeys(_MENTION.findall(text)):
+        if (found := source.named(quoted or bare.rstrip(_TRAILING))) is not None:
+            spellings.add(quoted or bare)
+            parts += await _resource(source, *found)
+    files = Mentions()
+    if paths is not None:
+        files = await anyio.to_thread.run_sync(partial(read_mentions, text, paths, spellings))
+    return Mentions((*files.parts, *parts), files.notes)
+
+
+async def _resource(source: ResourceSource, server: McpServer, uri: str) -> list[Part]:
+    assert source.connections is not None
+    with anyio.move_on_after(RESOURCE_SECONDS):
+        files = await source.connections.read(server, uri, source.directory)
+        return [local_file(file.data, f"{server.name}:{file.name}", file.media_type) for file in files]
+    raise UsageError(
+        f"The MCP server {server.name!r} did not send {uri!r} within {RESOURCE_SECONDS:g} s.", fix=f"moot mcp test {server.name}"
+    )
+
+
+def read_mentions(text: str, paths: Paths, skipped: Collection[str] = ()) -> Mentions:
+    """Return the files mentioned in a prompt. A mention that is not a file stays plain text. `skipped` are other mentions. Blocks.
 
     Raise Refused for a file that may not be read, and UsageError for one that cannot be sent.
     """
     parts: list[Part] = []
     notes: list[str] = []
     for quoted, bare in dict.fromkeys(_MENTION.findall(text)):
+        if (quoted or bare) in skipped:
+            continue
         found = _first(paths, [quoted] if quoted else [bare, bare.rstrip(_TRAILING)])
         if found is None:
             if "/" in bare or "." in bare.strip("."):

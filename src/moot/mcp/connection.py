@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -26,10 +23,10 @@ from moot import __version__
 from moot.agents.outside.process import Program
 from moot.errors import MootError, ProviderError
 from moot.guard.terminal import clean
+from moot.mcp.content import McpFile, McpResult, content_of, files_of, prompt_of, resource_of, result_of, template_of, tool_of
 from moot.types.agent import McpServer
-from moot.types.canonical import Json, JsonObject
-from moot.types.command import CommandParameter
-from moot.types.mcp import McpPrompt, McpTool
+from moot.types.canonical import JsonObject
+from moot.types.mcp import McpPrompt, McpResource, McpTool
 
 log = logging.getLogger("moot.mcp")
 
@@ -45,35 +42,17 @@ PROMPTS = 200
 """Maximum number of prompts of one server."""
 TOOLS = 500
 """Maximum number of tools of one server."""
-_TEXT = 2_000
-"""Maximum length of a tool's description, in characters."""
+RESOURCES = 1_000
+"""Maximum number of resources of one server, and of its templates."""
+RESOURCE_BYTES = 20 * 1024 * 1024
+"""Maximum size of a resource that is read."""
 _ERROR = 400
 
 Report = Callable[[str], Awaitable[None]]
 """Callback that gets the progress of a call as one line of text."""
 
 _Streams = tuple[Any, Any]
-_Item = TypeVar("_Item", McpTool, McpPrompt)
-
-
-@dataclass(frozen=True, slots=True)
-class McpFile:
-    """A picture, a recording or another file in the result of a call."""
-
-    data: bytes
-    media_type: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class McpResult:
-    """The result of a call, without types of the SDK."""
-
-    text: str
-    value: Json = None
-    """Structured content; None = there is none."""
-    files: tuple[McpFile, ...] = ()
-    error: bool = False
+_Item = TypeVar("_Item", McpTool, McpPrompt, McpResource)
 
 
 class Connection:
@@ -97,40 +76,80 @@ class Connection:
 
         async def page(cursor: str | None) -> tuple[list[McpTool], str | None]:
             found = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
-            return [_tool(tool) for tool in found.tools], found.next_cursor
+            return [tool_of(tool) for tool in found.tools], found.next_cursor
 
         self._changed = anyio.Event()
-        return await self._listed(page, TOOLS)
+        return await self._listed(page, TOOLS, _name)
 
     async def prompts(self) -> tuple[McpPrompt, ...]:
         """Fetch the server's prompts, sorted by name; none if it doesn't offer any. Raise ProviderError."""
 
         async def page(cursor: str | None) -> tuple[list[McpPrompt], str | None]:
             found = await self._client.list_prompts(cursor=cursor, cache_mode="bypass")
-            return [_prompt(prompt) for prompt in found.prompts], found.next_cursor
+            return [prompt_of(prompt) for prompt in found.prompts], found.next_cursor
 
-        return () if self._client.server_capabilities.prompts is None else await self._listed(page, PROMPTS)
+        return () if self._client.server_capabilities.prompts is None else await self._listed(page, PROMPTS, _name)
 
-    async def _listed(self, fetch: Callable[[str | None], Awaitable[tuple[list[_Item], str | None]]], limit: int) -> tuple[_Item, ...]:
-        """Fetch all pages of a list, sorted by name. Of items with the same name, the first one is kept."""
+    async def resources(self) -> tuple[McpResource, ...]:
+        """Fetch the server's resources, then its templates, each sorted by URI; none if it doesn't offer any. Raise ProviderError."""
+
+        async def page(cursor: str | None) -> tuple[list[McpResource], str | None]:
+            found = await self._client.list_resources(cursor=cursor, cache_mode="bypass")
+            return [resource_of(resource) for resource in found.resources], found.next_cursor
+
+        async def templates(cursor: str | None) -> tuple[list[McpResource], str | None]:
+            found = await self._client.list_resource_templates(cursor=cursor, cache_mode="bypass")
+            return [template_of(template) for template in found.resource_templates], found.next_cursor
+
+        if self._client.server_capabilities.resources is None:
+            return ()
+        listed = await self._listed(page, RESOURCES, _uri)
+        try:
+            return listed + await self._listed(templates, RESOURCES, _uri)
+        except ProviderError as error:
+            if error.kind != "protocol":
+                raise
+            return listed  # a server without templates may not know the request
+
+    async def read(self, uri: str) -> tuple[McpFile, ...]:
+        """Read a resource, which may consist of several files. Raise ProviderError if the server can't read it or it is too large."""
+        with _translated(self.server, self._complaint):
+            result = await self._client.read_resource(uri, cache_mode="bypass")
+        try:
+            files = files_of(result.contents)
+        except ValueError as error:
+            raise ProviderError(f"The MCP server {self.server.name!r} sent {uri!r} as invalid base64.", kind="protocol") from error
+        if sum(len(file.data) for file in files) > RESOURCE_BYTES:
+            raise ProviderError(
+                f"{uri!r} of the MCP server {self.server.name!r} is larger than {RESOURCE_BYTES >> 20} MiB.", kind="protocol"
+            )
+        return files
+
+    async def _listed(
+        self,
+        fetch: Callable[[str | None], Awaitable[tuple[list[_Item], str | None]]],
+        limit: int,
+        key: Callable[[_Item], str],
+    ) -> tuple[_Item, ...]:
+        """Fetch all pages of a list, sorted by key. Of items with the same key, the first one is kept."""
         found: dict[str, _Item] = {}
         cursor: str | None = None
         with _translated(self.server, self._complaint):
             for _ in range(PAGES):
                 items, cursor = await fetch(cursor)
                 for item in items:
-                    found.setdefault(item.name, item)
+                    found.setdefault(key(item), item)
                 if not cursor or len(found) >= limit:
                     break
-        return tuple(found[name] for name in sorted(found)[:limit])
+        return tuple(found[one] for one in sorted(found)[:limit])
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> McpResult:
         """Return the text and the files of a prompt. Raise ProviderError if the server does not answer, or refuses the arguments."""
         with _translated(self.server, self._complaint):
             result = await self._client.get_prompt(name, dict(arguments))
         if any(message.role == "assistant" for message in result.messages):
-            return _content([(f"{message.role.capitalize()}: ", message.content) for message in result.messages])
-        return _content([("", message.content) for message in result.messages])
+            return content_of([(f"{message.role.capitalize()}: ", message.content) for message in result.messages])
+        return content_of([("", message.content) for message in result.messages])
 
     def announce_change(self) -> None:
         """Note that the server's list of tools or prompts has changed."""
@@ -151,7 +170,15 @@ class Connection:
             result = await self._client.call_tool(
                 tool, cast("dict[str, Any]", arguments), read_timeout_seconds=CALL_SECONDS, progress_callback=show
             )
-        return _result(result)
+        return result_of(result)
+
+
+def _name(item: McpTool | McpPrompt) -> str:
+    return item.name
+
+
+def _uri(item: McpResource) -> str:
+    return item.uri
 
 
 @asynccontextmanager
@@ -260,56 +287,6 @@ def _message(line: bytes) -> SessionMessage | None:
     except ValueError:
         log.debug("skipped a line of an MCP server that is not a message: %r", line[:200])
         return None
-
-
-def _tool(tool: mcp_types.Tool) -> McpTool:
-    hints = tool.annotations or mcp_types.ToolAnnotations()
-    return McpTool(
-        tool.name,
-        (tool.description or "")[:_TEXT],
-        cast("JsonObject", tool.input_schema),
-        tool.title or hints.title or "",
-        read_only=hints.read_only_hint is True,
-        idempotent=hints.read_only_hint is True or hints.idempotent_hint is True,
-    )
-
-
-def _prompt(prompt: mcp_types.Prompt) -> McpPrompt:
-    arguments = [CommandParameter(one.name, (one.description or "")[:_TEXT], one.required is True) for one in prompt.arguments or ()]
-    return McpPrompt(prompt.name, (prompt.description or prompt.title or "")[:_TEXT], tuple(arguments))
-
-
-def _result(result: mcp_types.CallToolResult) -> McpResult:
-    found = _content([("", block) for block in result.content])
-    return replace(found, value=cast("Json", result.structured_content), error=bool(result.is_error))
-
-
-def _content(blocks: Sequence[tuple[str, mcp_types.ContentBlock]]) -> McpResult:
-    """Return content blocks as one result. Each block comes with a text to put before it. Content that moot can't pass on is named."""
-    texts: list[str] = []
-    files: list[McpFile] = []
-    for number, (before, block) in enumerate(blocks, 1):
-        match block:
-            case mcp_types.TextContent():
-                texts.append(f"{before}{block.text}")
-            case mcp_types.ImageContent() | mcp_types.AudioContent():
-                _add_file(files, texts, block.data, block.mime_type, f"{block.type} {number}")
-            case mcp_types.EmbeddedResource():
-                found = block.resource
-                if isinstance(found, mcp_types.TextResourceContents):
-                    texts.append(f"{found.uri}:\n{found.text}")
-                else:
-                    _add_file(files, texts, found.blob, found.mime_type or "application/octet-stream", str(found.uri))
-            case mcp_types.ResourceLink():
-                texts.append(f"[resource: {block.title or block.name}, {block.uri}]")
-    return McpResult("\n".join(texts), files=tuple(files))
-
-
-def _add_file(files: list[McpFile], texts: list[str], data: str, media_type: str, name: str) -> None:
-    try:
-        files.append(McpFile(base64.b64decode(data, validate=True), media_type, name))
-    except (binascii.Error, ValueError):
-        texts.append(f"[{name} is not valid base64 and was left out]")
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -18,10 +19,11 @@ from moot.errors import MootError, ProviderError, Refused, UsageError
 from moot.mcp.accepted import Accepted, AcceptedTools
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject
-from moot.types.mcp import McpPrompt, McpState, McpStatus, McpTool
+from moot.types.mcp import McpPrompt, McpResource, McpState, McpStatus, McpTool
 
 if TYPE_CHECKING:  # the SDK takes long to import
-    from moot.mcp.connection import Connection, McpResult
+    from moot.mcp.connection import Connection
+    from moot.mcp.content import McpFile, McpResult
 
 _SDK = "moot.mcp.connection"
 
@@ -100,28 +102,39 @@ class McpServers:
 
     async def prompt(self, server: McpServer, name: str, arguments: Mapping[str, str], directory: str) -> McpResult:
         """Return the content of a prompt. Raise MootError if the server can't be reached or refuses the arguments."""
-        slot, connection = await self._connected(server, directory)
-        slot.calls += 1
-        try:
+        async with self._in_use(server, directory) as connection:
             return await connection.prompt(name, arguments)
-        finally:
-            slot.calls -= 1
-            slot.used_at = anyio.current_time()
+
+    async def resources(self, server: McpServer, directory: str) -> tuple[McpResource, ...]:
+        """Return the server's current resources and templates. Raise MootError."""
+        async with self._in_use(server, directory) as connection:
+            return await connection.resources()
+
+    async def read(self, server: McpServer, uri: str, directory: str) -> tuple[McpFile, ...]:
+        """Return the content of a resource. Raise MootError."""
+        async with self._in_use(server, directory) as connection:
+            return await connection.read(uri)
 
     async def call(
         self, server: McpServer, tool: McpTool, arguments: JsonObject, directory: str, report: Callable[[str], Awaitable[None]]
     ) -> McpResult:
         """Call a tool. Raise ProviderError if the server fails, Refused if it has changed the tool since it was accepted."""
+        async with self._in_use(server, directory) as connection:
+            accepted = self.accepted.of(server)
+            if accepted is None or tool.digest not in {one.digest for one in accepted.usable}:
+                raise Refused(
+                    f"The MCP server {server.name!r} has changed the tool {tool.name!r} since it was accepted, so it was not called.",
+                    fix=f"Ask the user to review it with: moot mcp accept {server.name}",
+                )
+            return await connection.call(tool.name, arguments, report)
+
+    @asynccontextmanager
+    async def _in_use(self, server: McpServer, directory: str) -> AsyncGenerator[Connection]:
+        """Return the connection for a folder, which is not closed as idle during the block. Raise MootError."""
         slot, connection = await self._connected(server, directory)
-        accepted = self.accepted.of(server)
-        if accepted is None or tool.digest not in {one.digest for one in accepted.usable}:
-            raise Refused(
-                f"The MCP server {server.name!r} has changed the tool {tool.name!r} since it was accepted, so it was not called.",
-                fix=f"Ask the user to review it with: moot mcp accept {server.name}",
-            )
         slot.calls += 1
         try:
-            return await connection.call(tool.name, arguments, report)
+            yield connection
         except ProviderError as error:
             if error.kind == "transport" and server.url:  # nothing else reports that it is gone; the next call connects again
                 slot.closing.set()

@@ -84,6 +84,32 @@ class McpPrompt:
 
 
 @dataclass(frozen=True, slots=True)
+class McpResource:
+    """A document that a server offers, or a template for the URIs of several. Every text comes from the server and can't be trusted."""
+
+    uri: str
+    """The URI, or the URI template (RFC 6570)."""
+    name: str
+    """Title or name."""
+    description: str = ""
+    media_type: str = ""
+    """Empty if unknown."""
+    size: int | None = None
+    """Size in bytes as the server claims it; None if unknown."""
+    is_template: bool = False
+
+    def to_json(self) -> JsonObject:
+        return {
+            "uri": self.uri,
+            "name": self.name,
+            "description": self.description,
+            "mediaType": self.media_type,
+            "size": self.size,
+            "template": self.is_template,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class McpStatus:
     """The state of a configured server."""
 

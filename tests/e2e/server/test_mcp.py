@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from e2e.mcp_server import PICTURE
 from e2e.server.conftest import LiveServer
 
 pytestmark = pytest.mark.anyio
@@ -49,10 +51,32 @@ async def test_a_server_is_connected_switched_and_its_changes_are_accepted(serve
     assert not [tool for tool in (await the_server(server))["tools"] if tool["is_changed"]]
 
 
+async def test_resources_of_a_server_are_listed_and_read(server: LiveServer, tmp_path: Path) -> None:
+    await configured(server, tmp_path)
+    listed = (await (await server.client.get("/api/mcp/demo/resources")).json())["data"]
+    assert [one["uri"] for one in listed] == ["data://big", "note://today", "pic://dot", "note://person/{name}"]
+    assert listed[3]["is_template"] is True
+    (note,) = (await (await server.client.get("/api/mcp/demo/resource", params={"uri": "note://today"})).json())["data"]
+    assert note == {"uri": "note://today", "media_type": "text/markdown", "text": "# Today\n\nWater the plants.", "base64": None}
+    (picture,) = (await (await server.client.get("/api/mcp/demo/resource", params={"uri": "pic://dot"})).json())["data"]
+    assert (base64.b64decode(picture["base64"]), picture["text"]) == (PICTURE, None)
+    missing = await server.client.get("/api/mcp/demo/resource", params={"uri": "note://nothing"})
+    assert missing.status >= 400 and "reports an error" in await missing.text()
+    assert (await server.client.get("/api/mcp/demo/resource")).status == 422
+    await server.client.patch("/api/mcp/demo", json={"enabled": False})
+    assert (await server.client.get("/api/mcp/demo/resources")).status == 409
+
+
 async def test_only_an_administrator_of_the_machine_sees_servers(server: LiveServer, tmp_path: Path) -> None:
     await configured(server, tmp_path)
     async with server.caller(scopes=["tools"]) as caller:
-        for method, path in (("GET", ""), ("PATCH", "/demo"), ("POST", "/demo/connect"), ("POST", "/demo/accept")):
+        for method, path in (
+            ("GET", ""),
+            ("PATCH", "/demo"),
+            ("POST", "/demo/connect"),
+            ("POST", "/demo/accept"),
+            ("GET", "/demo/resources"),
+        ):
             answer = await caller.request(method, f"/api/mcp{path}", json={})
             assert answer.status == 403, f"{method} {path}"
     assert (await server.client.post("/api/mcp/nothing/connect")).status == 404

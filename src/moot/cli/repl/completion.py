@@ -1,14 +1,15 @@
-"""Completion while typing: slash commands, their arguments and `@file`."""
+"""Completion while typing: slash commands, their arguments, `@file` and `@SERVER:URI`."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import anyio.to_thread
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -19,6 +20,8 @@ from moot.errors import MootError
 from moot.features.attachments import paths_of
 from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
+from moot.types.agent import McpServer
+from moot.types.mcp import McpResource
 
 if TYPE_CHECKING:
     from moot.features.projects.completion import FileIndex
@@ -28,6 +31,10 @@ _FILE_INDEX = "moot.features.projects.completion:FileIndex"
 MAX_COMPLETIONS = 200
 MAX_AGE = 5.0
 """Minimum number of seconds for which a listing of files is reused."""
+RESOURCES_AGE = 30.0
+"""Seconds for which the resources of an MCP server are reused."""
+RESOURCES_WAIT = 10.0
+"""Seconds to wait for the resources of an MCP server."""
 SHARE = 20
 """A listing that took long to make is reused for this multiple of the time that it took."""
 
@@ -35,7 +42,7 @@ _MENTION = re.compile(r"(?<![\w@/])@([^\s\"'`@]*)$")
 
 
 class ReplCompleter(Completer):
-    """Completes commands, arguments and files."""
+    """Completes commands, arguments, files and resources of MCP servers."""
 
     def __init__(self, context: CommandContext) -> None:
         self._context = context
@@ -45,6 +52,8 @@ class ReplCompleter(Completer):
         """The last completed command and its choices."""
         self._files: FileIndex | None = None
         self._list_again_at = 0.0
+        self._resources: dict[str, tuple[float, Sequence[McpResource]]] = {}
+        """For each MCP server, the time and the result of the last request for its resources."""
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         return ()  # only the asynchronous form is used
@@ -70,10 +79,43 @@ class ReplCompleter(Completer):
         match = _MENTION.search(text)
         if match is None:
             return ()
+        server, colon, typed = match[1].partition(":")
+        if colon and server in self._servers():
+            return await self._complete_resource(server, typed)
         found = (await self._file_index()).matches(match[1])
         sizes = await anyio.to_thread.run_sync(partial(_sizes, self._context.directory, found))
         quoted = {path: f'"{path}"' if any(character.isspace() for character in path) else path for path in found}
-        return [Completion(f"@{quoted[path]}", -len(match[0]), display=clean(path), display_meta=sizes[path]) for path in found]
+        files = [Completion(f"@{quoted[path]}", -len(match[0]), display=clean(path), display_meta=sizes[path]) for path in found]
+        names = [name for name in self._servers() if name.startswith(match[1])]
+        return [*files, *(Completion(f"@{name}:", -len(match[0]), display_meta="resources of an MCP server") for name in names)]
+
+    def _servers(self) -> Mapping[str, McpServer]:
+        runtime = self._context.engine.runtime
+        return {name: server for name, server in runtime.settings.mcp.items() if server.enabled} if runtime.mcp is not None else {}
+
+    async def _complete_resource(self, name: str, typed: str) -> Sequence[Completion]:
+        found: list[Completion] = []
+        for one in await self._resources_of(name):
+            uri = one.uri.partition("{")[0] if one.is_template else one.uri
+            if typed.lower() in one.uri.lower() or typed.lower() in one.name.lower() or (one.is_template and uri.startswith(typed)):
+                spelled = f'"{name}:{uri}"' if re.search(r"[\s'`@]", uri) else f"{name}:{uri}"
+                if clean(spelled) == spelled:  # the rest can't be typed
+                    found.append(Completion(f"@{spelled}", -len(f"@{name}:{typed}"), display=clean(one.uri), display_meta=clean(one.name)))
+        return found[:MAX_COMPLETIONS]
+
+    async def _resources_of(self, name: str) -> Sequence[McpResource]:
+        """Return the server's resources, requested at most every `RESOURCES_AGE` seconds; none while it does not answer."""
+        mcp, known = self._context.engine.runtime.mcp, self._resources.get(name)
+        if mcp is None or (known is not None and time.monotonic() < known[0] + RESOURCES_AGE):
+            return known[1] if known is not None else ()
+        found: Sequence[McpResource] = ()
+        try:
+            with anyio.move_on_after(RESOURCES_WAIT):
+                found = await mcp.resources(self._servers()[name], self._context.directory)
+        except MootError:  # the status of the server tells why
+            found = ()
+        self._resources[name] = time.monotonic(), found
+        return found
 
     async def _file_index(self) -> FileIndex:
         started = time.monotonic()

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import anyio.to_thread
-
 from moot.agents.known import agent_named
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import apply
@@ -37,7 +35,7 @@ from moot.commands import (
 )
 from moot.config.loader import Loaded
 from moot.errors import ConfigError, MootError, UsageError
-from moot.features.attachments import Mentions, paths_of, read_mentions
+from moot.features.attachments import Mentions, ResourceSource, mentions_in, paths_of
 from moot.features.exports import save_conversation
 from moot.types.message import Part, text_part
 from moot.types.run import OnBusy
@@ -137,9 +135,10 @@ class InputHandler:
         try:
             mentions = Mentions()
             if "@" in text:
-                conversation = self._conversation.conversation
+                conversation, runtime = self._conversation.conversation, self._context.engine.runtime
                 paths = paths_of(self._context.directory, conversation.allowed_uris if conversation else ())
-                mentions = await anyio.to_thread.run_sync(partial(read_mentions, text, paths))
+                source = ResourceSource(runtime.mcp, runtime.settings.mcp, self._context.directory)
+                mentions = await mentions_in(text, paths, source)
             for note in mentions.notes:
                 self._scrollback.say(f"{note}\n", "yellow")
             await self._provide_weights(self._next_model())

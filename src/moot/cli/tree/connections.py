@@ -56,6 +56,14 @@ MCP = Group(
         "call": command(
             "commands.extensions.mcp:call_tool", "Call a tool of a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)
         ),
+        "resources": command(
+            "commands.extensions.resources:list_resources", "List the resources of a server.", ("moot mcp resources docs",)
+        ),
+        "read": command(
+            "commands.extensions.resources:read_resource",
+            "Print a resource of a server.",
+            ("moot mcp read docs file:///guide.md", "moot mcp read docs file:///logo.png > logo.png"),
+        ),
         "enable": command("commands.extensions.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
         "disable": command(
             "commands.extensions.mcp:disable_server", "Stop using a server, but keep its configuration.", ("moot mcp disable git",)

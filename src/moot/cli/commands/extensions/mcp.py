@@ -34,7 +34,7 @@ _SUMMARY = 72
 
 
 @asynccontextmanager
-async def _opened(output: Output) -> AsyncGenerator[tuple[Settings, McpServers]]:
+async def opened(output: Output) -> AsyncGenerator[tuple[Settings, McpServers]]:
     """Provide connections to MCP servers for the block, and close them at its end."""
     settings = configured(output).settings
     async with anyio.create_task_group() as group:
@@ -44,7 +44,7 @@ async def _opened(output: Output) -> AsyncGenerator[tuple[Settings, McpServers]]
             group.cancel_scope.cancel()
 
 
-def _server(settings: Settings, name: str) -> McpServer:
+def server_named(settings: Settings, name: str) -> McpServer:
     if name not in settings.mcp:
         raise NotFound(f"MCP server {name!r} not found.{hint(name, list(settings.mcp))}", fix="moot mcp list")
     return settings.mcp[name]
@@ -54,7 +54,7 @@ async def list_servers(
     *, connect: Annotated[bool, Parameter(help="Connect to all enabled servers first.")] = False, json: AsJson = False, output: Out
 ) -> None:
     """Print the configured servers."""
-    async with _opened(output) as (settings, servers):
+    async with opened(output) as (settings, servers):
         enabled = [server for server in settings.mcp.values() if server.enabled]
         if connect:
             async with anyio.create_task_group() as group:
@@ -126,8 +126,8 @@ def _pairs(texts: Sequence[str], option: str) -> JsonObject:
 
 async def show_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Print a server and its accepted tools."""
-    async with _opened(output) as (settings, servers):
-        (status,) = servers.status([_server(settings, name)])
+    async with opened(output) as (settings, servers):
+        (status,) = servers.status([server_named(settings, name)])
     if json:
         output.json(status.to_json())
         return
@@ -138,8 +138,8 @@ async def show_server(name: Name, /, *, json: AsJson = False, output: Out) -> No
 
 async def test_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Connect to a server and print its tools."""
-    async with _opened(output) as (settings, servers):
-        server = _server(settings, name)
+    async with opened(output) as (settings, servers):
+        server = server_named(settings, name)
         started = anyio.current_time()
         found = await servers.fetch(server, str(here()))
         seconds = anyio.current_time() - started
@@ -174,8 +174,8 @@ async def accept_changes(
     output: Out,
 ) -> None:
     """Show the tools that a server has added or changed, and let agents use them."""
-    async with _opened(output) as (settings, servers):
-        server = _server(settings, name)
+    async with opened(output) as (settings, servers):
+        server = server_named(settings, name)
         found = await servers.fetch(server, str(here()))
         removed = sorted({tool.name for tool in found.tools} - {tool.name for tool in found.seen})
         if not found.changes and not removed:
@@ -229,8 +229,8 @@ async def call_tool(
     async def report(line: str) -> None:
         output.say(f"moot: {line}", "dim")
 
-    async with _opened(output) as (settings, servers):
-        server = _server(settings, name)
+    async with opened(output) as (settings, servers):
+        server = server_named(settings, name)
         found = {one.name: one for one in (await servers.fetch(server, str(here()))).usable}
         if tool not in found:
             raise NotFound(f"Tool {tool!r} of {name!r} not found or not accepted.{hint(tool, list(found))}", fix=f"moot mcp test {name}")
@@ -257,15 +257,15 @@ async def disable_server(name: Name, /, *, json: AsJson = False, output: Out) ->
 
 def _switch(name: str, enabled: bool, json: bool, output: Output) -> None:
     settings = configured(output).settings
-    check_configured(_server(settings, name))
+    check_configured(server_named(settings, name))
     set_value(settings.home / FILE, f"mcp.{name}.enabled", enabled, os.environ)
     write_done(output, json, {"name": name, "enabled": enabled}, f"{'enabled' if enabled else 'disabled'} {name}")
 
 
 async def remove_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Remove a server from the configuration."""
-    async with _opened(output) as (settings, servers):
-        check_configured(_server(settings, name))
+    async with opened(output) as (settings, servers):
+        check_configured(server_named(settings, name))
         remove_value(settings.home / FILE, f"mcp.{name}", os.environ)
         servers.accepted.forget(name)
     write_done(output, json, {"name": name, "removed": True}, f"removed {name}")

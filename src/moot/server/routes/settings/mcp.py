@@ -1,10 +1,11 @@
-"""Routes for MCP servers: show their state, enable them, and accept their tools."""
+"""Routes for MCP servers: show their state, enable them, accept their tools, and read their resources."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import base64
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import Field
 
 from moot.errors import NotFound
@@ -15,7 +16,10 @@ from moot.server.problems import Problem
 from moot.server.routes.settings.config import write
 from moot.server.state import CurrentServer, Server
 from moot.types.agent import McpServer
-from moot.types.mcp import McpState, McpStatus, McpTool
+from moot.types.mcp import McpResource, McpState, McpStatus, McpTool
+
+if TYPE_CHECKING:  # the SDK takes long to import
+    from moot.mcp.content import McpFile
 
 
 class McpToolOut(Out, of=McpTool, fields="name title description read_only digest"):
@@ -39,6 +43,21 @@ class McpServerOut(Out):
     """The command line of a program, or the URL of a remote server."""
     tools: list[McpToolOut]
     """Accepted tools, followed by tools that must be accepted before agents can use them."""
+
+
+class McpResourceOut(Out, of=McpResource, fields="uri name description media_type size is_template"):
+    """A resource of an MCP server, or a template for the URIs of several."""
+
+
+class McpContentOut(Out):
+    """A part of a resource: text or binary data."""
+
+    uri: str
+    media_type: str
+    text: str | None
+    """The text; null for binary data."""
+    base64: str | None
+    """The binary data; null for text."""
 
 
 class McpServerIn(In):
@@ -74,6 +93,13 @@ def _found(server: Server, name: str) -> tuple[McpServers, McpServer]:
     return servers, settings.mcp[name]
 
 
+def _enabled(server: Server, name: str) -> tuple[McpServers, McpServer]:
+    servers, found = _found(server, name)
+    if not found.enabled:
+        raise Problem(409, f"The MCP server {name!r} is disabled.", fix="Enable it first.")
+    return servers, found
+
+
 def _one(servers: McpServers, server: McpServer) -> McpServerOut:
     return _shown(servers.status([server])[0])
 
@@ -100,11 +126,32 @@ async def change_mcp_server(server: CurrentServer, _caller: Operator, name: Serv
 @router.post("/{name}/connect")
 async def connect_mcp_server(server: CurrentServer, _: Operator, name: ServerName) -> McpServerOut:
     """Connect to an enabled MCP server and fetch its tools."""
-    servers, found = _found(server, name)
-    if not found.enabled:
-        raise Problem(409, f"The MCP server {name!r} is disabled.", fix="Enable it first.")
+    servers, found = _enabled(server, name)
     await servers.fetch(found, str(server.engine.settings.home))
     return _one(servers, found)
+
+
+@router.get("/{name}/resources")
+async def list_mcp_resources(server: CurrentServer, _: Operator, name: ServerName) -> ListOut[McpResourceOut]:
+    """Connect to an enabled MCP server and list its resources, followed by templates for URIs."""
+    servers, found = _enabled(server, name)
+    resources = await servers.resources(found, str(server.engine.settings.home))
+    return ListOut(data=[McpResourceOut.of(one) for one in resources])
+
+
+@router.get("/{name}/resource")
+async def read_mcp_resource(
+    server: CurrentServer, _: Operator, name: ServerName, uri: Annotated[str, Query(min_length=1, max_length=8192)]
+) -> ListOut[McpContentOut]:
+    """Read a resource of an enabled MCP server."""
+    servers, found = _enabled(server, name)
+    return ListOut(data=[_content(file) for file in await servers.read(found, uri, str(server.engine.settings.home))])
+
+
+def _content(file: McpFile) -> McpContentOut:
+    is_text = file.media_type.startswith("text/")
+    text, binary = (file.data.decode(), None) if is_text else (None, base64.b64encode(file.data).decode())
+    return McpContentOut(uri=file.name, media_type=file.media_type, text=text, base64=binary)
 
 
 @router.post("/{name}/accept")
