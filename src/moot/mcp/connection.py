@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -23,10 +24,11 @@ from moot import __version__
 from moot.agents.outside.process import Program
 from moot.errors import MootError, ProviderError
 from moot.guard.terminal import clean
-from moot.mcp.content import McpFile, McpResult, content_of, files_of, prompt_of, resource_of, result_of, template_of, tool_of
+from moot.mcp.calls import Call, Calls
+from moot.mcp.content import McpFile, McpResult, content_of, files_of, prompt_of, question_of, resource_of, result_of, template_of, tool_of
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject
-from moot.types.mcp import McpPrompt, McpResource, McpTool
+from moot.types.mcp import AskPerson, McpPrompt, McpResource, McpTool
 
 log = logging.getLogger("moot.mcp")
 
@@ -34,6 +36,10 @@ HANDSHAKE_SECONDS = 30.0
 """Time limit for each request of the handshake, and for lists."""
 CALL_SECONDS = 300.0
 """Time limit for a call without progress reports."""
+_UNLIMITED = 7 * 24 * 3600.0
+"""Time limit of the SDK for a call, in seconds. `Call` has the real one, which the SDK can't pause."""
+_STREAM_SECONDS = 2 * 3600.0
+"""Time limit for the next bytes of an HTTP response, longer than that for the answer of a person."""
 LINE_BYTES = 32 * 1024 * 1024
 """Maximum length of one message over stdio. A longer one ends the connection."""
 PAGES = 50
@@ -58,13 +64,14 @@ _Item = TypeVar("_Item", McpTool, McpPrompt, McpResource)
 class Connection:
     """An open connection. Any task may call its methods."""
 
-    def __init__(self, server: McpServer, client: Client, lost: anyio.Event, complaint: Sequence[str]) -> None:
+    def __init__(self, server: McpServer, client: Client, lost: anyio.Event, complaint: Sequence[str], calls: Calls) -> None:
         self.server = server
         self.lost = lost
         """Set when the server has closed the connection or its process has ended."""
         self._client = client
         self._complaint = complaint
         self._changed = anyio.Event()
+        self._calls = calls
 
     @property
     def changed(self) -> anyio.Event:
@@ -113,7 +120,7 @@ class Connection:
 
     async def read(self, uri: str) -> tuple[McpFile, ...]:
         """Read a resource, which may consist of several files. Raise ProviderError if the server can't read it or it is too large."""
-        with _translated(self.server, self._complaint):
+        with _translated(self.server, self._complaint), self._calls.running(Call(anyio.CancelScope(), inf, None)):
             result = await self._client.read_resource(uri, cache_mode="bypass")
         try:
             files = files_of(result.contents)
@@ -145,7 +152,7 @@ class Connection:
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> McpResult:
         """Return the text and the files of a prompt. Raise ProviderError if the server does not answer, or refuses the arguments."""
-        with _translated(self.server, self._complaint):
+        with _translated(self.server, self._complaint), self._calls.running(Call(anyio.CancelScope(), inf, None)):
             result = await self._client.get_prompt(name, dict(arguments))
         if any(message.role == "assistant" for message in result.messages):
             return content_of([(f"{message.role.capitalize()}: ", message.content) for message in result.messages])
@@ -159,18 +166,25 @@ class Connection:
         """Return the error for a server that has closed the connection, with the end of its stderr."""
         return _problem(self.server, ConnectionError(), self._complaint)
 
-    async def call(self, tool: str, arguments: JsonObject, report: Report) -> McpResult:
+    async def call(self, tool: str, arguments: JsonObject, report: Report, ask: AskPerson | None = None) -> McpResult:
         """Call a tool. A failure that the tool reports is a result with `error`. Raise ProviderError if the server does not answer."""
+        scope = anyio.CancelScope()
+        call = Call(scope, CALL_SECONDS, ask)
 
         async def show(progress: float, total: float | None, message: str | None) -> None:
+            call.progressed()
             share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
             await report(f"{share} {clean(message)}" if message else share)
 
-        with _translated(self.server, self._complaint):
-            result = await self._client.call_tool(
-                tool, cast("dict[str, Any]", arguments), read_timeout_seconds=CALL_SECONDS, progress_callback=show
-            )
-        return result_of(result)
+        with _translated(self.server, self._complaint), scope, self._calls.running(call):
+            try:
+                result = await self._client.call_tool(
+                    tool, cast("dict[str, Any]", arguments), read_timeout_seconds=_UNLIMITED, progress_callback=show
+                )
+            finally:
+                await call.close()
+            return result_of(result)
+        raise call.error or _problem(self.server, TimeoutError(), ())
 
 
 def _name(item: McpTool | McpPrompt) -> str:
@@ -187,7 +201,7 @@ async def connect(server: McpServer, directory: Path) -> AsyncGenerator[Connecti
 
     Raise ConfigError if the program is not installed, ProviderError if the server can't be reached or does not speak MCP.
     """
-    lost, connection = anyio.Event(), cast("Connection | None", None)
+    lost, connection, calls = anyio.Event(), cast("Connection | None", None), Calls()
 
     async def roots(_: object) -> mcp_types.ListRootsResult:
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=cast("Any", directory.as_uri()), name=directory.name)])
@@ -197,19 +211,24 @@ async def connect(server: McpServer, directory: Path) -> AsyncGenerator[Connecti
         if isinstance(message, changes) and connection is not None:
             connection.announce_change()
 
+    async def asked(_: object, asked: mcp_types.ElicitRequestParams) -> mcp_types.ElicitResult:
+        reply = await calls.reply_to(question_of(asked))
+        return mcp_types.ElicitResult(action=reply.action, content=cast("Any", reply.content))
+
     async with AsyncExitStack() as stack:
         complaint: list[str] = []
         client = Client(
             cast("Any", _transport(server, directory, lost, complaint)),
             read_timeout_seconds=HANDSHAKE_SECONDS,
             list_roots_callback=cast("Any", roots),
+            elicitation_callback=cast("Any", asked),
             message_handler=cast("Any", received),
             client_info=mcp_types.Implementation(name="moot", version=__version__),
             cache=None,
         )
         with _translated(server, complaint):
             await stack.enter_async_context(client)
-        connection = Connection(server, client, lost, complaint)
+        connection = Connection(server, client, lost, complaint, calls)
         yield connection
 
 
@@ -217,7 +236,9 @@ def _transport(server: McpServer, directory: Path, lost: anyio.Event, complaint:
     if server.command:
         return _stdio(server, directory, lost, complaint)
     if server.protocol == "sse":
-        return cast("AbstractAsyncContextManager[_Streams]", sse_client(server.url, headers=dict(server.headers)))
+        return cast(
+            "AbstractAsyncContextManager[_Streams]", sse_client(server.url, headers=dict(server.headers), sse_read_timeout=_STREAM_SECONDS)
+        )
     return _http(server, complaint)
 
 
@@ -227,7 +248,7 @@ async def _http(server: McpServer, complaint: list[str]) -> AsyncGenerator[_Stre
         if response.status_code >= 400:  # the SDK does not report the status
             complaint.append(f"HTTP {response.status_code}")
 
-    timeout, hooks = httpx2.Timeout(HANDSHAKE_SECONDS, read=CALL_SECONDS), {"response": [note]}
+    timeout, hooks = httpx2.Timeout(HANDSHAKE_SECONDS, read=_STREAM_SECONDS), {"response": [note]}
     async with (
         httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks) as http,
         streamable_http_client(server.url, http_client=http) as streams,

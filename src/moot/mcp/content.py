@@ -12,7 +12,7 @@ import mcp_types
 
 from moot.types.canonical import Json, JsonObject
 from moot.types.command import CommandParameter
-from moot.types.mcp import McpPrompt, McpResource, McpTool
+from moot.types.mcp import McpPrompt, McpQuestion, McpResource, McpTool
 
 _TEXT = 2_000
 """Maximum length of a description, in characters."""
@@ -79,6 +79,12 @@ def files_of(contents: Sequence[mcp_types.TextResourceContents | mcp_types.BlobR
 def _text_type(media_type: str | None) -> str:
     """Return the media type of a text. Types such as `application/json` become `text/plain`, so that models get the text."""
     return media_type if media_type and media_type.startswith("text/") else "text/plain"
+
+
+def question_of(asked: mcp_types.ElicitRequestParams) -> McpQuestion:
+    if isinstance(asked, mcp_types.ElicitRequestURLParams):
+        return McpQuestion(asked.message, {}, asked.url)
+    return McpQuestion(asked.message, cast("JsonObject", asked.requested_schema))
 
 
 def result_of(result: mcp_types.CallToolResult) -> McpResult:

@@ -19,7 +19,7 @@ from moot.errors import MootError, ProviderError, Refused, UsageError
 from moot.mcp.accepted import Accepted, AcceptedTools
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject
-from moot.types.mcp import McpPrompt, McpResource, McpState, McpStatus, McpTool
+from moot.types.mcp import AskPerson, McpPrompt, McpResource, McpState, McpStatus, McpTool
 
 if TYPE_CHECKING:  # the SDK takes long to import
     from moot.mcp.connection import Connection
@@ -116,9 +116,18 @@ class McpServers:
             return await connection.read(uri)
 
     async def call(
-        self, server: McpServer, tool: McpTool, arguments: JsonObject, directory: str, report: Callable[[str], Awaitable[None]]
+        self,
+        server: McpServer,
+        tool: McpTool,
+        arguments: JsonObject,
+        directory: str,
+        report: Callable[[str], Awaitable[None]],
+        ask: AskPerson | None = None,
     ) -> McpResult:
-        """Call a tool. Raise ProviderError if the server fails, Refused if it has changed the tool since it was accepted."""
+        """Call a tool. Without `ask`, questions of the server are declined.
+
+        Raise ProviderError if the server fails, Refused if it has changed the tool since it was accepted.
+        """
         async with self._in_use(server, directory) as connection:
             accepted = self.accepted.of(server)
             if accepted is None or tool.digest not in {one.digest for one in accepted.usable}:
@@ -126,7 +135,7 @@ class McpServers:
                     f"The MCP server {server.name!r} has changed the tool {tool.name!r} since it was accepted, so it was not called.",
                     fix=f"Ask the user to review it with: moot mcp accept {server.name}",
                 )
-            return await connection.call(tool.name, arguments, report)
+            return await connection.call(tool.name, arguments, report, ask)
 
     @asynccontextmanager
     async def _in_use(self, server: McpServer, directory: str) -> AsyncGenerator[Connection]:

@@ -13,13 +13,14 @@ from moot.errors import FenceLost, MootError, StoreFull, UsageError
 from moot.guard.json_schema import find_problem
 from moot.guard.terminal import clean
 from moot.mcp.accepted import identity_of
+from moot.mcp.elicitation import reply_to
 from moot.mcp.servers import McpServers
 from moot.plugins.registry import attribute
 from moot.tools.basics import error_text
 from moot.types.agent import Agent, McpServer
 from moot.types.approval import Effect
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.mcp import RULE_PREFIX, McpTool
+from moot.types.mcp import RULE_PREFIX, McpQuestion, McpReply, McpTool
 from moot.types.message import Part
 from moot.types.tool import Tool, ToolContext, ToolOutput, View
 
@@ -85,10 +86,12 @@ class ServerTool:
                 reported_at = now
                 await context.report(line)
 
+        async def ask(question: McpQuestion) -> McpReply:
+            return await reply_to(self.server.name, question, context)
+
+        given = cast("JsonObject", arguments.model_dump())
         try:
-            result = await self._servers.call(
-                self.server, self.definition, cast("JsonObject", arguments.model_dump()), str(context.directory), report
-            )
+            result = await self._servers.call(self.server, self.definition, given, str(context.directory), report, ask)
             files: list[Part] = []
             for file in result.files:
                 blob = await context.blobs.put(file.data, file.media_type)

@@ -25,7 +25,7 @@ from moot.runtime.context import ConfiguredMedia, LegPorts, OwnKnowledge, OwnSea
 from moot.runtime.cron import RunJobs
 from moot.runtime.history import WHOLE, StoredHistory, compact_for_run, load_history, stored_history, summarize_history
 from moot.runtime.journal import Journal
-from moot.runtime.outside import OutsideLeg
+from moot.runtime.outside import OutsideLeg, ask_during
 from moot.runtime.runtime import Runtime
 from moot.runtime.services import RunAdministration, RunSkills, RunTasks
 from moot.runtime.setup import (
@@ -455,6 +455,9 @@ class Tooling:
 
     async def ask(self, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
         return await requests.question(self._leg, self._tool, self._key, self._tool_call, questions)
+
+    async def ask_and_wait(self, title: str, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...] | None:
+        return await ask_during(self._leg, self._tool, self._tool_call, title, questions)
 
     async def client_output(self, arguments: JsonObject) -> JsonObject:
         return await requests.client_output(self._leg, self._tool, self._key, self._tool_call, arguments)

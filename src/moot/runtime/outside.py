@@ -1,4 +1,6 @@
-"""The part of a leg for outside agents: decisions about their calls, the pausable time limit, and the agent's session."""
+"""The part of a leg for outside agents: decisions about their calls, the pausable time limit, and the agent's session.
+
+Calls of moot's own loop that can't start again wait for a person in the same way."""
 
 from __future__ import annotations
 
@@ -16,21 +18,23 @@ from moot.convert.vendor import as_object
 from moot.errors import Busy, FenceLost, NotFound
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.policy import Ruling
-from moot.runtime.approvals.requests import EXPIRED, NO_ONE_AVAILABLE, answered, expiry
+from moot.runtime.approvals.requests import EXPIRED, NO_ONE_AVAILABLE, answered, expiry, question_json, replies_of
 from moot.runtime.approvals.sandbox import confine, rule_on_outside
 from moot.runtime.history import without_unsent
 from moot.runtime.journal import LEG, PARKED, Journal
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
+from moot.tools.schema import rule_name_of
 from moot.types.agent import Mode
 from moot.types.approval import Answer, Approval, OutsideAnswer, OutsideCall, Session, bind
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk, data
 from moot.types.event import Event
 from moot.types.message import Message, is_settled
 from moot.types.run import Run, RunRequest
 from moot.types.sandbox import Access, Confinement
 from moot.types.store import Ask, Change, Expire, Fence, SetSession, Store, Use
+from moot.types.tool import Question, Tool
 
 
 class Deadline:
@@ -85,6 +89,8 @@ _DEFINITION = b"outside"
 """Replacement for a tool definition, because moot has none for tools of outside agents."""
 _WITHDRAWN = "The agent withdrew the request."
 _WITHDRAW_SECONDS = 2.0
+WAIT_SECONDS = 3600.0
+"""Time limit for the answer to a question for which a running call waits."""
 
 
 async def decide_call(leg: OutsideLeg, call: OutsideCall) -> OutsideAnswer:
@@ -104,6 +110,20 @@ async def decide_call(leg: OutsideLeg, call: OutsideCall) -> OutsideAnswer:
         await _withdraw(leg, approval)
         raise
     return await _outside_answer(leg, call, approval, answer)
+
+
+async def ask_during(
+    leg: OutsideLeg, tool: Tool, tool_call: str, title: str, wanted: Sequence[Question]
+) -> tuple[tuple[str, ...], ...] | None:
+    """Implement `ToolContext.ask_and_wait`."""
+    questions = list[Json](question_json(item) for item in wanted)
+    call = OutsideCall(tool_call, rule_name_of(tool), title, dumps(questions), frozenset({"read"}), "", questions=questions)
+    with anyio.move_on_after(WAIT_SECONDS):
+        answer = await decide_call(leg, call)
+        if answer.approved:
+            return replies_of(answer.value)
+        return None if answer.by == "moot" else tuple(() for _ in wanted)
+    return None  # the question was withdrawn
 
 
 async def _ruling(leg: OutsideLeg, call: OutsideCall) -> Ruling:
@@ -131,9 +151,7 @@ def _refusal(call: OutsideCall, reason: str, by: str = "policy") -> OutsideAnswe
 
 
 async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
-    request, asked = leg.request, leg.asked_outside[call.tool_call]
-    leg.asked_outside[call.tool_call] += 1  # before the first await, because the same call may be requested twice concurrently
-    id = f"{request.run.id}/outside:{call.tool_call}{f'#{asked}' if asked else ''}"
+    request, id = leg.request, await _new_id(leg, call)
     approval = Approval(
         id=id,
         run=request.run.id,
@@ -153,6 +171,16 @@ async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
     # from this event on, the run's time limit is paused, and readers that don't wait for answers stop
     await leg.append(Event("chunks", (piece,)), Event("meta", body=PARKED), changes=(Ask(approval, hold=True),), sync=True, fold=True)
     return approval
+
+
+async def _new_id(leg: OutsideLeg, call: OutsideCall) -> str:
+    """Return an id for a request. The same call may have been requested before, also in an earlier leg."""
+    while True:
+        asked = leg.asked_outside[call.tool_call]
+        leg.asked_outside[call.tool_call] += 1  # before the first await, because the same call may be requested twice concurrently
+        id = f"{leg.request.run.id}/outside:{call.tool_call}{f'#{asked}' if asked else ''}"
+        if await leg.runtime.store.records.approval(id) is None:
+            return id
 
 
 async def _notified_wait(leg: OutsideLeg, approval: Approval) -> Answer:

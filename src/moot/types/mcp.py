@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal, TypeAlias
@@ -107,6 +108,29 @@ class McpResource:
             "size": self.size,
             "template": self.is_template,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class McpQuestion:
+    """A question of a server for a person during a call. Every text comes from the server and can't be trusted."""
+
+    message: str
+    schema: JsonObject
+    """JSON Schema of a form with simple fields."""
+    url: str = ""
+    """Address that the person should open instead of filling in a form; empty = none."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpReply:
+    """The reply to a question of a server."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: JsonObject | None = None
+    """The values of the form, if it was accepted."""
+
+
+AskPerson: TypeAlias = Callable[[McpQuestion], Awaitable[McpReply]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,6 +198,13 @@ class ToolContext(Confines, Sources, Protocol):
         """Return the replies, one tuple of texts per question. May end the leg by raising `Parked`; the tool then starts again later."""
         ...
 
+    async def ask_and_wait(self, title: str, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...] | None:
+        """Return the replies as `ask` does, but wait for them within the call. For tools that can't start again.
+
+        Without a person, or if the person refuses, all replies are empty. Return None if no one answered in time.
+        """
+        ...
+
     async def client_output(self, arguments: JsonObject) -> JsonObject:
         """Return the client's output of its own tool: `{"output": …}` or `{"error": "…"}`. May end the leg, like `ask`."""
         ...

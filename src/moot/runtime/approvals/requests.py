@@ -152,10 +152,10 @@ async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tup
     """Return the replies to a tool's questions. Raise Parked while they are pending."""
     if leg.request.settings.get("unattended") == "deny":
         return tuple(() for _ in wanted)
-    questions = [_to_json(item) for item in wanted]
+    questions = [question_json(item) for item in wanted]
     request = _request(leg, tool, f"{key}/questions", tool_call, dumps(questions))
     answer = await ask(leg, dataclasses.replace(request, expires_at=expiry(leg), questions=questions))
-    return tuple(tuple(map(str, reply)) if isinstance(reply, list) else (str(reply),) for reply in as_list(answer.value))
+    return replies_of(answer.value)
 
 
 async def client_output(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: JsonObject) -> JsonObject:
@@ -233,7 +233,13 @@ def expiry(leg: Asker) -> int | None:
     return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
 
 
-def _to_json(item: Question) -> Json:
+def replies_of(value: Json) -> tuple[tuple[str, ...], ...]:
+    """Return the replies to questions, one tuple of texts for each."""
+    return tuple(tuple(map(str, reply)) if isinstance(reply, list) else (str(reply),) for reply in as_list(value))
+
+
+def question_json(item: Question) -> Json:
+    """Return a question as `Approval.questions` contains it."""
     return {
         "header": item.header,
         "text": item.text,
