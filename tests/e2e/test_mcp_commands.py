@@ -99,6 +99,9 @@ def test_changed_tools_are_shown_and_accepted(moot: MootProcess, folder: Path) -
         ("show nothing", "MCP server 'nothing' not found."),
         ("call nothing tool not-json", "not valid JSON"),
         ("call nothing tool '[1]'", "not a JSON object"),
+        ("login nothing", "MCP server 'nothing' not found."),
+        ("logout nothing", "MCP server 'nothing' not found."),
+        ("read nothing a://b", "MCP server 'nothing' not found."),
         ("add gone -- no-such-program", "'no-such-program' is not installed"),
     ],
 )

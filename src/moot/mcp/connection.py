@@ -13,6 +13,7 @@ import anyio
 import httpx2
 import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.auth.exceptions import OAuthFlowError
 from mcp.client.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -196,8 +197,10 @@ def _uri(item: McpResource) -> str:
 
 
 @asynccontextmanager
-async def connect(server: McpServer, directory: Path) -> AsyncGenerator[Connection]:
+async def connect(server: McpServer, directory: Path, login: httpx2.Auth | None = None) -> AsyncGenerator[Connection]:
     """Open a connection for the duration of the block. A program is started in the directory, and ended after the block.
+
+    `login` authenticates the requests to a remote server.
 
     Raise ConfigError if the program is not installed, ProviderError if the server can't be reached or does not speak MCP.
     """
@@ -218,7 +221,7 @@ async def connect(server: McpServer, directory: Path) -> AsyncGenerator[Connecti
     async with AsyncExitStack() as stack:
         complaint: list[str] = []
         client = Client(
-            cast("Any", _transport(server, directory, lost, complaint)),
+            cast("Any", _transport(server, directory, lost, complaint, login)),
             read_timeout_seconds=HANDSHAKE_SECONDS,
             list_roots_callback=cast("Any", roots),
             elicitation_callback=cast("Any", asked),
@@ -232,25 +235,26 @@ async def connect(server: McpServer, directory: Path) -> AsyncGenerator[Connecti
         yield connection
 
 
-def _transport(server: McpServer, directory: Path, lost: anyio.Event, complaint: list[str]) -> AbstractAsyncContextManager[_Streams]:
+def _transport(
+    server: McpServer, directory: Path, lost: anyio.Event, complaint: list[str], login: httpx2.Auth | None
+) -> AbstractAsyncContextManager[_Streams]:
     if server.command:
         return _stdio(server, directory, lost, complaint)
     if server.protocol == "sse":
-        return cast(
-            "AbstractAsyncContextManager[_Streams]", sse_client(server.url, headers=dict(server.headers), sse_read_timeout=_STREAM_SECONDS)
-        )
-    return _http(server, complaint)
+        opened = sse_client(server.url, headers=dict(server.headers), sse_read_timeout=_STREAM_SECONDS, auth=login)
+        return cast("AbstractAsyncContextManager[_Streams]", opened)
+    return _http(server, complaint, login)
 
 
 @asynccontextmanager
-async def _http(server: McpServer, complaint: list[str]) -> AsyncGenerator[_Streams]:
+async def _http(server: McpServer, complaint: list[str], login: httpx2.Auth | None) -> AsyncGenerator[_Streams]:
     async def note(response: httpx2.Response) -> None:
-        if response.status_code >= 400:  # the SDK does not report the status
-            complaint.append(f"HTTP {response.status_code}")
+        if response.url == server.url:  # not a request of a login
+            complaint[:] = [f"HTTP {response.status_code}"] if response.status_code >= 400 else []  # the SDK does not report it
 
     timeout, hooks = httpx2.Timeout(HANDSHAKE_SECONDS, read=_STREAM_SECONDS), {"response": [note]}
     async with (
-        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks) as http,
+        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks, auth=login) as http,
         streamable_http_client(server.url, http_client=http) as streams,
     ):
         yield streams
@@ -327,10 +331,13 @@ def _problem(server: McpServer, error: BaseException, complaint: Sequence[str]) 
     if isinstance(error, MootError):
         return error
     where = f"The MCP server {server.name!r}"
+    if isinstance(error, OAuthFlowError):  # the rest of its text may quote what the login server has sent
+        return ProviderError(f"The login at the MCP server {server.name!r} failed: {str(error).partition(': ')[0]}.", kind="auth")
     if isinstance(error, httpx2.HTTPStatusError):
         complaint = (f"HTTP {error.response.status_code}",)
     if (status := next((one for one in complaint if one in ("HTTP 401", "HTTP 403")), "")) and not server.command:
-        return ProviderError(f"{where} refused access ({status}).", kind="auth", fix=f"Check mcp.{server.name}.headers.")
+        advice = f"Sign in with 'moot mcp login {server.name}', or check mcp.{server.name}.headers."
+        return ProviderError(f"{where} refused access ({status}).", kind="auth", fix=advice)
     if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == mcp_types.REQUEST_TIMEOUT):
         return ProviderError(f"{where} did not answer in time.", kind="timeout")
     if isinstance(error, MCPError) and error.code != mcp_types.CONNECTION_CLOSED:

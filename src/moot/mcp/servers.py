@@ -14,9 +14,12 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
+from moot.config.home import Stamp
 from moot.config.plugins.installed import check_unchanged
 from moot.errors import MootError, ProviderError, Refused, UsageError
 from moot.mcp.accepted import Accepted, AcceptedTools
+from moot.mcp.logins import LoginFile
+from moot.plugins.registry import attribute
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject
 from moot.types.mcp import AskPerson, McpPrompt, McpResource, McpState, McpStatus, McpTool
@@ -25,7 +28,7 @@ if TYPE_CHECKING:  # the SDK takes long to import
     from moot.mcp.connection import Connection
     from moot.mcp.content import McpFile, McpResult
 
-_SDK = "moot.mcp.connection"
+_SDK, _LOGIN = "moot.mcp.connection", "moot.mcp.oauth:stored_login"
 
 FIRST_WAIT = 10.0
 """Seconds that a step waits for servers whose tools are not known yet. Their start continues afterwards, for the next steps."""
@@ -56,6 +59,8 @@ class _Slot:
     failures: int = 0
     retry_at: float = 0.0
     """Time of the event loop before which the server is not started again."""
+    login: Stamp = (0, 0, 0)
+    """The stamp of the server's login at the last start."""
     used_at: float = 0.0
     calls: int = 0
     awaited: bool = False
@@ -67,9 +72,9 @@ class McpServers:
 
     def __init__(self, home: Path, group: TaskGroup) -> None:
         self.accepted = AcceptedTools(home)
-        self._home = home
         self.made: dict[tuple[str, str], object] = {}
         """Tools for the loop by server and name, see `server_tools`."""
+        self._home = home
         self._group = group
         self._slots: dict[tuple[str, str], _Slot] = {}
 
@@ -218,20 +223,24 @@ class McpServers:
     def _start(self, slot: _Slot, directory: str) -> anyio.Event | None:
         """Start the server unless it is connected, is already being started, or paused after a failure. Return the event that marks the end
         of the start."""
-        if slot.connection is None and slot.starting is None and (slot.error is None or anyio.current_time() >= slot.retry_at):
+        if slot.connection is None and slot.starting is None and self._may_start(slot):
             slot.starting, slot.ended = anyio.Event(), anyio.Event()
             self._group.start_soon(self._keep, slot.server, directory, slot, slot.starting)
         return slot.starting
 
+    def _may_start(self, slot: _Slot) -> bool:
+        """Return whether the pause after a failure is over. It ends early if someone has signed in or out since."""
+        return slot.error is None or anyio.current_time() >= slot.retry_at or LoginFile(self._home, slot.server).stamp != slot.login
+
     async def _keep(self, server: McpServer, directory: str, slot: _Slot, starting: anyio.Event) -> None:
         """Keep one connection open until it is idle, lost, or no longer needed."""
-        started_at = anyio.current_time()
+        started_at, slot.login = anyio.current_time(), LoginFile(self._home, server).stamp
         try:
             with anyio.CancelScope(deadline=started_at + START_SECONDS) as scope:
                 if server.plugin:
                     await to_thread.run_sync(check_unchanged, self._home, server.plugin)
                 module = await to_thread.run_sync(import_module, _SDK)
-                async with module.connect(server, Path(directory or "/")) as connection:
+                async with module.connect(server, Path(directory or "/"), self._login(server)) as connection:
                     self.accepted.record(server, await connection.tools(), await connection.prompts())
                     scope.deadline = float("inf")
                     slot.connection, slot.error, slot.starting = connection, None, None
@@ -265,6 +274,13 @@ class McpServers:
                 await _first_of(slot.closing, connection.lost, connection.changed)
             if connection.changed.is_set():
                 self.accepted.record(server, await connection.tools(), await connection.prompts())
+
+    def _login(self, server: McpServer) -> object | None:
+        """Return what authenticates requests to a remote server, if there is a login."""
+        if not server.url or LoginFile(self._home, server).read() is None:
+            return None
+        login: object = attribute(_LOGIN)(self._home, server)
+        return login
 
     def _failed(self, slot: _Slot, error: MootError, started_at: float) -> None:
         now = anyio.current_time()

@@ -21,6 +21,7 @@ from moot.config.loader import FILE
 from moot.config.settings import Settings
 from moot.errors import MootError, NeedsApproval, NotFound, UsageError
 from moot.guard.hidden import spelled_out
+from moot.mcp.logins import LoginFile
 from moot.mcp.servers import McpServers, check_configured
 from moot.plugins.registry import hint
 from moot.types.agent import McpServer
@@ -132,6 +133,7 @@ async def show_server(name: Name, /, *, json: AsJson = False, output: Out) -> No
         output.json(status.to_json())
         return
     facts: JsonObject = {key: value for key, value in status.to_json().items() if key not in ("tools", "changes") and value not in ("", [])}
+    facts |= {"login": "stored"} if status.server.url and LoginFile(settings.home, status.server).read() is not None else {}
     print_fields(output, facts, json=False)
     _print_tools(output, name, status.tools, status.changes)
 
@@ -265,7 +267,9 @@ def _switch(name: str, enabled: bool, json: bool, output: Output) -> None:
 async def remove_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Remove a server from the configuration."""
     async with opened(output) as (settings, servers):
-        check_configured(server_named(settings, name))
+        server = server_named(settings, name)
+        check_configured(server)
         remove_value(settings.home / FILE, f"mcp.{name}", os.environ)
         servers.accepted.forget(name)
+        LoginFile(settings.home, server).delete()
     write_done(output, json, {"name": name, "removed": True}, f"removed {name}")

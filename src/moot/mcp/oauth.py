@@ -1,0 +1,259 @@
+"""OAuth 2.1 at remote MCP servers, as the SDK does it. Imported for servers with a login, and to log in."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx2
+from anyio.abc import SocketAttribute, SocketStream
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel
+
+from moot.errors import ConfigError, ProviderError, UsageError
+from moot.mcp.connection import connect
+from moot.mcp.logins import LoginFile
+from moot.mcp.servers import first_error
+from moot.types.agent import McpServer
+from moot.types.canonical import Json, JsonObject
+
+LOGIN_SECONDS = 600.0
+"""Time limit for a login."""
+_REQUEST_SECONDS = 5.0
+_REQUEST_BYTES = 16 * 1024
+_PATH = "/callback"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_PAGE = "<!doctype html><meta charset=utf-8><title>moot</title><p>{}</p>"
+
+logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)  # its messages quote the responses of token requests
+
+Show = Callable[[str], Awaitable[None]]
+"""Callback that shows the person an address to open."""
+
+
+class _Storage:
+    """The SDK's view of a login file. Nothing is written before there are tokens, so that a failed login changes nothing."""
+
+    def __init__(self, login: JsonObject | None = None) -> None:
+        self.login = login or {}
+        self.save: Callable[[], None] = lambda: None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return OAuthToken.model_validate(found) if (found := self.login.get("tokens")) else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.save()
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return OAuthClientInformationFull.model_validate(found) if (found := self.login.get("client")) else None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Do nothing: it is stored together with the tokens."""
+
+
+class _Provider(OAuthClientProvider):
+    """The SDK's provider, which also stores where and until when the tokens are valid, and notices a login or logout elsewhere."""
+
+    def __init__(
+        self, file: LoginFile, server: McpServer, redirect_uri: str, show: Show, wait: Callable[[], Awaitable[AuthorizationCodeResult]]
+    ) -> None:
+        self._storage = _Storage()
+        self._storage.save = self._save
+        metadata = OAuthClientMetadata(client_name="moot", redirect_uris=[AnyUrl(redirect_uri)])
+        super().__init__(server.url, metadata, self._storage, show, wait)
+        self._file = file
+        self._seen = file.stamp
+        self._server = server
+        self.is_login = False
+        """True if the stored login is not used."""
+        self.has_logged_in = False
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        if not self.is_login and self._file.stamp != self._seen:
+            self._initialized = False
+        flow = super().async_auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                outgoing = await flow.asend((yield outgoing))
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+    async def _initialize(self) -> None:
+        self._seen = self._file.stamp
+        self._storage.login = {} if self.is_login else self._file.read() or {}
+        login, context = self._storage.login, self.context
+        await super()._initialize()
+        # the SDK knows none of these after a restart: it would use expired tokens, and guess where to refresh them
+        expires = login.get("expires")
+        context.token_expiry_time = float(expires) if isinstance(expires, int | float) else None
+        context.oauth_metadata = OAuthMetadata.model_validate(found) if (found := login.get("metadata")) else None
+        context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(found) if (found := login.get("resource")) else None
+        context.auth_server_url = str(found) if (found := login.get("issuer")) else None
+
+    async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
+        if await super()._handle_refresh_response(response):
+            return True
+        await self._initialize()  # another process may have refreshed them at the same moment
+        return self.context.is_token_valid()
+
+    def _save(self) -> None:
+        context = self.context
+        known: dict[str, BaseModel | None] = {
+            "tokens": context.current_tokens,
+            "client": context.client_info,
+            "metadata": context.oauth_metadata,
+            "resource": context.protected_resource_metadata,
+        }
+        login: JsonObject = {key: cast("Json", one.model_dump(mode="json", exclude_none=True)) for key, one in known.items() if one}
+        self._file.write({**login, "expires": context.token_expiry_time, "issuer": context.auth_server_url})
+        self._seen = self._file.stamp
+        self.has_logged_in = True
+
+
+def stored_login(home: Path, server: McpServer) -> httpx2.Auth | None:
+    """Return what authenticates requests to the server, or None if there is no login. Tokens are refreshed; a person is never asked."""
+    file = LoginFile(home, server)
+    if file.read() is None:
+        return None
+
+    async def refuse(_: str = "") -> AuthorizationCodeResult:
+        raise ProviderError(
+            f"The login at the MCP server {server.name!r} is no longer valid.",
+            kind="auth",
+            fix=f"Sign in with: moot mcp login {server.name}",
+        )
+
+    async def show(_: str) -> None:
+        await refuse()
+
+    return _Provider(file, server, f"http://127.0.0.1{_PATH}", show, refuse)
+
+
+async def log_in(home: Path, server: McpServer, directory: Path, show: Show, port: int = 0) -> None:
+    """Log in at a server and store the login. `show` gets the address that the person must open in a browser on this machine.
+
+    Raise UsageError if the server can't be logged in to or needs no login, ProviderError if the login fails.
+    """
+    _check(server)
+    try:
+        async with _Callback.open(port) as callback:
+            provider = await _log_in(home, server, directory, show, callback)
+    except ExceptionGroup as group:
+        raise first_error(group) from group
+    if not provider.has_logged_in:
+        raise UsageError(f"The MCP server {server.name!r} does not ask for a login.", fix=f"moot mcp test {server.name}")
+
+
+async def _log_in(home: Path, server: McpServer, directory: Path, show: Show, callback: _Callback) -> _Provider:
+    async def begin(url: str) -> None:
+        if not _is_private(url):
+            raise ProviderError(
+                f"The MCP server {server.name!r} names a page for the login that is not a safe web address.", kind="protocol"
+            )
+        callback.state = parse_qs(urlsplit(url).query).get("state", [""])[0]
+        await show(url)
+
+    provider = _Provider(LoginFile(home, server), server, callback.url, begin, callback.result)
+    provider.is_login = True
+    with anyio.move_on_after(LOGIN_SECONDS):
+        async with connect(server, directory, provider) as connection:
+            await connection.tools()
+        return provider
+    raise ProviderError(f"No one signed in at {server.name!r} within {LOGIN_SECONDS / 60:g} minutes.", kind="timeout")
+
+
+def _check(server: McpServer) -> None:
+    if not server.url:
+        raise UsageError(f"The MCP server {server.name!r} is a program on this machine. Only remote servers have a login.")
+    if any(name.lower() == "authorization" for name in server.headers):
+        raise UsageError(
+            f"The MCP server {server.name!r} is configured with a key.",
+            fix=f"Remove the header Authorization from mcp.{server.name}.headers.",
+        )
+    if not _is_private(server.url):
+        raise UsageError(f"The address of {server.name!r} is not encrypted, so a login would not be safe.", fix="Use an https address.")
+
+
+def _is_private(url: str) -> bool:
+    """Return whether nobody on the way can read what is sent to the address."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+class _Callback:
+    """A small HTTP server on this machine, which receives the result of the login from the browser."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}{_PATH}"
+        self.state = ""
+        """The state of the login that was started. Requests with another one are refused; the wait for the right one goes on."""
+        self._found: AuthorizationCodeResult | ProviderError | None = None
+        self._arrived = anyio.Event()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, port: int) -> AsyncGenerator[_Callback]:
+        try:
+            listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
+        except OSError as error:
+            raise ConfigError(f"Cannot listen on port {port}: {error.strerror}.", fix="Choose another one with --port.") from error
+        callback = cls(listener.extra(SocketAttribute.local_port))
+        async with listener, anyio.create_task_group() as group:
+            group.start_soon(listener.serve, callback._answer)
+            yield callback
+            group.cancel_scope.cancel()
+
+    async def result(self) -> AuthorizationCodeResult:
+        """Wait for the browser, and return what it brings."""
+        await self._arrived.wait()
+        if isinstance(self._found, AuthorizationCodeResult):
+            return self._found
+        raise self._found or ProviderError("The login was cancelled.", kind="auth")
+
+    async def _answer(self, stream: SocketStream) -> None:
+        async with stream:
+            data = b""
+            try:
+                with anyio.fail_after(_REQUEST_SECONDS):
+                    while b"\r\n\r\n" not in data and len(data) < _REQUEST_BYTES:
+                        data += await stream.receive()
+                    status, text = self._taken(data.split(b"\r\n", 1)[0].decode("latin-1"))
+                    body = _PAGE.format(text).encode()
+                    head = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+                    await stream.send(head.encode() + body)
+            except (anyio.EndOfStream, anyio.BrokenResourceError, TimeoutError, ValueError):  # ValueError: not an address
+                return
+            finally:
+                if self._found is not None:
+                    self._arrived.set()
+
+    def _taken(self, line: str) -> tuple[str, str]:
+        """Take the result from the first line of a request. Return the status and the text of the response."""
+        method, _, rest = line.partition(" ")
+        parts = urlsplit(rest.partition(" ")[0])
+        if method != "GET" or parts.path != _PATH:
+            return "404 Not Found", "This page does not exist."
+        values = {name: found[0] for name, found in parse_qs(parts.query).items()}
+        if not self.state or values.get("state") != self.state or self._found is not None:
+            return "400 Bad Request", "This login was not started by moot, or is over."
+        if code := values.get("code"):
+            self._found = AuthorizationCodeResult(code=code, state=self.state, iss=values.get("iss"))
+            return "200 OK", "You are signed in. You can close this page."
+        self._found = ProviderError("The login was refused.", kind="auth")
+        return "200 OK", "The login was refused. You can close this page."
