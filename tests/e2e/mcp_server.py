@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 PICTURE = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 
@@ -42,7 +43,7 @@ ASKED = {
 def serve(transport: str, folder: Path, port: int) -> None:
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
-    from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent, ResourceLink, TextResourceContents
+    from mcp_types import ImageContent
 
     app = MCPServer("demo")
     text = (folder / "description").read_text() if (folder / "description").exists() else "Add two numbers."
@@ -67,6 +68,40 @@ def serve(transport: str, folder: Path, port: int) -> None:
     def draw():  # type: ignore[no-untyped-def]  # the SDK can't evaluate annotations of a local import
         """Draw a dot."""
         return ImageContent(type="image", data=base64.b64encode(PICTURE).decode(), mime_type="image/png")
+
+    @app.tool()
+    def fail() -> str:
+        """Fail."""
+        raise ValueError("the disk is on fire")
+
+    @app.tool()
+    def where() -> str:
+        """Return the working directory."""
+        return str(Path.cwd())
+
+    @app.tool(name="a" * 70)
+    def long() -> str:
+        """Do something with a long name."""
+        return "long"
+
+    @app.tool()
+    def crash() -> str:
+        """End the process."""
+        sys.stderr.write("goodbye\n")
+        sys.stderr.flush()
+        os._exit(7)
+
+    add_resources(app)
+    sys.stdout.write("a log line\n")
+    sys.stdout.flush()
+    if transport == "stdio":
+        app.run("stdio")
+    else:
+        app.run(transport, host="127.0.0.1", port=port)  # type: ignore[call-overload]
+
+
+def add_resources(app: Any) -> None:
+    from mcp_types import BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents
 
     @app.resource("note://today", mime_type="text/markdown", description="What to do today.")
     def today() -> str:
@@ -95,35 +130,6 @@ def serve(transport: str, folder: Path, port: int) -> None:
                 resource=BlobResourceContents(uri="pic://inside", mime_type="image/png", blob=base64.b64encode(PICTURE).decode()),
             ),
         ]
-
-    @app.tool()
-    def fail() -> str:
-        """Fail."""
-        raise ValueError("the disk is on fire")
-
-    @app.tool()
-    def where() -> str:
-        """Return the working directory."""
-        return str(Path.cwd())
-
-    @app.tool(name="a" * 70)
-    def long() -> str:
-        """Do something with a long name."""
-        return "long"
-
-    @app.tool()
-    def crash() -> str:
-        """End the process."""
-        sys.stderr.write("goodbye\n")
-        sys.stderr.flush()
-        os._exit(7)
-
-    sys.stdout.write("a log line\n")
-    sys.stdout.flush()
-    if transport == "stdio":
-        app.run("stdio")
-    else:
-        app.run(transport, host="127.0.0.1", port=port)  # type: ignore[call-overload]
 
 
 def misbehave(way: str) -> None:

@@ -24,7 +24,7 @@ from mcp.server import MCPServer
 from mcp.server.auth.provider import AccessToken, AuthorizationCode, AuthorizationParams, RefreshToken
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, AnyUrl
 
 from moot.errors import ProviderError, UsageError
 from moot.mcp import oauth
@@ -255,6 +255,23 @@ async def test_a_refused_or_forged_login_stores_nothing(tmp_path: Path, free_tcp
         with anyio.fail_after(60):
             await oauth.log_in(tmp_path, server, tmp_path, forge)
         assert await looked(tmp_path, server) == "a treasure"
+
+
+async def test_a_client_that_a_person_has_registered_is_used(tmp_path: Path, free_tcp_port: int, free_tcp_port_factory: Any) -> None:
+    async with serving(free_tcp_port) as (server, accounts):
+        port = free_tcp_port_factory()
+        accounts.clients["mine"] = OAuthClientInformationFull(
+            client_id="mine",
+            client_secret="canary-secret",
+            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+            token_endpoint_auth_method="client_secret_basic",
+        )
+        with pytest.raises(ProviderError, match=r"failed: Token exchange failed \(401\)\.$"):
+            await oauth.log_in(tmp_path, server, tmp_path, browse, port, oauth.RegisteredClient("mine", "wrong"))
+        await oauth.log_in(tmp_path, server, tmp_path, browse, port, oauth.RegisteredClient("mine", "canary-secret"))
+        LoginFile(tmp_path, server).write({**login_of(tmp_path), "expires": time.time() - 10})
+        assert await looked(tmp_path, server) == "a treasure"
+        assert (accounts.refreshed, list(accounts.clients)) == (1, ["mine"])
 
 
 async def test_a_login_that_no_one_finishes_ends(tmp_path: Path, free_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:

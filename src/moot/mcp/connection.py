@@ -249,7 +249,7 @@ def _transport(
 @asynccontextmanager
 async def _http(server: McpServer, complaint: list[str], login: httpx2.Auth | None) -> AsyncGenerator[_Streams]:
     async def note(response: httpx2.Response) -> None:
-        if response.url == server.url:  # not a request of a login
+        if str(response.url).rstrip("/") == str(httpx2.URL(server.url)).rstrip("/"):  # not a request of a login
             complaint[:] = [f"HTTP {response.status_code}"] if response.status_code >= 400 else []  # the SDK does not report it
 
     timeout, hooks = httpx2.Timeout(HANDSHAKE_SECONDS, read=_STREAM_SECONDS), {"response": [note]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +14,7 @@ import anyio
 import httpx2
 from anyio.abc import SocketAttribute, SocketStream
 from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.utils import union_scopes
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -23,6 +25,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel
 
+from moot.convert.vendor import as_text
 from moot.errors import ConfigError, ProviderError, UsageError
 from moot.mcp.connection import connect
 from moot.mcp.logins import LoginFile
@@ -68,7 +71,12 @@ class _Provider(OAuthClientProvider):
     """The SDK's provider, which also stores where and until when the tokens are valid, and notices a login or logout elsewhere."""
 
     def __init__(
-        self, file: LoginFile, server: McpServer, redirect_uri: str, show: Show, wait: Callable[[], Awaitable[AuthorizationCodeResult]]
+        self,
+        file: LoginFile,
+        server: McpServer,
+        redirect_uri: str,
+        show: Show | None,
+        wait: Callable[[], Awaitable[AuthorizationCodeResult]] | None,
     ) -> None:
         self._storage = _Storage()
         self._storage.save = self._save
@@ -76,9 +84,13 @@ class _Provider(OAuthClientProvider):
         super().__init__(server.url, metadata, self._storage, show, wait)
         self._file = file
         self._seen = file.stamp
+        self._wanted: str | None = None
+        """Rights that the server wanted in addition to those of the stored login."""
         self._server = server
+        self.client: JsonObject | None = None
+        """A client that was registered by a person; None = moot registers itself."""
         self.is_login = False
-        """True if the stored login is not used."""
+        """True if a person signs in, so that the stored tokens are not used."""
         self.has_logged_in = False
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
@@ -96,15 +108,40 @@ class _Provider(OAuthClientProvider):
 
     async def _initialize(self) -> None:
         self._seen = self._file.stamp
-        self._storage.login = {} if self.is_login else self._file.read() or {}
+        stored = self._file.read() or {}
+        self._wanted = as_text(stored.get("wanted")) or None
+        registered: JsonObject = {"client": self.client}
+        self._storage.login = registered if self.is_login else stored
         login, context = self._storage.login, self.context
         await super()._initialize()
-        # the SDK knows none of these after a restart: it would use expired tokens, and guess where to refresh them
+        # the SDK does not restore these: after a restart it would use expired tokens, and guess where to refresh them
         expires = login.get("expires")
         context.token_expiry_time = float(expires) if isinstance(expires, int | float) else None
         context.oauth_metadata = OAuthMetadata.model_validate(found) if (found := login.get("metadata")) else None
         context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(found) if (found := login.get("resource")) else None
         context.auth_server_url = str(found) if (found := login.get("issuer")) else None
+
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        context = self.context
+        if not self.is_login:
+            self._remember_scope()
+            raise ProviderError(
+                f"The login at the MCP server {self._server.name!r} is no longer valid, or not sufficient.",
+                kind="auth",
+                fix=f"Sign in with: moot mcp login {self._server.name}",
+            )
+        context.client_metadata.scope = union_scopes(context.client_metadata.scope, self._wanted)
+        supported = (context.oauth_metadata and context.oauth_metadata.token_endpoint_auth_methods_supported) or []
+        if self.client is not None and context.client_info is not None and context.client_info.client_secret:
+            only_post = "client_secret_post" in supported and "client_secret_basic" not in supported
+            context.client_info.token_endpoint_auth_method = "client_secret_post" if only_post else "client_secret_basic"
+        return await super()._perform_authorization_code_grant()
+
+    def _remember_scope(self) -> None:
+        """Note the rights that the server wants, so that the next login asks for them."""
+        stored, wanted = self._file.read(), self.context.client_metadata.scope
+        if stored is not None and wanted and stored.get("wanted") != wanted:
+            self._file.write({**stored, "wanted": wanted})
 
     async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
         if await super()._handle_refresh_response(response):
@@ -132,20 +169,24 @@ def stored_login(home: Path, server: McpServer) -> httpx2.Auth | None:
     if file.read() is None:
         return None
 
-    async def refuse(_: str = "") -> AuthorizationCodeResult:
-        raise ProviderError(
-            f"The login at the MCP server {server.name!r} is no longer valid.",
-            kind="auth",
-            fix=f"Sign in with: moot mcp login {server.name}",
-        )
-
-    async def show(_: str) -> None:
-        await refuse()
-
-    return _Provider(file, server, f"http://127.0.0.1{_PATH}", show, refuse)
+    return _Provider(file, server, f"http://127.0.0.1{_PATH}", None, None)
 
 
-async def log_in(home: Path, server: McpServer, directory: Path, show: Show, port: int = 0) -> None:
+@dataclass(frozen=True, slots=True)
+class RegisteredClient:
+    """A client that a person has registered at a server that does not let programs register themselves."""
+
+    id: str
+    secret: str = field(default="", repr=False)
+    """Empty = the client has none."""
+
+    def to_json(self) -> JsonObject:
+        if not self.secret:
+            return {"client_id": self.id, "token_endpoint_auth_method": "none"}
+        return {"client_id": self.id, "client_secret": self.secret, "token_endpoint_auth_method": "client_secret_basic"}
+
+
+async def log_in(home: Path, server: McpServer, directory: Path, show: Show, port: int = 0, client: RegisteredClient | None = None) -> None:
     """Log in at a server and store the login. `show` gets the address that the person must open in a browser on this machine.
 
     Raise UsageError if the server can't be logged in to or needs no login, ProviderError if the login fails.
@@ -153,14 +194,16 @@ async def log_in(home: Path, server: McpServer, directory: Path, show: Show, por
     _check(server)
     try:
         async with _Callback.open(port) as callback:
-            provider = await _log_in(home, server, directory, show, callback)
+            provider = await _log_in(home, server, directory, show, callback, client)
     except ExceptionGroup as group:
         raise first_error(group) from group
     if not provider.has_logged_in:
         raise UsageError(f"The MCP server {server.name!r} does not ask for a login.", fix=f"moot mcp test {server.name}")
 
 
-async def _log_in(home: Path, server: McpServer, directory: Path, show: Show, callback: _Callback) -> _Provider:
+async def _log_in(
+    home: Path, server: McpServer, directory: Path, show: Show, callback: _Callback, client: RegisteredClient | None
+) -> _Provider:
     async def begin(url: str) -> None:
         if not _is_private(url):
             raise ProviderError(
@@ -170,7 +213,7 @@ async def _log_in(home: Path, server: McpServer, directory: Path, show: Show, ca
         await show(url)
 
     provider = _Provider(LoginFile(home, server), server, callback.url, begin, callback.result)
-    provider.is_login = True
+    provider.is_login, provider.client = True, client.to_json() if client is not None else None
     with anyio.move_on_after(LOGIN_SECONDS):
         async with connect(server, directory, provider) as connection:
             await connection.tools()
@@ -191,7 +234,7 @@ def _check(server: McpServer) -> None:
 
 
 def _is_private(url: str) -> bool:
-    """Return whether nobody on the way can read what is sent to the address."""
+    """Return whether requests to the address are encrypted or stay on this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 
@@ -202,7 +245,7 @@ class _Callback:
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}{_PATH}"
         self.state = ""
-        """The state of the login that was started. Requests with another one are refused; the wait for the right one goes on."""
+        """The state of the login that was started. Requests with another one are refused, and the wait continues."""
         self._found: AuthorizationCodeResult | ProviderError | None = None
         self._arrived = anyio.Event()
 

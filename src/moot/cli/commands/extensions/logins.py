@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from typing import Annotated
 
@@ -10,8 +11,11 @@ from anyio import to_thread
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.commands.extensions.mcp import Name, server_named
 from moot.cli.console.lines import write_done
+from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.options import Out
+from moot.cli.terminal.prompts.plain import ask_hidden
+from moot.errors import UsageError
 from moot.mcp.logins import LoginFile
 from moot.plugins.registry import attribute
 
@@ -22,10 +26,19 @@ async def log_in(
     *,
     no_open: Annotated[bool, Parameter(help="Print the address instead of opening a browser.")] = False,
     port: Annotated[int, Parameter(metavar="PORT", help="Port on this machine to which the browser returns. Default: any.")] = 0,
+    client_id: Annotated[
+        str,
+        Parameter(
+            metavar="ID",
+            help="Id of a client that you have registered at the server. The command prompts for its secret, or reads it from stdin.",
+        ),
+    ] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
     """Sign in at a remote server in the browser."""
+    if port not in range(65536):
+        raise UsageError(f"--port: Expected a number from 0 to 65535, not {port}.")
     settings = configured(output).settings
     server = server_named(settings, name)
 
@@ -36,8 +49,15 @@ async def log_in(
             output.say("moot: open this address in a browser on this machine; stop waiting with Ctrl+C", "dim")
             output.say(url)
 
-    await attribute("moot.mcp.oauth:log_in")(settings.home, server, here(), show, port)
+    client = attribute("moot.mcp.oauth:RegisteredClient")(client_id, await _secret(output)) if client_id else None
+    await attribute("moot.mcp.oauth:log_in")(settings.home, server, here(), show, port, client)
     write_done(output, json, {"name": name, "signed_in": True}, f"signed in at {name}")
+
+
+async def _secret(output: Output) -> str:
+    if output.attended:
+        return (await ask_hidden("Client secret (empty = none): ", output) or "").strip()
+    return (await to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)).strip()
 
 
 async def log_out(name: Name, /, *, json: AsJson = False, output: Out) -> None:
