@@ -111,6 +111,10 @@ def add_resources(app: Any) -> None:
     def dot() -> bytes:
         return PICTURE
 
+    @app.resource("note://latin", mime_type="text/plain")
+    def latin() -> bytes:
+        return b"caf\xe9"
+
     @app.resource("data://big")
     def big() -> str:
         return "x" * (21 << 20)

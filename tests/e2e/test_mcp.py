@@ -332,7 +332,7 @@ async def test_resources_are_listed_read_and_mentioned_in_prompts(stage: Any, de
     async with stage([Reply(text="Hello!", times=0)], mcp={"demo": demo}) as on:
         servers, directory = on.engine.runtime.mcp, str(on.directory)
         listed = {one.uri: one for one in await servers.resources(demo, directory)}
-        assert [one.is_template for one in listed.values()] == [False, False, False, True]
+        assert [one.is_template for one in listed.values()] == [False, False, False, False, True]
         assert (listed["note://today"].media_type, listed["note://today"].description) == ("text/markdown", "What to do today.")
         (on.directory / "plan.md").write_text("my plan")
 
@@ -388,5 +388,5 @@ async def test_resources_are_completed_after_the_name_of_their_server(stage: Any
             return [one.text async for one in found]
 
         assert await completed("Read @de") == ["@demo:"]
-        assert await completed("Read @demo:note") == ["@demo:note://today", "@demo:note://person/"]
+        assert await completed("Read @demo:note") == ["@demo:note://latin", "@demo:note://today", "@demo:note://person/"]
         assert await completed("Read @demo:dot") == ["@demo:pic://dot"]

@@ -100,7 +100,7 @@ def test_changed_tools_are_shown_and_accepted(moot: MootProcess, folder: Path) -
         ("call nothing tool not-json", "not valid JSON"),
         ("call nothing tool '[1]'", "not a JSON object"),
         ("login nothing", "MCP server 'nothing' not found."),
-        ("login nothing --port 65536", "Expected a number from 0 to 65535"),
+        ("login nothing --port 65536", "the maximum is 65535"),
         ("logout nothing", "MCP server 'nothing' not found."),
         ("read nothing a://b", "MCP server 'nothing' not found."),
         ("add gone -- no-such-program", "'no-such-program' is not installed"),

@@ -67,13 +67,22 @@ def template_of(template: mcp_types.ResourceTemplate) -> McpResource:
 
 
 def files_of(contents: Sequence[mcp_types.TextResourceContents | mcp_types.BlobResourceContents]) -> tuple[McpFile, ...]:
-    """Return the content of a resource. Text is UTF-8. Raise ValueError if binary content is not valid base64."""
+    """Return the content of a resource. What has the type of a text is UTF-8. Raise ValueError if binary content is not valid base64."""
     return tuple(
-        McpFile(one.text.encode(), _text_type(one.mime_type), one.uri)
+        McpFile(one.text.encode("utf-8", "replace"), _text_type(one.mime_type), one.uri)
         if isinstance(one, mcp_types.TextResourceContents)
-        else McpFile(base64.b64decode(one.blob, validate=True), one.mime_type or _BINARY, one.uri)
+        else _binary_file(base64.b64decode(one.blob, validate=True), one.mime_type or _BINARY, one.uri)
         for one in contents
     )
+
+
+def _binary_file(data: bytes, media_type: str, uri: str) -> McpFile:
+    if media_type.startswith("text/"):
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return McpFile(data, _BINARY, uri)
+    return McpFile(data, media_type, uri)
 
 
 def _text_type(media_type: str | None) -> str:

@@ -43,7 +43,8 @@ class _Field:
         return self.text if self.required else f"{self.text} (optional)"
 
     def options(self) -> tuple[Option, ...]:
-        options = [Option(label, "default" if value == self.default else "") for label, value in self.choices.items()]
+        defaults = self.default if isinstance(self.default, list) else [self.default]
+        options = [Option(label, "default" if value in defaults else "") for label, value in self.choices.items()]
         if not self.choices and isinstance(self.default, str | int | float):
             options.append(Option(str(self.default), "default"))
         return tuple(options if self.required else [*options, Option(_EMPTY)])
@@ -117,7 +118,7 @@ def _questions(about: str, fields: Sequence[_Field], problem: str) -> tuple[Ques
     first = f"{about} [{problem}]" if problem else about
     if not fields:
         return (Question("Question", first, (Option(_ACCEPT), Option(_DECLINE))),)
-    texts = [f"{first}: {field.question}" if number == 0 else field.question for number, field in enumerate(fields)]
+    texts = [f"{first.rstrip(':')}: {field.question}" if number == 0 else field.question for number, field in enumerate(fields)]
     return tuple(Question(field.name[:40], text, field.options(), field.multiple) for field, text in zip(fields, texts, strict=True))
 
 

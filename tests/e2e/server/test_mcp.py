@@ -54,12 +54,14 @@ async def test_a_server_is_connected_switched_and_its_changes_are_accepted(serve
 async def test_resources_of_a_server_are_listed_and_read(server: LiveServer, tmp_path: Path) -> None:
     await configured(server, tmp_path)
     listed = (await (await server.client.get("/api/mcp/demo/resources")).json())["data"]
-    assert [one["uri"] for one in listed] == ["data://big", "note://today", "pic://dot", "note://person/{name}"]
-    assert listed[3]["is_template"] is True
+    assert [one["uri"] for one in listed] == ["data://big", "note://latin", "note://today", "pic://dot", "note://person/{name}"]
+    assert listed[4]["is_template"] is True
     (note,) = (await (await server.client.get("/api/mcp/demo/resource", params={"uri": "note://today"})).json())["data"]
     assert note == {"uri": "note://today", "media_type": "text/markdown", "text": "# Today\n\nWater the plants.", "base64": None}
     (picture,) = (await (await server.client.get("/api/mcp/demo/resource", params={"uri": "pic://dot"})).json())["data"]
     assert (base64.b64decode(picture["base64"]), picture["text"]) == (PICTURE, None)
+    (latin,) = (await (await server.client.get("/api/mcp/demo/resource", params={"uri": "note://latin"})).json())["data"]
+    assert (latin["media_type"], base64.b64decode(latin["base64"])) == ("application/octet-stream", b"caf\xe9")
     missing = await server.client.get("/api/mcp/demo/resource", params={"uri": "note://nothing"})
     assert missing.status >= 400 and "reports an error" in await missing.text()
     assert (await server.client.get("/api/mcp/demo/resource")).status == 422

@@ -62,7 +62,7 @@ MCP = Group(
         "read": command(
             "commands.extensions.resources:read_resource",
             "Print a resource of a server.",
-            ("moot mcp read docs file:///guide.md", "moot mcp read docs file:///logo.png > logo.png"),
+            ("moot mcp read docs file:///guide.md",),
         ),
         "login": command(
             "commands.extensions.logins:log_in",

@@ -15,7 +15,6 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.options import Out
 from moot.cli.terminal.prompts.plain import ask_hidden
-from moot.errors import UsageError
 from moot.mcp.logins import LoginFile
 from moot.plugins.registry import attribute
 
@@ -25,7 +24,7 @@ async def log_in(
     /,
     *,
     no_open: Annotated[bool, Parameter(help="Print the address instead of opening a browser.")] = False,
-    port: Annotated[int, Parameter(metavar="PORT", help="Port on this machine to which the browser returns. Default: any.")] = 0,
+    port: Annotated[int, Parameter(minimum=0, maximum=65535, help="Port to which the browser returns; 0 selects a free port.")] = 0,
     client_id: Annotated[
         str,
         Parameter(
@@ -37,8 +36,6 @@ async def log_in(
     output: Out,
 ) -> None:
     """Sign in at a remote server in the browser."""
-    if port not in range(65536):
-        raise UsageError(f"--port: Expected a number from 0 to 65535, not {port}.")
     settings = configured(output).settings
     server = server_named(settings, name)
 
