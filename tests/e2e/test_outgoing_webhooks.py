@@ -162,7 +162,8 @@ async def test_most_of_a_limit_is_reported_once_per_run(reported: Any) -> None:
         run, _ = await at.on.ask("hello")
         (item,) = await at.settled()
         assert run.status == "finished" and len(at.on.server.requests) == 3
-        assert item.facts == {"budget": {"limit": "tokens", "used": 80, "most": 100}} == {"budget": at.receiver.got[0]["budget"]}
+        budget = {"limit": "tokens", "used": 80, "most": 100, "name": "limits.tokens", "per": "run", "resets_at": None}
+        assert item.facts == {"budget": budget} == {"budget": at.receiver.got[0]["budget"]}
 
 
 async def test_three_attempts_are_made_and_the_history_names_no_secret(reported: Any, caplog: pytest.LogCaptureFixture) -> None:

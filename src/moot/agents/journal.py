@@ -67,6 +67,7 @@ def answer_metadata(
         "finish_reason": ending.finish_reason,
         "usage": ending.usage.to_json(),
         "cost": cost,
+        "at": timing.ended // 1000,
         "ms": max(0, timing.ended - timing.began) // 1000,
         **({"first_ms": max(0, timing.first - timing.began) // 1000} if timing.first else {}),
         **ending.metadata,

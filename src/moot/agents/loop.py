@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
+from moot.agents.budgets import warning
 from moot.agents.calls import run_calls
 from moot.agents.journal import Timing, answer_metadata, take_steers
 from moot.agents.model_call import answer
 from moot.agents.position import HANDED, Attempt, Position, locate
 from moot.types import chunk
+from moot.types.budget import Budget, BudgetState, Spending
 from moot.types.canonical import JsonObject
 from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
@@ -18,7 +21,6 @@ from moot.types.hooks import STOPPED
 from moot.types.limits import Limits
 from moot.types.message import is_tool
 from moot.types.run import RunOutcome, RunRequest
-from moot.types.store import WarnBudget
 from moot.types.tool import Tool
 
 
@@ -39,17 +41,11 @@ def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | 
     return None
 
 
-NEARLY = 0.8
-"""Share of a limit at which outgoing webhooks are warned."""
-
-
-def budget_warning(limits: Limits, position: Position) -> WarnBudget | None:
-    """Return a warning if most of the run's cost or token limit is used. It is reported only once, even if it is stored several times."""
-    usage = position.usage
-    if limits.cost and position.spent >= limits.cost * NEARLY:
-        return WarnBudget("cost", position.spent, limits.cost)
-    tokens = (usage.input or 0) + (usage.output or 0)
-    return WarnBudget("tokens", tokens, limits.tokens) if limits.tokens and tokens >= limits.tokens * NEARLY else None
+def used_limits(limits: Limits, position: Position) -> list[BudgetState]:
+    """Return the run's limits of cost and tokens, and how much of them is used."""
+    spent = Spending(position.spent, (position.usage.input or 0) + (position.usage.output or 0))
+    named = (Budget("limits.cost", cost=limits.cost, ends_run=True), Budget("limits.tokens", tokens=limits.tokens, ends_run=True))
+    return [BudgetState(budget, spent) for budget in named if budget.cost or budget.tokens]
 
 
 def _limit(message: str, key: str) -> Failure:
@@ -79,8 +75,8 @@ class Loop:
             await run_calls(context, position.step, attempt.calls, {tool.name: tool for tool in tools}, setup.served)
             passed = setup.served is not None and any(setup.served.takes(call.tool) for call in attempt.calls)
             passed = passed or _is_ended(context, tools, attempt)
-            warning = budget_warning(setup.limits, position)
-            await _finish_step(context, request, position, attempt, choice, handed=passed, warning=warning)
+            used = used_limits(setup.limits, position)
+            await _finish_step(context, request, position, attempt, choice, handed=passed, used=used)
             if attempt.calls and (hooks := context.ports.hooks) is not None and hooks.stopping:
                 return _outcome(position, STOPPED)
 
@@ -118,7 +114,7 @@ async def _finish_step(
     choice: Choice,
     *,
     handed: bool,
-    warning: WarnBudget | None,
+    used: Sequence[BudgetState],
 ) -> None:
     ending = attempt.ending or Ending("other")
     step: JsonObject = {"step": position.step, "model": str(choice.model.id)}
@@ -130,9 +126,12 @@ async def _finish_step(
         metadata["note"] = choice.model.note
     if choice.model.context and ending.usage.input is not None:
         metadata["context_usage"] = round(min((ending.usage.input + (ending.usage.output or 0)) / choice.model.context, 1.0), 4)
-    chunks = (chunk.message_metadata(metadata), chunk.FINISH_STEP)
+    parts = context.message().parts if used else ()
+    warnings = [warning(state, parts) for state in used]
+    notes = [note for notes, _ in warnings for note in notes]
+    chunks = (chunk.message_metadata(metadata), *notes, chunk.FINISH_STEP)
     event = Event("chunks", chunks, phase="end", key=f"step:{position.step}", body=HANDED if handed else None)
-    await context.append(event, changes=() if warning is None else (warning,), fold=True)
+    await context.append(event, changes=[change for _, changes in warnings for change in changes], fold=True)
     point("step.finished")
     position.finish_step(handed=handed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from moot.config.agents.builtin import BUILT_IN
 from moot.config.tree import Node, Place, find
 from moot.errors import ConfigError
 from moot.plugins import AGENTS, CHANNELS, DELIVERIES, TOOLS
@@ -45,6 +46,12 @@ def _of_unknown_names(root: Node) -> Iterator[ConfigError]:
             kind = str(find(entry, "type") or name) if section == "channels" else name
             if kind not in registry and not (section == "tools" and find(entry, "command") is not None):
                 yield _error(f"{section}.{name}", entry.named or entry.place, registry.unknown(kind))
+    agents = {"default", *BUILT_IN, *_entries(root, "agents")}
+    for name, budget in _entries(root, "budgets").items():
+        agent = str(find(budget, "agent") or "")
+        if agent and agent not in agents:
+            known = f"Known: {', '.join(sorted(agents))}."
+            yield _error(f"budgets.{name}.agent", budget.named or budget.place, f"Agent {agent!r} not found. {known}")
     for name, job in _entries(root, "cron").items():
         deliver = str(find(job, "deliver") or "log")
         if problem := delivery_problem(deliver, _entries(root, "outgoing_webhooks"), _entries(root, "channels")):

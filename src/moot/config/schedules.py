@@ -1,15 +1,16 @@
-"""Times at which cron jobs run: the next one, the last one, and how many were missed. All times are in ms since the epoch."""
+"""Times at which cron jobs run, and the periods of budgets. All times are in ms since the epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 from tzlocal import get_localzone_name
 
 from moot.errors import UsageError
+from moot.types.budget import Period
 from moot.types.cron import Job
 
 MANY = 1000
@@ -72,6 +73,29 @@ def last_until(job: Job, first: int, now: int, anchor: int) -> tuple[int, int]:
             break
         missed += 1
     return last, missed
+
+
+def period_of(per: Period, tz: str, now: int) -> tuple[int, int | None]:
+    """Return the start and the end of the day, week or month that contains `now`. Weeks begin on Monday; a run has no end."""
+    if per == "run":
+        return 0, None
+    zone = _zone(tz)
+    today = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone).date()
+    if per == "day":
+        first, last = today, today + timedelta(days=1)
+    elif per == "week":
+        first = today - timedelta(days=today.weekday())
+        last = first + timedelta(days=7)
+    else:
+        first = today.replace(day=1)
+        last = (first + timedelta(days=31)).replace(day=1)
+    begin, end = (int(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp() * 1000) for day in (first, last))
+    return begin, end
+
+
+def check_zone(tz: str) -> None:
+    """Raise UsageError if a time zone is unknown."""
+    _zone(tz)
 
 
 def _last(instants: Iterator[int], until: int) -> int | None:

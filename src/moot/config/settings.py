@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 from moot.config.hooks import command_hooks, file_checks, run_hooks
 from moot.plugins.registry import attribute
 from moot.types.agent import Agent, HistorySettings, McpServer, Mode, PromptSettings
+from moot.types.budget import Budget
 from moot.types.canonical import JsonObject, empty
 from moot.types.command import CommandDefinition
 from moot.types.command_tool import Check, CommandTool, schema_of
@@ -204,6 +205,7 @@ class Settings:
     retention: Retention = field(default_factory=Retention)
     imports: ImportSettings = field(default_factory=ImportSettings)
     limits: Limits = field(default_factory=Limits)
+    budgets: tuple[Budget, ...] = ()
     hooks: Mapping[HookEvent, tuple[CommandHook, ...]] = field(default_factory=dict["HookEvent", "tuple[CommandHook, ...]"])
     """Commands to run, by event. Events without hooks are omitted."""
     cron: Mapping[str, Job] = field(default_factory=dict[str, Job])
@@ -254,6 +256,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         imports=ImportSettings(**whole["imports"]),
         server=ServerSettings(**_tupled(whole["server"])),
         limits=Limits(**{**whole["limits"], "cost": round(whole["limits"]["cost"] * NANO)}),
+        budgets=tuple(_budget(name, part) for name, part in whole["budgets"].items()),
         hooks=command_hooks(whole["hooks"]),
         cron={name: job_of(name, part, configured=True) for name, part in whole["cron"].items()},
         task_watchers={name: _watcher(name, part) for name, part in whole["task_watchers"].items()},
@@ -275,6 +278,11 @@ def job_of(name: str, part: _Part, **more: Any) -> Job:
     if own["directory"]:
         own["directory"] = str(Path(own["directory"]).expanduser())
     return Job(name, **own | more)
+
+
+def _budget(name: str, part: _Part) -> Budget:
+    own = part | {"cost": round(part["cost"] * NANO), "tz": part["tz"] or attribute("moot.config.schedules:local_zone")()}
+    return Budget(name, **own)
 
 
 def _watcher(name: str, part: _Part) -> TaskWatcher:

@@ -197,6 +197,7 @@ async def _worked(leg: Leg) -> RunOutcome | None:
     if hooked and (ended := await attribute("moot.runtime.hooks.calls:before_run")(leg)) is not None:
         return ended
     if run.agent_type != "moot":  # its own tools change files without asking moot
+        await leg.check_budgets()
         await keep_folders(leg)
     outcome = await service.run(leg.request, leg)
     if outcome.error is not None and _is_refused(outcome.error) and (agent := await successor(leg)) is not None:

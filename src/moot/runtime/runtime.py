@@ -103,6 +103,8 @@ class Runtime:
         self._mcp: McpServers | None = None
         self.runs: Runs | None = None
         """Starts and stops runs of this process; set by the engine."""
+        self.budget_status = ""
+        """The nearly used budgets at the last step of this process, for status lines."""
         self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
 
     def now(self) -> int:

@@ -51,9 +51,9 @@ def add_request(transaction: Transaction, approval: Approval) -> None:
         _add(transaction, "approval.asked", approval.run, approval.id, facts)
 
 
-def add_budget(transaction: Transaction, run: str, budget: JsonObject) -> None:
-    """Store the budget warning of a run for subscribed webhooks. Further warnings of the same run have no effect."""
-    _add(transaction, "budget.warning", run, run, {"budget": budget})
+def add_budget(transaction: Transaction, run: str, subject: str, budget: JsonObject) -> None:
+    """Store the budget warning of a run for subscribed webhooks. Further warnings with the same subject have no effect."""
+    _add(transaction, "budget.warning", run, subject, {"budget": budget})
 
 
 def add_answer(transaction: Transaction, run: str, conversation: str | None, answer: JobAnswer) -> None:

@@ -17,6 +17,7 @@ from moot.store.database.writer import Writer
 from moot.store.log import segments
 from moot.store.log.rows import Row, before_redaction
 from moot.store.rows import AGENT_OR_FORMAT, EVENT, parse_stored, parse_stored_object
+from moot.types.budget import Spending, SpendingQuery
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, is_tool, tool_name
 from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
@@ -112,6 +113,8 @@ class _Step(NamedTuple):
     cost: int | None
     ms: int | None
     first_ms: int | None
+    at: int | None
+    """Time of the end in ms; None if it is not known."""
 
     @classmethod
     def of(cls, step: JsonObject) -> _Step:
@@ -121,6 +124,7 @@ class _Step(NamedTuple):
             _whole(step.get("cost")),
             _whole(step.get("ms")),
             _whole(step.get("first_ms")),
+            _whole(step.get("at")),
         )
 
 
@@ -257,6 +261,31 @@ _CONTEXTS = (
     "SELECT a.at, a.context FROM answer AS a JOIN conversation AS c ON c.no = a.conversation"
     f" WHERE a.context > 0 AND {_MINE} ORDER BY a.at, a.message"
 )
+_TOKENS = "coalesce(json_extract(CAST(r.usage AS TEXT), '$.input'), 0) + coalesce(json_extract(CAST(r.usage AS TEXT), '$.output'), 0)"
+_OF_AGENT: LiteralString = (
+    "(?4 = '' OR r.agent = ?4 OR r.parent_run IS NOT NULL AND EXISTS ("
+    "WITH RECURSIVE above(agent, parent) AS (SELECT p.agent, p.parent_run FROM run AS p WHERE p.id = r.parent_run"
+    " UNION ALL SELECT p.agent, p.parent_run FROM above AS a JOIN run AS p ON p.id = a.parent) SELECT 1 FROM above WHERE agent = ?4))"
+)
+_SPENDING_RUNS: LiteralString = f"c.owner_id = ?1 AND (?3 = '' OR c.project_id = ?3) AND {_OF_AGENT}"
+_ENDED: LiteralString = (  # the end of a run sets the time of its conversation
+    " FROM conversation AS c INDEXED BY conversation_owner CROSS JOIN run AS r ON r.conversation = c.no"
+    f" WHERE c.updated_at >= ?2 AND r.ended_at >= ?2 AND {_SPENDING_RUNS}"
+)
+_STEPS: LiteralString = f"SELECT r.cost, {_TOKENS}, r.model, (SELECT m.metadata FROM message AS m WHERE m.id = r.message), r.ended_at"
+_SPENT: LiteralString = (
+    f"SELECT coalesce(sum(r.cost), 0), coalesce(sum({_TOKENS}), 0){_ENDED} AND r.cost IS NOT NULL AND r.started_at >= ?2"
+)
+_SPENT_BY_STEPS: LiteralString = (
+    f"{_STEPS}{_ENDED} AND r.started_at IS NOT NULL AND (r.cost IS NULL OR r.started_at < ?2) UNION ALL"
+    f" {_STEPS} FROM run AS r CROSS JOIN conversation AS c ON c.no = r.conversation"
+    f" WHERE r.status IN ('running', 'waiting', 'interrupted') AND {_SPENDING_RUNS}"
+)
+_SPENT_BY_TREE: LiteralString = (
+    "WITH RECURSIVE tree(id) AS (SELECT ?1 UNION SELECT k.id FROM tree AS t JOIN run AS k ON k.parent_run = t.id)"
+    f" {_STEPS} FROM tree AS t JOIN run AS r ON r.id = t.id JOIN conversation AS c ON c.no = r.conversation"
+    " WHERE c.owner_id = coalesce(?2, c.owner_id)"
+)
 _EVER = 1 << 62
 _DAY = 86_400_000
 _PROJECT = "(SELECT p.name FROM project AS p WHERE p.id = s.project_id)"
@@ -304,6 +333,12 @@ class AnswerStats:
 
         return await self._reader.read(work)
 
+    async def spent(self, queries: Sequence[SpendingQuery]) -> list[Spending]:
+        def work(connection: Connection) -> list[Spending]:
+            return [_spent(connection, query, self._owner) for query in queries]
+
+        return await self._reader.read(work)
+
     async def count(self, *, seconds: float = 30.0) -> int:
         until = time.monotonic() + seconds
         while found := await self._reader.read(answers_to_count):
@@ -318,3 +353,31 @@ def _grouped(
 ) -> dict[str, Counts]:
     rows = connection.execute(f"SELECT {by}, {_SUMS} FROM {source} AS s GROUP BY 1 ORDER BY {order}", values)
     return {row[0]: Counts(*row[1:]) for row in rows}
+
+
+def _spent(connection: Connection, query: SpendingQuery, owner: str | None) -> Spending:
+    if query.run:
+        rows: Any = connection.execute(_SPENT_BY_TREE, (query.run, owner))
+        return sum((_spent_since(0, *row) for row in rows), Spending())
+    if owner not in (None, query.owner):
+        return Spending()
+    values = (query.owner, query.since, query.project, query.agent)
+    cost, tokens = connection.execute(_SPENT, values).fetchone()
+    rows = connection.execute(_SPENT_BY_STEPS, values)
+    return sum((_spent_since(query.since, *row) for row in rows), Spending(cost, tokens))
+
+
+def _spent_since(since: int, cost: int | None, tokens: int, model: str, metadata: bytes | None, ended_at: int | None) -> Spending:
+    """Return what a run has spent since a time (ms). Steps without a time, of old versions, count as new."""
+    stored = parse_stored_object(metadata).get("steps") if metadata is not None else None
+    steps = [_Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
+    before = [step for step in steps if step.at is not None and step.at < since]
+    later = [step for step in steps if step not in before] if before else steps
+    if ended_at is not None and cost is not None:  # the totals of the run also include attempts that failed
+        return Spending(cost - sum(step.cost or 0 for step in before), tokens - sum(map(_tokens_of, before)))
+    is_unpriced = any(step.cost is None for step in later) or (ended_at is not None and model != "" and not before)
+    return Spending(sum(step.cost or 0 for step in later), sum(map(_tokens_of, later)), int(is_unpriced))
+
+
+def _tokens_of(step: _Step) -> int:
+    return (step.usage.input or 0) + (step.usage.output or 0)

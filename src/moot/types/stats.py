@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from moot.types.budget import Spending, SpendingQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +122,11 @@ class Stats(Protocol):
 
     async def count(self, *, seconds: float = 30.0) -> int:
         """Count new and changed answers for at most `seconds`; return the number that remains."""
+        ...
+
+    async def spent(self, queries: Sequence[SpendingQuery]) -> list[Spending]:
+        """Return what the runs of each query have spent, from one snapshot. Steps in progress are not included.
+
+        Imported answers, auxiliary calls and purged conversations don't count.
+        """
         ...

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from moot.types.approval import Answer, Approval, Grants
 from moot.types.blob import Blobs
+from moot.types.budget import Period
 from moot.types.canonical import Json, JsonObject
 from moot.types.channel import ChannelAnswers
 from moot.types.conversation import Conversation, Conversations, Project, Projects
@@ -161,15 +162,23 @@ class SetSession:
 
 @dataclass(frozen=True, slots=True)
 class WarnBudget:
-    """A notice, sent to outgoing webhooks, that the run has used most of a limit."""
+    """A notice, sent to outgoing webhooks, that most of a budget or of a limit of the run is used."""
 
     limit: Literal["cost", "tokens"]
     used: int
     """Amount used so far, in nano-dollars or tokens."""
     most: int
+    name: str = ""
+    """Name of the budget, or the key of the limit."""
+    per: Period = "run"
+    resets_at: int | None = None
+    """End of the budget's period, in milliseconds since the epoch; None for budgets per run."""
+    subject: str = ""
+    """Warnings with the same subject are sent once; empty = the run."""
 
     def to_json(self) -> JsonObject:
-        return {"limit": self.limit, "used": self.used, "most": self.most}
+        names = ("limit", "used", "most", "name", "per", "resets_at")
+        return {name: getattr(self, name) for name in names}
 
 
 Change: TypeAlias = (

@@ -11,6 +11,7 @@ from moot.config.schema.definitions import CommandName, CommandParameterPart, Co
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.agent import Mode
+from moot.types.budget import Period
 from moot.types.cron import DeliveryMode
 from moot.types.model import Effort
 from moot.types.task import EVENTS, NAME_CHARACTERS, VARIABLES, TaskEvent, TaskStatus
@@ -273,6 +274,28 @@ class LimitsPart(Part):
     wait_for_reset: Duration = 0.0
 
 
+class BudgetPart(Part):
+    per: Period
+    cost: float = Field(default=0.0, ge=0, le=1_000_000, allow_inf_nan=False)
+    """Maximum cost in US dollars; 0 for no limit."""
+    tokens: Count = 0
+    user: str = ""
+    project: str = ""
+    agent: str = ""
+    tz: str = ""
+    """Time zone; empty for that of this machine."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.cost and not self.tokens:
+            raise ValueError("Expected cost or tokens, or both.")
+        try:
+            attribute("moot.config.schedules:check_zone")(self.tz or "UTC")
+        except UsageError as error:
+            raise ValueError(error.advice()) from error
+        return self
+
+
 class UiPart(Part):
     theme: Literal["auto", "dark", "light", "no-color"] = "auto"
     animations: bool = True
@@ -336,6 +359,7 @@ class Configuration(Part):
     retention: RetentionPart = RetentionPart()
     imports: ImportsPart = ImportsPart()
     limits: LimitsPart = LimitsPart()
+    budgets: dict[JobName, BudgetPart] = {}
     ui: UiPart = UiPart()
 
 
@@ -374,6 +398,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("task_watchers", "*"): TaskWatcherPart,
     ("tools", "*"): CustomToolPart,
     ("limits",): LimitsPart,
+    ("budgets", "*"): BudgetPart,
     ("ui",): UiPart,
 }
 """The pydantic models of the sections, by path. `*` matches any name or index."""

@@ -236,7 +236,7 @@ def _set_session(transaction: Transaction, target: Target, change: SetSession) -
 
 
 def _warn_budget(transaction: Transaction, target: Target, change: WarnBudget) -> None:
-    channels.add_budget(transaction, target.fence.run, change.to_json())
+    channels.add_budget(transaction, target.fence.run, change.subject or target.fence.run, change.to_json())
 
 
 def _took(transaction: Transaction, target: Target, change: HandleInbox) -> None:

@@ -1,0 +1,55 @@
+"""Texts about budgets, and the warning that a run gets when most of one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from moot.types import chunk
+from moot.types.budget import NEARLY, BudgetState
+from moot.types.chunk import Chunk
+from moot.types.message import Part
+from moot.types.store import WarnBudget
+
+_NANO = 1e9
+
+
+def used_text(state: BudgetState) -> str:
+    """Return how much of a budget is used, such as `$4.20 of $5.00`, with the number of runs whose price is unknown."""
+    budget, spent = state.budget, state.spent
+    texts: list[str] = []
+    if budget.cost:
+        unknown = f" + {spent.unpriced:,} run{'s'[: spent.unpriced != 1]} of unknown price" if spent.unpriced else ""
+        texts.append(f"{dollars(spent.cost)} of {dollars(budget.cost)}{unknown}")
+    if budget.tokens:
+        texts.append(f"{spent.tokens:,} of {budget.tokens:,} tokens")
+    return ", ".join(texts)
+
+
+def dollars(nano: int) -> str:
+    """Return an amount of nano-dollars, with four decimals if it is small."""
+    return f"${nano / _NANO:,.2f}" if not nano or nano >= _NANO else f"${nano / _NANO:.4f}"
+
+
+def reset_text(state: BudgetState) -> str:
+    """Return the end of the budget's period in its time zone, such as `2026-12-24 00:00`; empty for a budget per run."""
+    if state.resets_at is None:
+        return ""
+    return f"{datetime.fromtimestamp(state.resets_at / 1000, UTC).astimezone(ZoneInfo(state.budget.tz)):%Y-%m-%d %H:%M}"
+
+
+def warning(state: BudgetState, parts: Iterable[Part], subject: str = "") -> tuple[tuple[Chunk, ...], tuple[WarnBudget, ...]]:
+    """Return a note for the answer with these parts and a warning for webhooks. Both are empty if less is used or the note exists.
+
+    Warnings with the same `subject` are sent once; empty = the run.
+    """
+    budget, id = state.budget, f"budget-{state.budget.name}-{state.since}"
+    if state.share < NEARLY or any(part.get("type") == "data-note" and part.get("id") == id for part in parts):
+        return (), ()
+    kind = "limit" if budget.ends_run else "budget"
+    reset = f" It resets at {reset_text(state)}." if state.resets_at is not None else ""
+    text = f"{int(state.share * 100)}% of the {kind} {budget.name!r} is used: {used_text(state)}.{reset}"
+    used, most = (state.spent.cost, budget.cost) if state.limit == "cost" else (state.spent.tokens, budget.tokens)
+    warned = WarnBudget(state.limit, used, most, budget.name, budget.per, state.resets_at, subject)
+    return (chunk.data("note", {"text": text}, id=id),), (warned,)

@@ -1,0 +1,198 @@
+"""Budgets of runs. Before each step, people are warned about nearly used budgets, and a used-up budget parks the run with a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from moot.agents.budgets import reset_text, used_text, warning
+from moot.convert.vendor import as_list
+from moot.errors import Busy, LimitReached, NotFound
+from moot.plugins.registry import attribute
+from moot.runtime.approvals.requests import Asker, answered, ask, expiry
+from moot.runtime.runtime import Runtime
+from moot.types.approval import Answer, Approval, bind
+from moot.types.budget import NEARLY, QUESTION, Budget, BudgetState, Spending, SpendingQuery
+from moot.types.canonical import Json, dumps
+from moot.types.chunk import Chunk
+from moot.types.conversation import Project
+from moot.types.event import Event
+from moot.types.limits import Limits
+from moot.types.message import Message
+from moot.types.run import Run
+from moot.types.store import Expire, WarnBudget
+from moot.types.token import LOCAL_USER
+
+CONTINUE, STOP = "Continue", "Stop"
+
+_PERIOD = "moot.config.schedules:period_of"
+"""Loaded by path: most configurations have no budgets."""
+
+
+class Spender(Asker, Protocol):
+    """The part of a leg that its budgets depend on."""
+
+    project: Project
+
+    def message(self) -> Message: ...
+
+
+async def check_budgets(leg: Spender) -> None:
+    """Add warnings about nearly used budgets to the answer. If a budget is used up, ask whether the run may continue.
+
+    Raise Parked while the question is open, and LimitReached if the run may not continue.
+    """
+    chain = await _chain(leg)
+    states = await _states(leg, chain)
+    await _close_questions(leg, {_question_id(chain[0], state) for state in states if state.share >= 1})
+    await _warn(leg, states)
+    for state in states:
+        if state.share >= 1 and not await _may_continue(leg, chain, state):
+            fix = f"Raise the budget with budgets.{state.budget.name}."
+            raise LimitReached(f"The run stopped because the budget {state.budget.name!r} is used up: {used_text(state)}.", fix=fix)
+
+
+def with_limits(budgets: Sequence[Budget], limits: Limits) -> list[Budget]:
+    """Return the budgets, followed by the limits of a run's cost and tokens."""
+    own = ("limits.cost", limits.cost, 0), ("limits.tokens", 0, limits.tokens)
+    return [*budgets, *(Budget(name, cost=cost, tokens=tokens, ends_run=True) for name, cost, tokens in own if cost or tokens)]
+
+
+async def standing(runtime: Runtime, owner: str) -> list[tuple[BudgetState, str]]:
+    """Return the owner's budgets and limits in the order of the configuration, each with a problem; empty = none.
+
+    What single runs have spent of a budget per run is not included. The local user also sees budgets of unknown users.
+    """
+    users = {name: user.id for user in await runtime.store.tokens.users() for name in (user.id, user.name)}
+    found: list[tuple[BudgetState, str]] = []
+    for budget in with_limits(runtime.settings.budgets, runtime.settings.limits):
+        state = _state(runtime, budget)
+        if budget.user and users.get(budget.user) != owner:
+            if owner == LOCAL_USER and budget.user not in users:
+                found.append((state, f"User {budget.user!r} not found."))
+            continue
+        try:
+            project = (await runtime.store.of(owner).projects.get(budget.project)).id if budget.project else ""
+        except NotFound:
+            found.append((state, f"Project {budget.project!r} not found."))
+            continue
+        if state.resets_at is not None:
+            (spent,) = await runtime.store.stats.spent([SpendingQuery(owner, state.since, project, budget.agent)])
+            state = BudgetState(budget, spent, state.since, state.resets_at)
+        found.append((state, ""))
+    return found
+
+
+def _state(runtime: Runtime, budget: Budget) -> BudgetState:
+    since, until = attribute(_PERIOD)(budget.per, budget.tz, runtime.now() // 1000)
+    return BudgetState(budget, Spending(), since, until)
+
+
+async def _names_of(runtime: Runtime, owner: str) -> set[str]:
+    """Return the names of a user, if a budget names users."""
+    if all(budget.user in ("", owner) for budget in runtime.settings.budgets):
+        return set()
+    return {user.name for user in await runtime.store.tokens.users() if user.id == owner}
+
+
+async def _chain(leg: Spender) -> list[Run]:
+    """Return the leg's run and the runs above it, if it is a sub-agent's."""
+    chain = [leg.request.run]
+    while (parent := chain[-1].parent_run) is not None:
+        chain.append(await leg.runtime.store.records.run(parent))
+    return chain
+
+
+async def _states(leg: Spender, chain: Sequence[Run]) -> list[BudgetState]:
+    """Return the state of each budget that covers the run."""
+    runtime, owner, project = leg.runtime, leg.request.conversation.owner, leg.project
+    names = {"", owner, *await _names_of(runtime, owner)}
+    agents = {"", *(run.agent for run in chain)}
+    covering = [
+        _state(runtime, budget)
+        for budget in runtime.settings.budgets
+        if budget.user in names and budget.project in ("", project.id, project.name) and budget.agent in agents
+    ]
+    queries = [_query(state, owner, project.id, chain) for state in covering]
+    spent = await runtime.store.stats.spent(queries) if queries else []
+    return [BudgetState(state.budget, one, state.since, state.resets_at) for state, one in zip(covering, spent, strict=True)]
+
+
+def _query(state: BudgetState, owner: str, project: str, chain: Sequence[Run]) -> SpendingQuery:
+    budget = state.budget
+    if budget.per == "run":  # of the run of that agent that started all others, or of the prompt
+        return SpendingQuery(run=[run.id for run in chain if budget.agent in ("", run.agent)][-1])
+    return SpendingQuery(owner, state.since, project if budget.project else "", budget.agent)
+
+
+async def _warn(leg: Spender, states: Sequence[BudgetState]) -> None:
+    chunks: list[Chunk] = []
+    changes: list[WarnBudget] = []
+    for state in states:
+        subject = f"{state.budget.name}:{state.since}:{leg.request.conversation.owner if state.since else leg.request.run.id}"
+        notes, warned = warning(state, leg.message().parts, subject)
+        chunks += notes
+        changes += warned
+    if chunks:
+        await leg.append(Event("chunks", tuple(chunks)), changes=changes, fold=True)
+    near = [state for state in states if state.share >= NEARLY]
+    leg.runtime.budget_status = ", ".join(f"budget {state.budget.name} {int(state.share * 100)}%" for state in near)
+
+
+def _question_id(run: Run, state: BudgetState) -> str:
+    return f"{run.id}/{QUESTION}:{state.budget.name}:{state.since}"
+
+
+async def _may_continue(leg: Spender, chain: Sequence[Run], state: BudgetState) -> bool:
+    """Return a person's answer, also the one for a run above, for which they allowed it in this period. Raise Parked if there is none."""
+    for run in chain[1:]:
+        stored = await leg.runtime.store.records.approval(_question_id(run, state))
+        if stored is not None and stored.answer is not None and _allows(stored.answer):
+            return True
+    return _allows(await ask(leg, _question(leg, chain[0], state)))
+
+
+def _allows(answer: Answer) -> bool:
+    """Return whether a person chose to continue."""
+    first = next(iter(as_list(answer.value)), None)
+    reply = first[0] if isinstance(first, list) and first else first
+    return answer.approved and str(reply).strip().casefold() == CONTINUE.casefold()
+
+
+def _question(leg: Spender, run: Run, state: BudgetState) -> Approval:
+    """Return the question whether the run may continue. It is open until the budget resets, when the run continues by itself."""
+    reset = reset_text(state)
+    later = f" Without an answer, the run continues at {reset}, when the budget resets." if reset else ""
+    question: Json = {
+        "header": "Budget",
+        "text": f"The budget {state.budget.name!r} is used up: {used_text(state)}.{later}",
+        "options": [
+            {"label": CONTINUE, "description": "Continue this run without this budget" + (" until it resets." if reset else ".")},
+            {"label": STOP, "description": "Stop this run."},
+        ],
+        "multiple": False,
+    }
+    arguments, now = dumps([question]), leg.runtime.now() // 1000
+    expires = state.resets_at
+    if expires is None and leg.request.settings.get("unattended") == "deny":
+        expires = expiry(leg)
+    digest = bind(run.id, leg.request.conversation.directory, QUESTION, b"", arguments)
+    return Approval(_question_id(run, state), run.id, "", QUESTION, arguments, digest, now, expires, questions=[question])
+
+
+async def _close_questions(leg: Spender, kept: set[str]) -> None:
+    """Close the run's open questions about budgets that are no longer used up, because they were reset, raised or removed."""
+    prefix = f"{leg.request.run.id}/{QUESTION}:"
+    asked = [str(part.get("id")) for part in leg.message().parts if part.get("type") == "data-questions"]
+    for id in asked:
+        if not id.startswith(prefix) or id in kept or f"answer:{id}" in leg.index.ends:
+            continue
+        stored = await leg.runtime.store.records.approval(id)
+        if stored is None or stored.answer is not None:
+            continue
+        reason = "The budget is no longer used up."
+        closing = answered(stored, Answer(False, reason=reason, answered_by="moot"))
+        try:
+            await leg.append(closing, changes=(Expire(id, reason, early=True),), sync=True)
+        except Busy:  # a person answered just now
+            continue

@@ -1,0 +1,91 @@
+"""Budgets: how much the runs of a user, a project or an agent may spend in a period, and how much they have spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Period: TypeAlias = Literal["run", "day", "week", "month"]
+
+NEARLY = 0.8
+"""Used part of a budget at which people are warned."""
+
+QUESTION = "budget"
+"""`Approval.tool` of the question whether a run may continue although a budget is used up. No tool has this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One entry of `budgets`. It covers the runs of one user that match all of `user`, `project` and `agent`, and their sub-agents."""
+
+    name: str
+    per: Period = "run"
+    cost: int = 0
+    """Maximum cost in nano-dollars; 0 = no limit."""
+    tokens: int = 0
+    """Maximum number of input and output tokens; 0 = no limit."""
+    user: str = ""
+    """Name or id of the user; empty = each user has this budget."""
+    project: str = ""
+    """Name or id of the project; empty = all projects."""
+    agent: str = ""
+    """Empty = all agents."""
+    tz: str = "UTC"
+    """IANA name of the time zone in which days, weeks and months begin."""
+    ends_run: bool = False
+    """True for `limits.cost` and `limits.tokens`, which end a run instead of asking whether it may continue."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingQuery:
+    """A set of runs: either one run and its sub-agents, or the runs of an owner since a time."""
+
+    owner: str = ""
+    since: int = 0
+    """Time in ms. Steps that ended before it are not counted."""
+    project: str = ""
+    """Project id; empty = all projects."""
+    agent: str = ""
+    """Only runs of this agent and their sub-agents; empty = all runs."""
+    run: str = ""
+    """Id of the run; empty = the runs that match the other fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """The sum of what runs have spent. Each sub-agent is a run of its own, so it is counted once."""
+
+    cost: int = 0
+    """Known cost in nano-dollars."""
+    tokens: int = 0
+    """Input and output tokens."""
+    unpriced: int = 0
+    """Number of runs whose cost is completely or partly unknown."""
+
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(self.cost + other.cost, self.tokens + other.tokens, self.unpriced + other.unpriced)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetState:
+    """A budget and what has been spent of it."""
+
+    budget: Budget
+    spent: Spending
+    since: int = 0
+    """Start of the current period, in milliseconds since the epoch; 0 for budgets per run."""
+    resets_at: int | None = None
+    """End of the current period, in milliseconds since the epoch; None for budgets per run."""
+
+    @property
+    def share(self) -> float:
+        """The used part of the budget; 1 = used up. Unknown costs are not included."""
+        budget, spent = self.budget, self.spent
+        shares = ((spent.cost, budget.cost), (spent.tokens, budget.tokens))
+        return max((used / most for used, most in shares if most), default=0.0)
+
+    @property
+    def limit(self) -> Literal["cost", "tokens"]:
+        """The limit of which the larger part is used."""
+        budget, spent = self.budget, self.spent
+        return "cost" if budget.cost and (not budget.tokens or spent.cost * budget.tokens >= spent.tokens * budget.cost) else "tokens"

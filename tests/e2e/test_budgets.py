@@ -1,0 +1,293 @@
+"""Budgets: what runs have spent, warnings, and runs that wait because a budget is used up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from e2e.cron_stage import HOUR, START, Jobs, opener
+from moot.engine import open_engine
+from moot.runtime.approvals.budgets import standing
+from moot.testing.script import Reply, ToolCall
+from moot.types.agent import Agent
+from moot.types.approval import Answer
+from moot.types.budget import Budget, Spending, SpendingQuery
+from moot.types.conversation import Project
+from moot.types.limits import Limits
+from moot.types.message import note_of, text_of, text_part
+from moot.types.run import Prompt, Run
+from moot.types.webhook import Subscription
+
+pytestmark = pytest.mark.anyio
+
+DOLLAR = 1_000_000_000
+PRICED = {"scripted": {"price": {"input": 1, "output": 0}}}
+"""A million input tokens cost one dollar."""
+MIDNIGHT = (START // (24 * HOUR) + 1) * 24 * HOUR
+
+CALL = ToolCall("list_files", {"path": "."})
+
+
+def costs(dollars: float, text: str = "", **more: Any) -> Reply:
+    """Return a reply of that price: an answer, or without a text a call after which the run continues."""
+    usage = {"input": round(dollars * 1_000_000), "output": 1}
+    return Reply(text=text, usage=usage, **more) if text else Reply(tool_calls=[CALL], usage=usage, **more)
+
+
+def per_day(dollars: float, name: str = "daily", **more: Any) -> Budget:
+    return Budget(name, "day", round(dollars * DOLLAR), **more)
+
+
+def chosen(label: str) -> Answer:
+    return Answer(approved=True, value=[[label]])
+
+
+@pytest.fixture
+def jobs(stage: Any) -> Any:
+    return opener(stage)
+
+
+async def waiting(on: Any, run: str) -> Run:
+    """Return the run once it waits or has ended."""
+    with anyio.fail_after(60):
+        while (found := await on.engine.store.records.run(run)).status not in ("waiting", "failed", "finished"):
+            await anyio.sleep(0.01)
+    return found
+
+
+async def resumed(on: Any, run: Run) -> Run:
+    """Return the run once it no longer waits and has ended."""
+    with anyio.fail_after(60):
+        while (await on.engine.store.records.run(run.id)).status == "waiting":
+            await anyio.sleep(0.01)
+    return await on.engine.runs.wait(run.id)
+
+
+async def parked(on: Any, text: str = "go", **more: Any) -> Run:
+    run = await waiting(on, (await on.submit(text, **more)).run.id)
+    assert (run.status, run.awaits, run.owner) == ("waiting", "person", None)
+    return run
+
+
+async def question(on: Any, run: Run) -> Any:
+    (approval,) = await on.engine.store.records.approvals(run=run.id)
+    assert approval.tool == "budget"
+    return approval
+
+
+async def notes(on: Any, run: Run) -> list[str]:
+    return [note_of(part) for part in (await on.engine.store.conversations.message(run.message)).parts if part["type"] == "data-note"]
+
+
+async def spent(on: Any, name: str, owner: str = "local") -> tuple[float, int]:
+    """Return the dollars and the number of unpriced runs of a budget."""
+    states = await standing(on.engine.runtime, owner)
+    (state,) = (state for state, problem in states if state.budget.name == name and not problem)
+    return state.spent.cost / DOLLAR, state.spent.unpriced
+
+
+async def test_a_used_up_budget_parks_the_run_after_the_step_until_a_person_answers(jobs: Any) -> None:
+    async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
+        run = await parked(at.on)
+        assert len(at.on.server.requests) == 1
+        message = await at.on.engine.store.conversations.message(run.message)
+        assert [part["state"] for part in message.parts if part["type"] == "tool-list_files"] == ["output-available"], "the step ended"
+        asked = await question(at.on, run)
+        assert "The budget 'daily' is used up: $1.25 of $1.00." in asked.questions[0]["text"] and asked.expires_at == MIDNIGHT * 1000
+        await at.on.engine.runs.answer(asked.id, chosen("Continue"))
+        ended = await at.on.engine.runs.wait(run.id)
+        assert (ended.status, ended.cost) == ("finished", round(1.75 * DOLLAR))
+        assert await spent(at.on, "daily") == (1.75, 0)
+
+
+@pytest.mark.parametrize("answer", [chosen("Stop"), Answer(approved=False)])
+async def test_a_run_that_may_not_continue_fails(jobs: Any, answer: Answer) -> None:
+    async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
+        run = await parked(at.on)
+        await at.on.engine.runs.answer((await question(at.on, run)).id, answer)
+        ended = await at.on.engine.runs.wait(run.id)
+        assert ended.status == "failed" and ended.error is not None and ended.error.kind == "limit"
+        assert "'daily' is used up: $1.25 of $1.00" in ended.error.message and len(at.on.server.requests) == 1
+
+
+async def test_a_run_continues_by_itself_when_the_budget_resets(jobs: Any) -> None:
+    script = [costs(1.25), costs(0.25), costs(0.25, "Done."), costs(0.1, "More.")]
+    async with jobs(script, priced=PRICED, budgets=(per_day(1),)) as at:
+        run = await parked(at.on)
+        asked = await question(at.on, run)
+        await at.move(MIDNIGHT - at.time.seconds - 1)
+        assert (await at.on.engine.store.records.run(run.id)).status == "waiting"
+        await at.move(1)
+        assert (await resumed(at.on, run)).status == "finished"
+        assert await at.on.engine.store.records.approvals() == [], "the question is closed"
+        closed = await at.on.engine.store.records.approval(asked.id)
+        assert closed is not None and closed.answer is not None and not closed.answer.approved
+        assert await spent(at.on, "daily") == (0.5, 0), "what was spent yesterday belongs to yesterday"
+        assert (await at.on.ask("and now"))[0].status == "finished"
+
+
+async def test_other_runs_wait_too_and_each_is_warned_once(jobs: Any) -> None:
+    script = [costs(0.85), costs(0.05), costs(0.05, "Done."), costs(0.1, "Second."), costs(1, "Never.")]
+    async with jobs(script, priced=PRICED, budgets=(per_day(1),)) as at:
+        first, _ = await at.on.ask("go")
+        assert await notes(at.on, first) == ["85% of the budget 'daily' is used: $0.8500 of $1.00. It resets at 2026-09-22 00:00."]
+        assert at.on.engine.runtime.budget_status == "budget daily 90%"
+        second, _ = await at.on.ask("again")
+        assert len(await notes(at.on, second)) == 1 and second.status == "finished"
+        await parked(at.on, "third")
+        assert len(at.on.server.requests) == 4
+        assert at.on.engine.runtime.budget_status == "budget daily 105%"
+
+
+async def test_webhooks_are_warned_once_per_period(jobs: Any) -> None:
+    small, large = costs(0.01, "Done.", times=2), costs(0.9, "Done.")
+    budgets = (Budget("weekly", "week", DOLLAR), Budget("each", "run", 100 * DOLLAR))
+    async with jobs([large, small, large, small], priced=PRICED, budgets=budgets) as at:
+        webhooks = at.on.engine.store.webhooks
+        await webhooks.subscribe((Subscription("chat", ("budget.warning",)),))
+        for week in (1, 2):
+            for _ in range(3):
+                assert (await at.on.ask("hello"))[0].status == "finished"
+            newest, *others = await webhooks.history()
+            assert len(others) == week - 1
+            budget = {"limit": "cost", "used": round(0.9 * DOLLAR), "most": DOLLAR, "name": "weekly", "per": "week"}
+            assert newest.facts == {"budget": {**budget, "resets_at": (MIDNIGHT + (7 * week - 1) * 24 * HOUR) * 1000}}
+            await at.move(7 * 24 * HOUR)
+
+
+async def test_two_budgets_are_asked_about_one_after_the_other(jobs: Any) -> None:
+    budgets = (per_day(1), Budget("run", "run", tokens=1_000_000), Budget("monthly", "month", 100 * DOLLAR))
+    async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=budgets) as at:
+        run = await parked(at.on)
+        first = await question(at.on, run)
+        await at.on.engine.runs.answer(first.id, chosen("Continue"))
+        with anyio.fail_after(60):
+            while not (found := await at.on.engine.store.records.approvals(run=run.id)):
+                await anyio.sleep(0.01)
+        assert "1,250,001 of 1,000,000 tokens" in found[0].questions[0]["text"] and found[0].expires_at is None
+        await waiting(at.on, run.id)
+        await at.on.engine.runs.answer(found[0].id, chosen("Continue"))
+        assert (await at.on.engine.runs.wait(run.id)).status == "finished"
+        assert await spent(at.on, "monthly") == (1.75, 0)
+
+
+async def test_sub_agents_count_once_and_wait_too(jobs: Any) -> None:
+    agents = {"default": Agent(agents=("explorer",)), "explorer": Agent("explorer", tools=("list_files",))}
+    delegates = ToolCall("delegate", {"agent": "explorer", "prompt": "list them"})
+    script = [
+        Reply(when="count", tool_calls=[delegates], usage={"input": 500_000, "output": 1}),
+        costs(1.25, when="list them"),
+        costs(0.25, "Three.", when="list them"),
+        costs(0.25, "Done.", when="count"),
+    ]
+    budgets = (Budget("each", "run", DOLLAR), Budget("explorers", "day", 100 * DOLLAR, agent="explorer"), per_day(100))
+    async with jobs(script, priced=PRICED, budgets=budgets, agents=agents) as at:
+        run = (await at.on.submit("count")).run
+        with anyio.fail_after(60):
+            while not (found := await at.on.engine.store.records.approvals(run=run.id, tree=True)):
+                await anyio.sleep(0.01)
+        (child,) = await at.on.engine.store.records.children(run.id)
+        assert found[0].run == child.id and "$1.25 of $1.00" in found[0].questions[0]["text"]
+        await waiting(at.on, child.id)
+        await at.on.engine.runs.answer(found[0].id, chosen("Continue"))
+        with anyio.fail_after(60):
+            while not (own := await at.on.engine.store.records.approvals(run=run.id)):
+                await anyio.sleep(0.01)
+        await waiting(at.on, run.id)
+        await at.on.engine.runs.answer(own[0].id, chosen("Continue"))
+        assert (await at.on.engine.runs.wait(run.id)).status == "finished"
+        assert await spent(at.on, "daily") == (2.25, 0) and await spent(at.on, "explorers") == (1.5, 0)
+        (tree,) = await at.on.engine.store.stats.spent([SpendingQuery(run=run.id)])
+        assert tree == Spending(round(2.25 * DOLLAR), 2_250_004)
+
+
+async def test_a_sub_agent_of_a_budgets_agent_counts_towards_it(jobs: Any) -> None:
+    agents = {"default": Agent(agents=("explorer",)), "explorer": Agent("explorer", tools=("list_files",))}
+    delegates = ToolCall("delegate", {"agent": "explorer", "prompt": "list them"})
+    script = [
+        Reply(when="count", tool_calls=[delegates], usage={"input": 500_000, "output": 0}),
+        costs(0.25, "Three.", when="list them"),
+        costs(0.25, "Done.", when="count"),
+    ]
+    async with jobs(script, priced=PRICED, budgets=(per_day(100, agent="default"),), agents=agents) as at:
+        assert (await at.on.ask("count"))[0].status == "finished"
+        assert await spent(at.on, "daily") == (1.0, 0)
+
+
+async def test_runs_of_other_users_and_projects_are_not_counted(jobs: Any) -> None:
+    script = [costs(2, "One."), costs(0.5, "Two."), costs(1, "Never.")]
+    async with jobs(script, priced=PRICED, budgets=(per_day(1), per_day(1, "shop", project="shop"))) as at:
+        store, anna = at.on.engine.store, await at.on.engine.store.tokens.user("anna")
+        made = await at.on.engine.runs.submit(Prompt((text_part("hello"),), user=anna.id))
+        assert (await at.on.engine.runs.wait(made.run.id)).status == "finished"
+        assert await spent(at.on, "daily") == (0, 0) and await spent(at.on, "daily", anna.id) == (2, 0)
+        shop = await store.projects.create(Project("shop-id", "shop"))
+        assert (await at.on.ask("hi"))[0].status == "finished"
+        assert await spent(at.on, "daily") == (0.5, 0) and await spent(at.on, "shop") == (0, 0)
+        made = await at.on.engine.runs.submit(Prompt((text_part("again"),), user=anna.id))
+        assert (await waiting(at.on, made.run.id)).awaits == "person", "each user has this budget"
+        assert shop.id == "shop-id" and len(at.on.server.requests) == 2
+
+
+async def test_a_budget_of_one_user_does_not_cover_others(jobs: Any) -> None:
+    script = [costs(2), costs(2, "Done.", times=0)]
+    async with jobs(script, priced=PRICED, budgets=(per_day(1, user="anna"),)) as at:
+        assert (await at.on.ask("go"))[0].status == "finished"
+        anna = await at.on.engine.store.tokens.user("anna")
+        for status in ("finished", "waiting"):
+            made = await at.on.engine.runs.submit(Prompt((text_part("hello"),), user=anna.id))
+            assert (await waiting(at.on, made.run.id)).status == status
+
+
+async def test_unknown_prices_stay_unknown(jobs: Any) -> None:
+    async with jobs([costs(5), costs(5, "Done.")], budgets=(per_day(1), per_day(0, "tokens", tokens=100_000_000))) as at:
+        run, message = await at.on.ask("go")
+        assert (run.status, run.cost, text_of(message.parts)) == ("finished", None, "Done.")
+        assert await spent(at.on, "daily") == (0, 1)
+        states = dict((state.budget.name, state) for state, _ in await standing(at.on.engine.runtime, "local"))
+        assert states["tokens"].spent.tokens == 10_000_002 and states["daily"].share == 0
+
+
+async def test_a_limit_of_a_run_is_listed_and_warned_about_too(jobs: Any) -> None:
+    async with jobs([costs(0.85), costs(0.1, "Done.")], priced=PRICED, limits=Limits(cost=DOLLAR)) as at:
+        run, _ = await at.on.ask("go")
+        assert run.status == "finished"
+        assert await notes(at.on, run) == ["85% of the limit 'limits.cost' is used: $0.8500 of $1.00."]
+        ((state, problem),) = await standing(at.on.engine.runtime, "local")
+        assert (state.budget.name, state.budget.ends_run, state.resets_at, problem) == ("limits.cost", True, None, "")
+
+
+async def test_unknown_users_and_projects_are_reported(jobs: Any) -> None:
+    budgets = (per_day(1, user="nobody"), per_day(1, "shop", project="shop"))
+    async with jobs([], budgets=budgets) as at:
+        problems = [problem for _, problem in await standing(at.on.engine.runtime, "local")]
+        assert problems == ["User 'nobody' not found.", "Project 'shop' not found."]
+        assert [problem for _, problem in await standing(at.on.engine.runtime, "someone")] == ["Project 'shop' not found."]
+
+
+async def test_a_raised_budget_lets_a_resumed_run_continue(jobs: Any) -> None:
+    async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
+        run = await parked(at.on)
+        runtime = at.on.engine.runtime
+        runtime.settings = replace(runtime.settings, budgets=(per_day(10),))
+        await at.on.engine.runs.resume(run.id)
+        assert (await at.on.engine.runs.wait(run.id)).status == "finished"
+        assert await at.on.engine.store.records.approvals() == []
+
+
+@pytest.mark.parametrize("answers", [False, True])
+async def test_another_process_continues_a_run_whose_process_is_gone(jobs: Any, answers: bool) -> None:
+    async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
+        run = await parked(at.on, on_crash="resume")
+        async with open_engine(at.on.engine.settings, clock=at.time, resume=True) as second:
+            at.on.engine.runs.clock.cancel(f"run:{run.id}")  # the first process was killed
+            other = Jobs(replace(at.on, engine=second), at.time)
+            if answers:
+                await second.runs.answer((await question(at.on, run)).id, chosen("Continue"))
+            else:
+                await other.move(MIDNIGHT - at.time.seconds)
+            assert (await resumed(other.on, run)).status == "finished"
+        assert len(at.on.server.requests) == 2
