@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from e2e.cli_process import make
 from e2e.cron_stage import HOUR, START, Jobs, opener
 from moot.engine import open_engine
 from moot.runtime.approvals.budgets import standing
+from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
@@ -85,11 +89,12 @@ async def notes(on: Any, run: Run) -> list[str]:
 async def spent(on: Any, name: str, owner: str = "local") -> tuple[float, int]:
     """Return the dollars and the number of unpriced runs of a budget."""
     states = await standing(on.engine.runtime, owner)
-    (state,) = (state for state, problem in states if state.budget.name == name and not problem)
+    (state,) = (state for state in states if state.budget.name == name and not state.problem)
     return state.spent.cost / DOLLAR, state.spent.unpriced
 
 
-async def test_a_used_up_budget_parks_the_run_after_the_step_until_a_person_answers(jobs: Any) -> None:
+@pytest.mark.parametrize("answer", [chosen("Continue"), Answer(approved=True)])
+async def test_a_used_up_budget_parks_the_run_after_the_step_until_a_person_answers(jobs: Any, answer: Answer) -> None:
     async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
         run = await parked(at.on)
         assert len(at.on.server.requests) == 1
@@ -97,7 +102,8 @@ async def test_a_used_up_budget_parks_the_run_after_the_step_until_a_person_answ
         assert [part["state"] for part in message.parts if part["type"] == "tool-list_files"] == ["output-available"], "the step ended"
         asked = await question(at.on, run)
         assert "The budget 'daily' is used up: $1.25 of $1.00." in asked.questions[0]["text"] and asked.expires_at == MIDNIGHT * 1000
-        await at.on.engine.runs.answer(asked.id, chosen("Continue"))
+        assert await notes(at.on, run) == ["The budget 'daily' is used up: $1.25 of $1.00. It resets at 2026-09-22 00:00."]
+        await at.on.engine.runs.answer(asked.id, answer)
         ended = await at.on.engine.runs.wait(run.id)
         assert (ended.status, ended.cost) == ("finished", round(1.75 * DOLLAR))
         assert await spent(at.on, "daily") == (1.75, 0)
@@ -247,7 +253,7 @@ async def test_unknown_prices_stay_unknown(jobs: Any) -> None:
         run, message = await at.on.ask("go")
         assert (run.status, run.cost, text_of(message.parts)) == ("finished", None, "Done.")
         assert await spent(at.on, "daily") == (0, 1)
-        states = dict((state.budget.name, state) for state, _ in await standing(at.on.engine.runtime, "local"))
+        states = {state.budget.name: state for state in await standing(at.on.engine.runtime, "local")}
         assert states["tokens"].spent.tokens == 10_000_002 and states["daily"].share == 0
 
 
@@ -256,16 +262,16 @@ async def test_a_limit_of_a_run_is_listed_and_warned_about_too(jobs: Any) -> Non
         run, _ = await at.on.ask("go")
         assert run.status == "finished"
         assert await notes(at.on, run) == ["85% of the limit 'limits.cost' is used: $0.8500 of $1.00."]
-        ((state, problem),) = await standing(at.on.engine.runtime, "local")
-        assert (state.budget.name, state.budget.ends_run, state.resets_at, problem) == ("limits.cost", True, None, "")
+        (state,) = await standing(at.on.engine.runtime, "local")
+        assert (state.budget.name, state.budget.ends_run, state.resets_at, state.problem) == ("limits.cost", True, None, "")
 
 
 async def test_unknown_users_and_projects_are_reported(jobs: Any) -> None:
     budgets = (per_day(1, user="nobody"), per_day(1, "shop", project="shop"))
     async with jobs([], budgets=budgets) as at:
-        problems = [problem for _, problem in await standing(at.on.engine.runtime, "local")]
+        problems = [state.problem for state in await standing(at.on.engine.runtime, "local")]
         assert problems == ["User 'nobody' not found.", "Project 'shop' not found."]
-        assert [problem for _, problem in await standing(at.on.engine.runtime, "someone")] == ["Project 'shop' not found."]
+        assert [state.problem for state in await standing(at.on.engine.runtime, "someone")] == ["Project 'shop' not found."]
 
 
 async def test_a_raised_budget_lets_a_resumed_run_continue(jobs: Any) -> None:
@@ -291,3 +297,56 @@ async def test_another_process_continues_a_run_whose_process_is_gone(jobs: Any, 
                 await other.move(MIDNIGHT - at.time.seconds)
             assert (await resumed(other.on, run)).status == "finished"
         assert len(at.on.server.requests) == 2
+
+
+async def test_a_run_that_continues_after_a_reset_is_split_between_the_periods(jobs: Any) -> None:
+    script = [
+        costs(0.5),
+        Reply(tool_calls=[ToolCall("ask_user", {"questions": [{"question": "Which?"}]})], usage={"input": 10_000, "output": 0}),
+    ]
+    budgets = (per_day(100), Budget("monthly", "month", 100 * DOLLAR))
+    async with jobs([*script, costs(0.25, "Done.")], priced=PRICED, budgets=budgets) as at:
+        run = await waiting(at.on, (await at.on.submit("go")).run.id)
+        assert await spent(at.on, "daily") == (0.5, 0), "the step with the question has not ended"
+        await at.move(MIDNIGHT - at.time.seconds)
+        assert await spent(at.on, "daily") == (0, 0) and await spent(at.on, "monthly") == (0.5, 0)
+        assert (await resumed(at.on, run)).status == "finished", "its question has expired"
+        assert await spent(at.on, "monthly") == (0.76, 0)
+        assert await spent(at.on, "daily") == (0.25, 0), "a step counts at the time at which its model call ended"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["approval.asked", "run.parked"])
+def test_a_killed_run_waits_for_the_answer_and_continues(tmp_path: Path, point: str) -> None:
+    with ScriptedProcess([costs(1.25), costs(0.5, "All done.", times=0)]) as model:
+        priced = f"models: {{main: scripted@mine}}\nproviders:\n  mine: {{dialect: openai-chat, base_url: '{model.openai_url}', api_key: k"
+        price = ", models: {scripted: {context: 9000000, price: {input: 1, output: 0}}}}\n"
+        moot = make(tmp_path, f"{priced}{price}budgets: {{daily: {{per: month, cost: 1, tz: UTC}}}}\n")
+        try:
+            moot.more |= {"MOOT_TESTING": "1", "MOOT_CRASH_AT": point}
+            assert moot.run("run", "go").returncode == -9
+            moot.more.clear()
+            resumed = moot.run("chat", "resume", "1")
+            assert resumed.returncode == 3 and b"The budget 'daily' is used up: $1.25 of $1.00." in resumed.stderr
+            (listed,) = json.loads(moot.run("budgets", "--json").stdout)["data"]
+            assert (listed["spent"]["cost"], listed["share"]) == (1_250_000_000, 1.25)
+            moot.run("approvals", "list")
+            allowed = moot.run("approvals", "allow", "1", "--answer", "Continue", "--follow")
+            assert allowed.returncode == 0 and allowed.stdout == b"All done.\n", allowed.stderr
+            shown = moot.run("budgets").stdout.decode()
+            assert shown.splitlines()[1].split()[:7] == ["daily", "all", "runs", "month", "$1.75", "of", "$1.00"]
+            assert json.loads(moot.run("approvals", "list", "--json").stdout)["data"] == []
+        finally:
+            moot.close()
+
+
+@pytest.mark.slow
+def test_the_list_of_budgets_names_the_place_of_a_problem(tmp_path: Path) -> None:
+    moot = make(tmp_path, "budgets:\n  shop: {per: day, cost: 1, project: shop}\n  each: {per: run, tokens: 5000}\nlimits: {cost: 2}\n")
+    try:
+        listed = moot.run("budgets")
+        assert listed.returncode == 0 and b"config.yaml:2:37: budgets.shop: Project 'shop' not found." in listed.stderr
+        rows = [line.split("  ") for line in listed.stdout.decode().splitlines()[1:]]
+        assert [row[0] for row in rows] == ["shop", "each", "limits.cost"] and "limit 5,000 tokens" in listed.stdout.decode()
+    finally:
+        moot.close()

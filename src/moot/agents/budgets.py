@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from moot.types import chunk
-from moot.types.budget import NEARLY, BudgetState
+from moot.types.budget import NEARLY, Budget, BudgetState
 from moot.types.chunk import Chunk
 from moot.types.message import Part
 from moot.types.store import WarnBudget
@@ -27,6 +27,12 @@ def used_text(state: BudgetState) -> str:
     return ", ".join(texts)
 
 
+def limit_text(budget: Budget) -> str:
+    """Return the limits of a budget, such as `$5.00, 100,000 tokens`."""
+    texts = (dollars(budget.cost) if budget.cost else "", f"{budget.tokens:,} tokens" if budget.tokens else "")
+    return ", ".join(filter(None, texts))
+
+
 def dollars(nano: int) -> str:
     """Return an amount of nano-dollars, with four decimals if it is small."""
     return f"${nano / _NANO:,.2f}" if not nano or nano >= _NANO else f"${nano / _NANO:.4f}"
@@ -44,12 +50,19 @@ def warning(state: BudgetState, parts: Iterable[Part], subject: str = "") -> tup
 
     Warnings with the same `subject` are sent once; empty = the run.
     """
-    budget, id = state.budget, f"budget-{state.budget.name}-{state.since}"
+    budget, is_used_up = state.budget, state.share >= 1
+    id = f"budget-{budget.name}-{state.since}{'-used' if is_used_up else ''}"
     if state.share < NEARLY or any(part.get("type") == "data-note" and part.get("id") == id for part in parts):
         return (), ()
-    kind = "limit" if budget.ends_run else "budget"
-    reset = f" It resets at {reset_text(state)}." if state.resets_at is not None else ""
-    text = f"{int(state.share * 100)}% of the {kind} {budget.name!r} is used: {used_text(state)}.{reset}"
     used, most = (state.spent.cost, budget.cost) if state.limit == "cost" else (state.spent.tokens, budget.tokens)
     warned = WarnBudget(state.limit, used, most, budget.name, budget.per, state.resets_at, subject)
-    return (chunk.data("note", {"text": text}, id=id),), (warned,)
+    if is_used_up and budget.ends_run:  # the error of the run reports it
+        return (), (warned,)
+    return (chunk.data("note", {"text": _note(state)}, id=id),), (warned,)
+
+
+def _note(state: BudgetState) -> str:
+    name = f"the {'limit' if state.budget.ends_run else 'budget'} {state.budget.name!r}"
+    start = f"T{name[1:]} is used up" if state.share >= 1 else f"{state.percent}% of {name} is used"
+    reset = f" It resets at {reset_text(state)}." if state.resets_at is not None else ""
+    return f"{start}: {used_text(state)}.{reset}"

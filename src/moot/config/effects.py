@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from moot.config.agents.builtin import BUILT_IN
-from moot.config.tree import Node, Place, find
+from moot.config.tree import Node, Place, find, place_of
 from moot.errors import ConfigError
 from moot.plugins import AGENTS, CHANNELS, DELIVERIES, TOOLS
 from moot.types.cron import CHANNEL, WEBHOOK
@@ -51,7 +51,7 @@ def _of_unknown_names(root: Node) -> Iterator[ConfigError]:
         agent = str(find(budget, "agent") or "")
         if agent and agent not in agents:
             known = f"Known: {', '.join(sorted(agents))}."
-            yield _error(f"budgets.{name}.agent", budget.named or budget.place, f"Agent {agent!r} not found. {known}")
+            yield _error(f"budgets.{name}.agent", place_of(root, ("budgets", name, "agent")), f"Agent {agent!r} not found. {known}")
     for name, job in _entries(root, "cron").items():
         deliver = str(find(job, "deliver") or "log")
         if problem := delivery_problem(deliver, _entries(root, "outgoing_webhooks"), _entries(root, "channels")):

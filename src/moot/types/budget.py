@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
+
+from moot.types.canonical import JsonObject
 
 Period: TypeAlias = Literal["run", "day", "week", "month"]
 
@@ -76,6 +78,8 @@ class BudgetState:
     """Start of the current period, in milliseconds since the epoch; 0 for budgets per run."""
     resets_at: int | None = None
     """End of the current period, in milliseconds since the epoch; None for budgets per run."""
+    problem: str = ""
+    """Why the budget covers no runs; empty if there is no problem."""
 
     @property
     def share(self) -> float:
@@ -85,7 +89,19 @@ class BudgetState:
         return max((used / most for used, most in shares if most), default=0.0)
 
     @property
+    def percent(self) -> int:
+        """The used part in percent, rounded down."""
+        return int(round(self.share * 100, 6))
+
+    @property
     def limit(self) -> Literal["cost", "tokens"]:
         """The limit of which the larger part is used."""
         budget, spent = self.budget, self.spent
         return "cost" if budget.cost and (not budget.tokens or spent.cost * budget.tokens >= spent.tokens * budget.cost) else "tokens"
+
+    def to_json(self) -> JsonObject:
+        """Serialize. `spent` and `share` are None for budgets per run, which start again with each run, and for those with a problem."""
+        document: JsonObject = asdict(self.budget)
+        spent = None if self.resets_at is None or self.problem else asdict(self.spent)
+        share = None if spent is None else round(self.share, 4)
+        return {**document, "spent": spent, "share": share, "since": self.since, "resets_at": self.resets_at, "problem": self.problem}

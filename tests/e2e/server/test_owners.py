@@ -112,6 +112,7 @@ LISTS = (
     "/api/approvals",
     f"/api/search?q={SECRET}",
     "/api/stats",
+    "/api/stats/budgets",
     "/api/store",
 )
 

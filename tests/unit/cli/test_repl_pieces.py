@@ -40,12 +40,18 @@ def test_a_narrow_status_line_keeps_the_most_important_fields() -> None:
     assert status_line(status, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/app (main) · 2 queued"
     assert status_line(status, 40) == "big@mine · ctx 34% · plan · 2 queued"
     assert status_line(status, 12) == "big@mine"
+
+
+def test_a_nearly_used_budget_is_among_the_most_important_fields() -> None:
+    status = Status(model="big@mine", directory="/srv/app", context=0.34, usage=Usage(68_000, 100), budget="budget daily 84%")
+    assert status_line(status, 40) == "big@mine · budget daily 84% · ask"
+    assert status.to_json()["budget"] == "budget daily 84%"
     assert status_line(status, 3) == "big"
 
 
 def test_the_status_line_names_the_agent_and_its_model() -> None:
     chosen = CommandContext(None, "/srv", overrides=RunOverrides(agent="claude-code"))  # type: ignore[arg-type]
-    runtime = SimpleNamespace(settings=Settings(Path("home"), models=Models(main="big@mine")))
+    runtime = SimpleNamespace(settings=Settings(Path("home"), models=Models(main="big@mine")), budget_status="")
     chosen.engine = SimpleNamespace(runtime=runtime)  # type: ignore[assignment]
     known = Conversation("c", agent="default", model="other@mine", settings={"model": "other@mine"})
     status = current_status(chosen, known, queued=0)
@@ -57,7 +63,7 @@ def test_the_status_line_names_the_agent_and_its_model() -> None:
 
 
 def test_the_last_model_is_shown_for_an_agent_that_chooses_its_own() -> None:
-    runtime = SimpleNamespace(settings=Settings(Path("home"), models=Models(main="big@mine")))
+    runtime = SimpleNamespace(settings=Settings(Path("home"), models=Models(main="big@mine")), budget_status="")
     context = CommandContext(SimpleNamespace(runtime=runtime), "/srv")  # type: ignore[arg-type]
     known = Conversation("c", agent="claude-code", agent_type="claude-code", last_model="opus@anthropic")
     assert current_status(context, known, queued=0).model == "opus@anthropic"

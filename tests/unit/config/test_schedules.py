@@ -1,4 +1,4 @@
-"""Instants of cron jobs, above all around daylight-saving changes."""
+"""Instants of cron jobs and periods of budgets, above all around daylight-saving changes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from moot.config.schedules import MANY, check_schedule, last_until, next_after
+from moot.config.schedules import MANY, check_schedule, last_until, next_after, period_of
 from moot.errors import UsageError
+from moot.types.budget import Period
 from moot.types.cron import Job
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -104,3 +105,23 @@ def test_after_downtime_the_last_instant_and_the_number_of_missed_ones_are_known
 def test_an_invalid_schedule_is_explained(schedule: tuple[str, float, str, str], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         check_schedule(*schedule)
+
+
+@pytest.mark.parametrize(
+    ("per", "now", "begin", "end"),
+    [
+        ("day", "2026-03-29T12:00+02:00", "2026-03-29T00:00+01:00", "2026-03-30T00:00+02:00"),
+        ("day", "2026-10-25T23:59:59.999+01:00", "2026-10-25T00:00+02:00", "2026-10-26T00:00+01:00"),
+        ("day", "2026-12-31T23:30Z", "2027-01-01T00:00+01:00", "2027-01-02T00:00+01:00"),
+        ("week", "2026-03-29T12:00+02:00", "2026-03-23T00:00+01:00", "2026-03-30T00:00+02:00"),
+        ("week", "2026-03-30T00:00+02:00", "2026-03-30T00:00+02:00", "2026-04-06T00:00+02:00"),
+        ("month", "2026-02-28T12:00+01:00", "2026-02-01T00:00+01:00", "2026-03-01T00:00+01:00"),
+        ("month", "2026-12-01T00:00+01:00", "2026-12-01T00:00+01:00", "2027-01-01T00:00+01:00"),
+    ],
+)
+def test_periods_begin_at_midnight_of_their_time_zone(per: Period, now: str, begin: str, end: str) -> None:
+    assert period_of(per, "Europe/Berlin", ms(now)) == (ms(begin), ms(end))
+
+
+def test_a_run_is_a_period_without_an_end() -> None:
+    assert period_of("run", "UTC", ms("2026-02-28T12:00Z")) == (0, None)

@@ -73,3 +73,29 @@ export function useStats(since: number) {
     placeholderData: keepPreviousData,
   })
 }
+
+/** A limit of what runs may spend. Money is in nano-dollars, times are in ms. */
+export interface Budget {
+  name: string
+  per: 'run' | 'day' | 'week' | 'month'
+  /** The limits; 0 means no limit. */
+  cost: number
+  tokens: number
+  user: string
+  project: string
+  agent: string
+  /** Null for budgets per run and budgets with a problem. */
+  spent: { cost: number; tokens: number; unpriced: number } | null
+  /** The used part. Null if `spent` is null. */
+  share: number | null
+  resets_at: number | null
+  problem: string
+}
+
+/** Fetch the user's budgets. */
+export function useBudgets() {
+  return useQuery({
+    queryKey: ['budgets'],
+    queryFn: ({ signal }) => api.get<{ data: Budget[] }>('/stats/budgets', { signal }),
+  })
+}

@@ -1,11 +1,20 @@
 import { ChartNoAxesColumn } from 'lucide-react'
 import { type ReactNode, useMemo, useState } from 'react'
-import { type AuxiliaryCounts, type Counts, type Group, type Stats, type ToolCounts, useStats } from '@/data/stats'
+import {
+  type AuxiliaryCounts,
+  type Budget,
+  type Counts,
+  type Group,
+  type Stats,
+  type ToolCounts,
+  useBudgets,
+  useStats,
+} from '@/data/stats'
 import { Area } from '@/settings/Area'
 import { Bars } from '@/settings/Bars'
 import { periods, sinceOf } from '@/settings/days'
 import { text } from '@/text'
-import { count, money, short, spent } from '@/ui/format'
+import { count, moment, money, short, spent } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
 
@@ -45,6 +54,7 @@ export default function Usage() {
         </fieldset>
       }
     >
+      <Budgets />
       {data ? (
         <All stats={data} days={days} />
       ) : error ? (
@@ -53,6 +63,19 @@ export default function Usage() {
         <Loading />
       )}
     </Area>
+  )
+}
+
+/** The budgets and what is spent of them. Render nothing if there are none. */
+function Budgets() {
+  const { data } = useBudgets()
+  if (!data?.data.length) return null
+  return (
+    <div className="mb-9">
+      <Section title={text.usage.budgets}>
+        <Table label={text.usage.budgets} columns={BUDGETS} rows={data.data} keyOf={(budget) => budget.name} />
+      </Section>
+    </div>
   )
 }
 
@@ -222,6 +245,53 @@ const TOOLS: Column<ToolCounts>[] = [
     figures: true,
     wide: true,
     cell: (tool) => (tool.timed ? time(Math.round(tool.ms / tool.timed)) : '–'),
+  },
+]
+
+function spentOf({ cost, tokens: most, spent: used }: Budget): string {
+  const parts = [
+    cost ? limited(used && spent(used.cost, used.unpriced), money(cost)) : '',
+    most ? limited(used && count(used.tokens), text.usage.tokenCount(most)) : '',
+  ]
+  return parts.filter(Boolean).join(', ')
+}
+
+function limited(used: string | null, limit: string): string {
+  return used === null ? text.usage.upTo(limit) : text.usage.spentOf(used, limit)
+}
+
+const BUDGETS: Column<Budget>[] = [
+  {
+    head: text.usage.budget,
+    cell: (budget) => (
+      <>
+        <span className="font-medium">
+          {text.usage.budgetFor(
+            budget.name,
+            text.usage.periods[budget.per] ?? budget.per,
+            [budget.user, budget.project, budget.agent].filter(Boolean).join(', '),
+          )}
+        </span>
+        {budget.problem && <p className="text-xs text-warn">{budget.problem}</p>}
+      </>
+    ),
+  },
+  { head: text.usage.spent, figures: true, cell: spentOf },
+  {
+    head: text.usage.used,
+    figures: true,
+    cell: ({ share }) =>
+      share === null ? (
+        '–'
+      ) : (
+        <span className={share >= 0.8 ? 'font-semibold text-warn' : ''}>{Math.floor(Math.round(share * 10_000) / 100)}%</span>
+      ),
+  },
+  {
+    head: text.usage.resets,
+    wide: true,
+    figures: true,
+    cell: (budget) => (budget.resets_at ? moment(budget.resets_at) : '–'),
   },
 ]
 

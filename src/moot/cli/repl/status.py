@@ -37,6 +37,8 @@ class Status:
     unpriced: int = 0
     queued: int = 0
     effort: str = ""
+    budget: str = ""
+    """The nearly used budgets; empty = none."""
 
     def to_json(self) -> JsonObject:
         """Return the input of a custom status line program."""
@@ -54,6 +56,7 @@ class Status:
             "cost": self.cost,
             "unpriced_runs": self.unpriced,
             "queued": self.queued,
+            "budget": self.budget or None,
         }
 
 
@@ -75,6 +78,7 @@ def current_status(context: CommandContext, conversation: Conversation | None, *
         unpriced=known.unpriced_runs,
         queued=queued,
         effort=overrides.effort or known.own_settings.effort or "",
+        budget=context.engine.runtime.budget_status,
     )
 
 
@@ -97,6 +101,7 @@ def _fields(status: Status) -> Sequence[tuple[int, str]]:
         (2, "" if status.context is None else f"ctx {status.context:.0%}"),
         (5, f"{short_count(used)} tokens" if used else ""),
         (3, "" if status.cost is None else f"${status.cost / _NANO:.2f}{' + ?' if status.unpriced else ''}"),
+        (1, status.budget),
         (1, status.mode),
         (6, f"effort {status.effort}" if status.effort else ""),
         (4, _location(status)),

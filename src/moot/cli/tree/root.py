@@ -355,6 +355,11 @@ TREE = Group(
             "Show token usage and cost.",
             ("moot stats", "moot stats --by model --days 7", "moot stats -c 1", "moot stats --json"),
         ),
+        "budgets": command(
+            "commands.history.stats:budgets",
+            "Show budgets and what is spent of them.",
+            ("moot budgets", "moot budgets --json"),
+        ),
         "search": command(
             "commands.history.search:search",
             "Search the messages of all conversations.",
@@ -482,7 +487,7 @@ TREE = Group(
     details="Without a command, start a conversation in this terminal.",
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
-        "History": ("search", "stats", "import", "export", "share", "replay", "projects", "tasks", "worktrees"),
+        "History": ("search", "stats", "budgets", "import", "export", "share", "replay", "projects", "tasks", "worktrees"),
         "Agents and models": (
             *("agents", "models", "providers", "tools", "commands", "mcp", "skills", "plugins"),
             *("permissions", "memory", "knowledge", "channels"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from moot.agents.budgets import reset_text, used_text, warning
@@ -58,28 +59,25 @@ def with_limits(budgets: Sequence[Budget], limits: Limits) -> list[Budget]:
     return [*budgets, *(Budget(name, cost=cost, tokens=tokens, ends_run=True) for name, cost, tokens in own if cost or tokens)]
 
 
-async def standing(runtime: Runtime, owner: str) -> list[tuple[BudgetState, str]]:
-    """Return the owner's budgets and limits in the order of the configuration, each with a problem; empty = none.
-
-    What single runs have spent of a budget per run is not included. The local user also sees budgets of unknown users.
-    """
+async def standing(runtime: Runtime, owner: str) -> list[BudgetState]:
+    """Return the owner's budgets and limits, in the order of the configuration. The local user also sees budgets of unknown users."""
     users = {name: user.id for user in await runtime.store.tokens.users() for name in (user.id, user.name)}
-    found: list[tuple[BudgetState, str]] = []
+    found: list[BudgetState] = []
     for budget in with_limits(runtime.settings.budgets, runtime.settings.limits):
-        state = _state(runtime, budget)
+        state, project = _state(runtime, budget), ""
         if budget.user and users.get(budget.user) != owner:
             if owner == LOCAL_USER and budget.user not in users:
-                found.append((state, f"User {budget.user!r} not found."))
+                found.append(replace(state, problem=f"User {budget.user!r} not found."))
             continue
         try:
             project = (await runtime.store.of(owner).projects.get(budget.project)).id if budget.project else ""
         except NotFound:
-            found.append((state, f"Project {budget.project!r} not found."))
+            found.append(replace(state, problem=f"Project {budget.project!r} not found."))
             continue
         if state.resets_at is not None:
             (spent,) = await runtime.store.stats.spent([SpendingQuery(owner, state.since, project, budget.agent)])
-            state = BudgetState(budget, spent, state.since, state.resets_at)
-        found.append((state, ""))
+            state = replace(state, spent=spent)
+        found.append(state)
     return found
 
 
@@ -115,7 +113,7 @@ async def _states(leg: Spender, chain: Sequence[Run]) -> list[BudgetState]:
     ]
     queries = [_query(state, owner, project.id, chain) for state in covering]
     spent = await runtime.store.stats.spent(queries) if queries else []
-    return [BudgetState(state.budget, one, state.since, state.resets_at) for state, one in zip(covering, spent, strict=True)]
+    return [replace(state, spent=one) for state, one in zip(covering, spent, strict=True)]
 
 
 def _query(state: BudgetState, owner: str, project: str, chain: Sequence[Run]) -> SpendingQuery:
@@ -136,7 +134,7 @@ async def _warn(leg: Spender, states: Sequence[BudgetState]) -> None:
     if chunks:
         await leg.append(Event("chunks", tuple(chunks)), changes=changes, fold=True)
     near = [state for state in states if state.share >= NEARLY]
-    leg.runtime.budget_status = ", ".join(f"budget {state.budget.name} {int(state.share * 100)}%" for state in near)
+    leg.runtime.budget_status = ", ".join(f"budget {state.budget.name} {state.percent}%" for state in near)
 
 
 def _question_id(run: Run, state: BudgetState) -> str:
@@ -153,8 +151,8 @@ async def _may_continue(leg: Spender, chain: Sequence[Run], state: BudgetState) 
 
 
 def _allows(answer: Answer) -> bool:
-    """Return whether a person chose to continue."""
-    first = next(iter(as_list(answer.value)), None)
+    """Return whether a person chose to continue. Approving the question without a reply means the same."""
+    first = next(iter(as_list(answer.value)), CONTINUE)
     reply = first[0] if isinstance(first, list) and first else first
     return answer.approved and str(reply).strip().casefold() == CONTINUE.casefold()
 

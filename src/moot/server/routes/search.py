@@ -10,11 +10,13 @@ from pydantic import BeforeValidator
 
 from moot.convert.hits import found_json
 from moot.errors import UsageError
+from moot.runtime.approvals.budgets import standing
 from moot.server.auth import Reader, Router
 from moot.server.models import ListOut, Out
 from moot.server.resources import LATEST, Cursor, Limit, conversation_of
 from moot.server.state import CurrentServer
 from moot.store.search.query import OPERATORS
+from moot.types.budget import Budget, Spending
 from moot.types.search import Hit, SemanticQuery
 from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
 
@@ -127,6 +129,25 @@ class StatsOut(
     """Context sizes of the requested conversation, oldest first."""
 
 
+class SpendingOut(Out, of=Spending, fields="cost tokens unpriced"):
+    """What runs have spent."""
+
+
+class BudgetOut(Out, of=Budget, fields="name per cost tokens user project agent tz ends_run"):
+    """A budget. Times are in milliseconds, money in nano-dollars."""
+
+    spent: SpendingOut | None
+    """Spending in the current period; null for budgets per run and budgets with a problem."""
+    share: float | None
+    """The used part; 1 = used up. Null if `spent` is null."""
+    since: int
+    """Start of the current period; 0 for budgets per run."""
+    resets_at: int | None
+    """End of the current period; null for budgets per run."""
+    problem: str
+    """Why the budget covers no runs; empty if there is no problem."""
+
+
 _OPERATORS = ", ".join(f"{name}:" for name in OPERATORS)
 
 router = Router(prefix="/api/search", tags=["search"])
@@ -177,3 +198,10 @@ async def get_stats(
     """
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     return StatsOut.of(await caller.store.stats.usage(since=since, until=until, conversation=within))
+
+
+@stats_router.get("/budgets")
+async def get_budgets(caller: Reader, server: CurrentServer) -> ListOut[BudgetOut]:
+    """List the caller's budgets, with what is spent of them in the current period."""
+    found = await standing(server.engine.runtime, caller.owner_id)
+    return ListOut[BudgetOut](data=[BudgetOut.model_validate(state.to_json()) for state in found])

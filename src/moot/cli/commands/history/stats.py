@@ -1,4 +1,4 @@
-"""The command `moot stats`."""
+"""The commands `moot stats` and `moot budgets`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Literal
 
+from moot.agents.budgets import limit_text, reset_text, used_text
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import plural, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import Out
+from moot.config.tree import place_of
+from moot.engine import Engine
+from moot.runtime.approvals.budgets import standing
+from moot.types.budget import BudgetState
 from moot.types.canonical import Json, JsonObject
 from moot.types.stats import Counts, UsageReport
+from moot.types.token import LOCAL_USER
 
 _DAY_MS = 24 * 3600 * 1000
 _NANO = 1_000_000_000
@@ -127,3 +133,42 @@ def _cost(counts: Counts) -> str:
         return unknown or "-"
     known = f"${counts.cost / _NANO:,.4f}"
     return f"{known} + {unknown}" if unknown else known
+
+
+async def budgets(*, json: AsJson = False, output: Out) -> None:
+    """Print the configured budgets: how much is spent in the current period, and when it ends."""
+    async with opened(output) as engine:
+        found = await standing(engine.runtime, LOCAL_USER)
+        places = [_place(engine, state) for state in found]
+    if json:
+        output.json({"data": [state.to_json() for state in found], "next_cursor": None})
+        return
+    if not found:
+        output.say("moot: no budgets; add them to the section budgets of the configuration", "dim")
+        return
+    rows = [[state.budget.name, _covered(state), state.budget.per, *_spent(state)] for state in found]
+    print_table(output, ["BUDGET", "FOR", "PER", "SPENT", "USED", "RESETS"], rows)
+    for state, place in zip(found, places, strict=True):
+        if state.problem:
+            output.say(f"moot: {place}: budgets.{state.budget.name}: {state.problem}", "yellow")
+
+
+def _place(engine: Engine, state: BudgetState) -> str:
+    """Return the file and line of a budget with a problem."""
+    if not state.problem or engine.configuration is None:
+        return ""
+    key = "user" if state.problem.startswith("User") else "project"
+    place = place_of(engine.configuration.loaded.root, ("budgets", state.budget.name, key))
+    return f"{place.source}:{place.line}:{place.column}"
+
+
+def _covered(state: BudgetState) -> str:
+    budget = state.budget
+    named = (("user", budget.user), ("project", budget.project), ("agent", budget.agent))
+    return ", ".join(f"{kind} {name}" for kind, name in named if name) or "all runs"
+
+
+def _spent(state: BudgetState) -> list[str]:
+    if state.problem or state.resets_at is None:
+        return [f"limit {limit_text(state.budget)}", "-", "-"]
+    return [used_text(state), f"{state.percent}%", reset_text(state)]
