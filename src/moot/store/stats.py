@@ -274,10 +274,15 @@ _ENDED: LiteralString = (  # the end of a run sets the time of its conversation
 )
 _STEPS: LiteralString = f"SELECT r.cost, {_TOKENS}, r.model, (SELECT m.metadata FROM message AS m WHERE m.id = r.message), r.ended_at"
 _SPENT: LiteralString = (
-    f"SELECT coalesce(sum(r.cost), 0), coalesce(sum({_TOKENS}), 0){_ENDED} AND r.cost IS NOT NULL AND r.started_at >= ?2"
+    f"SELECT coalesce(sum(r.cost), 0), coalesce(sum({_TOKENS}), 0), 0{_ENDED} AND r.cost IS NOT NULL AND r.started_at >= ?2"
+)
+_SPENT_UNPRICED: LiteralString = (  # the known costs of runs whose cost is unknown are those of some steps
+    "SELECT coalesce(sum((SELECT sum(s.value ->> '$.cost') FROM message AS m, json_each(CAST(m.metadata AS TEXT), '$.steps') AS s"
+    " WHERE m.id = r.message AND s.type = 'object')), 0),"
+    f" coalesce(sum({_TOKENS}), 0), coalesce(sum(r.model <> ''), 0){_ENDED} AND r.cost IS NULL AND r.started_at >= ?2"
 )
 _SPENT_BY_STEPS: LiteralString = (
-    f"{_STEPS}{_ENDED} AND r.started_at IS NOT NULL AND (r.cost IS NULL OR r.started_at < ?2) UNION ALL"
+    f"{_STEPS}{_ENDED} AND r.started_at < ?2 UNION ALL"
     f" {_STEPS} FROM run AS r CROSS JOIN conversation AS c ON c.no = r.conversation"
     f" WHERE r.status IN ('running', 'waiting', 'interrupted') AND {_SPENDING_RUNS}"
 )
@@ -362,9 +367,9 @@ def _spent(connection: Connection, query: SpendingQuery, owner: str | None) -> S
     if owner not in (None, query.owner):
         return Spending()
     values = (query.owner, query.since, query.project, query.agent)
-    cost, tokens = connection.execute(_SPENT, values).fetchone()
+    whole = (Spending(*connection.execute(sql, values).fetchone()) for sql in (_SPENT, _SPENT_UNPRICED))
     rows = connection.execute(_SPENT_BY_STEPS, values)
-    return sum((_spent_since(query.since, *row) for row in rows), Spending(cost, tokens))
+    return sum((_spent_since(query.since, *row) for row in rows), sum(whole, Spending()))
 
 
 def _spent_since(since: int, cost: int | None, tokens: int, model: str, metadata: bytes | None, ended_at: int | None) -> Spending:

@@ -18,6 +18,7 @@ from moot.guard.worktrees import create
 from moot.store.database.connection import connect
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
+from moot.types.budget import Budget
 from moot.types.command_tool import CommandTool, schema_of
 from moot.types.limits import Limits
 
@@ -161,6 +162,22 @@ async def test_messages_are_searched_and_usage_is_counted(server: LiveServer) ->
     sizes = await got(server.client, "/api/store")
     assert (sizes["rows"]["events"] > 0, sizes["segments"]["events"], len(sizes["largest"])) == (True, 0, 1)
     assert (await got(server.client, "/api/store", largest=0))["largest"] == []
+
+
+async def test_budgets_are_listed_for_each_user(open_server: Callable[..., Any]) -> None:
+    budgets = Budget("tokens", "month", tokens=1_000), Budget("hers", "day", cost=5, user="anna")
+    others = Budget("shop", "day", cost=5, project="shop"), Budget("each", cost=5)
+    script = [Reply(text="Hello.", usage={"input": 600, "output": 300}, times=0)]
+    async with open_server(script, budgets=(*budgets, *others)) as server:
+        made = await began(server)
+        await ended(server, await said(server, made["id"], "hello"))
+        async with server.caller(owner="anna") as anna:
+            shares = [(one["name"], one["share"], one["problem"]) for one in (await got(anna, "/api/stats/budgets"))["data"]]
+            assert shares == [("tokens", 0, ""), ("hers", 0, ""), ("each", None, "")]
+        tokens, shop, each = (await got(server.client, "/api/stats/budgets"))["data"]
+        assert (tokens["spent"]["tokens"], tokens["share"], tokens["spent"]["unpriced"]) == (900, 0.9, 1)
+        assert tokens["since"] < tokens["resets_at"] and (each["spent"], each["resets_at"]) == (None, None)
+        assert (shop["problem"], shop["spent"]) == ("Project 'shop' not found.", None)
 
 
 # ── blobs ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from e2e.server.conftest import LiveServer
 from e2e.server.http_calls import Json, began, ended, got, said, sent
 from moot.testing.script import Reply, ToolCall
+from moot.types.budget import Budget
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +28,7 @@ RECORDED = Path(__file__).parent / "responses.json"
 CATALOGUES = ("agents", "models", "providers", "tools", "tools/shell", "commands", "channels", "formats", "exports", "config")
 """Resources whose values are texts and settings that change often: only their shape is recorded."""
 
-TIMES = re.compile(r"(.*_)?at|(.*_)?seq|events|frames|ms|first_ms|timed_output|first|rate|seconds|pid|host|(.*_)?bytes(_.*)?|size")
+TIMES = re.compile(r"(.*_)?at|since|(.*_)?seq|events|frames|ms|first_ms|timed_output|first|rate|seconds|pid|host|(.*_)?bytes(_.*)?|size")
 VARYING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"[0-9a-f]{64}"), "<sha256>"),
@@ -108,6 +110,10 @@ async def conversations(server: LiveServer) -> dict[str, Any]:
     found["permissions"] = await got(client, "/api/permissions", conversation=made["id"])
     found["search"] = await got(client, "/api/search", q="quince", limit=2)
     found["stats"] = await got(client, "/api/stats", conversation=made["id"])
+    runtime = server.engine.runtime
+    runtime.settings = replace(runtime.settings, budgets=(Budget("daily", "day", tokens=10_000_000),))
+    found["budgets"] = await got(client, "/api/stats/budgets")
+    runtime.settings = replace(runtime.settings, budgets=())
     found["store"] = await got(client, "/api/store")
     hanging = await said(server, forked["id"], "hang")
     await said(server, forked["id"], "later", on_busy="queue")

@@ -12,6 +12,8 @@ from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
 from moot.store.lookup import conversation_by
 from moot.store.runs import SqliteRunReader
+from moot.store.stats import AnswerStats
+from moot.types.budget import Spending, SpendingQuery
 from moot.types.run import OPEN, STARTED, RunStatus
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +23,7 @@ QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
 def plans(connection: Connection, statements: list[str]) -> list[str]:
     connection.set_trace_callback(None)
-    asked = [statement for statement in statements if statement.startswith("SELECT")]
+    asked = [statement for statement in statements if statement.startswith(("SELECT", "WITH"))]
     assert asked
     return [row[3] for statement in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
 
@@ -47,4 +49,16 @@ async def test_finding_open_runs_does_not_scan_ended_runs(store: SqliteStore, se
         assert await SqliteRunReader(reader, owner).runs(statuses=statuses) == []
     found = await reader.read(lambda connection: plans(connection, statements))
     assert [plan for plan in found if " r " in plan or plan.endswith(" r")] == ["SEARCH r USING INDEX run_open (status=?)"] * 3
+    await reader.close()
+
+
+@pytest.mark.parametrize("query", [SpendingQuery("local", 1, "default", "reviewer"), SpendingQuery(run="x")])
+async def test_sums_of_spending_read_only_runs_of_the_period(store: SqliteStore, settings: Settings, query: SpendingQuery):
+    reader, statements = Reader(settings.database), list[str]()
+    await reader.read(lambda connection: connection.set_trace_callback(statements.append))
+    assert await AnswerStats(store._writer, reader).spent([query]) == [Spending()]  # pyright: ignore[reportPrivateUsage]
+    found = await reader.read(lambda connection: plans(connection, statements))
+    scans = {plan for plan in found if plan.startswith("SCAN ") and plan.split()[1] in ("c", "r", "m", "p", "k")}
+    assert scans <= {"SCAN r USING INDEX run_started"}, "an index of the open runs"
+    assert any("conversation_owner" in plan for plan in found) or query.run
     await reader.close()

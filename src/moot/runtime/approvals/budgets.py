@@ -60,7 +60,10 @@ def with_limits(budgets: Sequence[Budget], limits: Limits) -> list[Budget]:
 
 
 async def standing(runtime: Runtime, owner: str) -> list[BudgetState]:
-    """Return the owner's budgets and limits, in the order of the configuration. The local user also sees budgets of unknown users."""
+    """Return the owner's budgets and limits, in the order of the configuration.
+
+    The local user also sees budgets of unknown users and projects.
+    """
     users = {name: user.id for user in await runtime.store.tokens.users() for name in (user.id, user.name)}
     found: list[BudgetState] = []
     for budget in with_limits(runtime.settings.budgets, runtime.settings.limits):
@@ -72,7 +75,8 @@ async def standing(runtime: Runtime, owner: str) -> list[BudgetState]:
         try:
             project = (await runtime.store.of(owner).projects.get(budget.project)).id if budget.project else ""
         except NotFound:
-            found.append(replace(state, problem=f"Project {budget.project!r} not found."))
+            if owner == LOCAL_USER:
+                found.append(replace(state, problem=f"Project {budget.project!r} not found."))
             continue
         if state.resets_at is not None:
             (spent,) = await runtime.store.stats.spent([SpendingQuery(owner, state.since, project, budget.agent)])
