@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from e2e.acp_stage import acp_stage
 from e2e.cli_process import make
 from e2e.cron_stage import HOUR, START, Jobs, opener
 from moot.engine import open_engine
@@ -313,6 +314,18 @@ async def test_a_run_that_continues_after_a_reset_is_split_between_the_periods(j
         assert (await resumed(at.on, run)).status == "finished", "its question has expired"
         assert await spent(at.on, "monthly") == (0.76, 0)
         assert await spent(at.on, "daily") == (0.25, 0), "a step counts at the time at which its model call ended"
+
+
+async def test_an_outside_agent_is_not_started_while_a_budget_is_used_up(tmp_path: Path) -> None:
+    usage = {"inputTokens": 900, "outputTokens": 200, "totalTokens": 1_100}
+    async with acp_stage(tmp_path, {"prompt": [{"say": "Hello."}, {"stop": "end_turn", "usage": usage}]}) as on:
+        runtime = on.engine.runtime
+        runtime.settings = replace(runtime.settings, budgets=(Budget("tokens", "month", tokens=1_000),))
+        assert (await on.run()).status == "finished"
+        second = await waiting(on, (await on.begin("again")).id)
+        assert (second.status, second.awaits, second.held) == ("waiting", "person", False) and await on.text(second) == ""
+        await on.engine.runs.answer((await question(on, second)).id, chosen("Continue"))
+        assert (await on.ended(second)).status == "finished" and await on.text(second) == "Hello."
 
 
 @pytest.mark.slow

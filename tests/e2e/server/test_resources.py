@@ -164,6 +164,19 @@ async def test_messages_are_searched_and_usage_is_counted(server: LiveServer) ->
     assert (await got(server.client, "/api/store", largest=0))["largest"] == []
 
 
+async def test_a_used_up_budget_fails_the_call_of_a_program(open_server: Callable[..., Any]) -> None:
+    script = [Reply(text="Hello.", usage={"input": 600, "output": 600}, times=0)]
+    async with open_server(script, budgets=(Budget("tokens", "month", tokens=1_000),)) as server:
+        call = {"model": "scripted@mine", "messages": [{"role": "user", "content": "hello"}]}
+        assert (await sent(server.client, "POST", "/v1/chat/completions", call))["choices"][0]["message"]["content"] == "Hello."
+        refused = await sent(server.client, "POST", "/v1/chat/completions", call, 400)
+        assert (
+            refused["error"]["code"] == "limit" and "the budget 'tokens' is used up: 1,200 of 1,000 tokens." in refused["error"]["message"]
+        )
+        runs = (await got(server.client, "/api/runs"))["data"]
+        assert [run["status"] for run in runs] == ["failed", "finished"]
+
+
 async def test_budgets_are_listed_for_each_user(open_server: Callable[..., Any]) -> None:
     budgets = Budget("tokens", "month", tokens=1_000), Budget("hers", "day", cost=5, user="anna")
     others = Budget("shop", "day", cost=5, project="shop"), Budget("each", cost=5)

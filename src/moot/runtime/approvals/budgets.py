@@ -21,6 +21,7 @@ from moot.types.event import Event
 from moot.types.limits import Limits
 from moot.types.message import Message
 from moot.types.run import Run
+from moot.types.served import Served
 from moot.types.store import Expire, WarnBudget
 from moot.types.token import LOCAL_USER
 
@@ -47,8 +48,9 @@ async def check_budgets(leg: Spender) -> None:
     states = await _states(leg, chain)
     await _close_questions(leg, {_question_id(chain[0], state) for state in states if state.share >= 1})
     await _warn(leg, states)
+    has_no_person = Served.of(leg.request.settings) is not None  # a program waits for the response to its request
     for state in states:
-        if state.share >= 1 and not await _may_continue(leg, chain, state):
+        if state.share >= 1 and (has_no_person or not await _may_continue(leg, chain, state)):
             fix = f"Raise the budget with budgets.{state.budget.name}."
             raise LimitReached(f"The run stopped because the budget {state.budget.name!r} is used up: {used_text(state)}.", fix=fix)
 
