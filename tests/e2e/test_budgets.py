@@ -358,7 +358,7 @@ def test_the_list_of_budgets_names_the_place_of_a_problem(tmp_path: Path) -> Non
     moot = make(tmp_path, "budgets:\n  shop: {per: day, cost: 1, project: shop}\n  each: {per: run, tokens: 5000}\nlimits: {cost: 2}\n")
     try:
         listed = moot.run("budgets")
-        assert listed.returncode == 0 and b"config.yaml:2:37: budgets.shop: Project 'shop' not found." in listed.stderr
+        assert listed.returncode == 0 and b"config.yaml:2:38: budgets.shop: Project 'shop' not found." in listed.stderr
         rows = [line.split("  ") for line in listed.stdout.decode().splitlines()[1:]]
         assert [row[0] for row in rows] == ["shop", "each", "limits.cost"] and "limit 5,000 tokens" in listed.stdout.decode()
     finally:

@@ -15,7 +15,7 @@ from moot.errors import Busy, FenceLost, MootError, Refused, StoreCorrupt
 from moot.plugins import AGENTS
 from moot.plugins.registry import attribute
 from moot.runtime.journal import LEG, PARKED, Journal, worked
-from moot.runtime.leg import Leg, close_checkpoint, keep_folders, mend, successor
+from moot.runtime.leg import Leg, check_budgets, close_checkpoint, keep_folders, mend, successor
 from moot.runtime.runtime import Runtime, first_error, log_fields
 from moot.runtime.setup import confined, find_agent, has_folder, in_project, load_project_agents, options_of, servers_of
 from moot.types import chunk
@@ -197,7 +197,7 @@ async def _worked(leg: Leg) -> RunOutcome | None:
     if hooked and (ended := await attribute("moot.runtime.hooks.calls:before_run")(leg)) is not None:
         return ended
     if run.agent_type != "moot":  # its own tools change files without asking moot
-        await leg.check_budgets()
+        await check_budgets(leg)
         await keep_folders(leg)
     outcome = await service.run(leg.request, leg)
     if outcome.error is not None and _is_refused(outcome.error) and (agent := await successor(leg)) is not None:

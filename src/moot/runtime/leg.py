@@ -244,7 +244,7 @@ class Leg(OutsideLeg):
             options = options_of(self.request.run.settings, current)
             self.request = replace(self.request, conversation=confined(current, self.project), settings=options)
         self._is_set_up, request = True, self.request
-        await self.check_budgets()
+        await check_budgets(self)
         directory = request.conversation.directory
         await load_project_agents(runtime.settings, directory)
         agent = find_agent(runtime.settings, request.run.agent, request.settings, directory)
@@ -265,12 +265,6 @@ class Leg(OutsideLeg):
         if setup.limits.wait_for_reset and await successor(self) is not None:
             setup = replace(setup, limits=replace(setup.limits, wait_for_reset=0))
         return await self._with_children(setup) if agent.agents or setup.limits.cost else setup
-
-    async def check_budgets(self) -> None:
-        """Warn about nearly used budgets, and ask whether the run may continue if one is used up. A step that has begun ends first."""
-        has_asked = any(part.get("type") == "data-questions" for part in self.folder.parts())
-        if (self.runtime.settings.budgets or has_asked) and not self.step_open:
-            await attribute(_BUDGETS)(self)
 
     async def _report_missing_servers(self, agent: Agent) -> None:
         """Add a note to the answer, once per leg, for MCP servers that can't be reached or wait for a person."""
@@ -376,6 +370,13 @@ async def keep_folders(leg: Leg) -> None:
     """Snapshot the conversation's folders before a program may change them, once per prompt."""
     if (recorder := file_recorder(leg)) is not None:
         await recorder.keep_folders()
+
+
+async def check_budgets(leg: Leg) -> None:
+    """Warn about nearly used budgets, and ask whether the run may continue if one is used up. An open step ends first."""
+    has_asked = any(part.get("type") == "data-questions" for part in leg.folder.parts())
+    if (leg.runtime.settings.budgets or has_asked) and not leg.step_open:
+        await attribute(_BUDGETS)(leg)
 
 
 async def close_checkpoint(leg: Leg) -> None:

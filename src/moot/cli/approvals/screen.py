@@ -67,7 +67,7 @@ def _foot(prompt: Prompt, viewport: Viewport, width: int) -> list[Spans]:
     if viewport.typed:
         shown = visible_line(viewport.typed)
         rows.append(Row(f"not an answer, kept for the composer: {shown[-TYPED_CHARACTERS:]}", "dim", indent=1))
-    left = f" · expires in {viewport.left // 60}:{viewport.left % 60:02}" if viewport.left is not None else ""
+    left = "" if viewport.left is None else f" · expires in {_countdown(viewport.left)}"
     if prompt.input is not None:
         more = " · Up/Down other patterns" if len(prompt.input.suggestions) > 1 else ""
         return render([*rows, Row(f"Enter confirm · Esc back{more}{left}", "dim", indent=1, prose=True)], width)
@@ -76,6 +76,11 @@ def _foot(prompt: Prompt, viewport: Viewport, width: int) -> list[Spans]:
         *_keys(prompt.keys(), width),
         *render([Row(f"Esc decide later · Ctrl+C stop the run{left}", "dim", indent=1, prose=True)], width),
     ]
+
+
+def _countdown(seconds: int) -> str:
+    """Return the minutes and seconds that are left, or only the hours if there are many."""
+    return f"{seconds // 60}:{seconds % 60:02}" if seconds < 6_000 else f"{seconds // 3600} h"
 
 
 def _keys(keys: dict[str, str], width: int) -> list[Spans]:

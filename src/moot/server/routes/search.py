@@ -130,7 +130,7 @@ class StatsOut(
 
 
 class SpendingOut(Out, of=Spending, fields="cost tokens unpriced"):
-    """What runs have spent."""
+    """The spending of some runs."""
 
 
 class BudgetOut(Out, of=Budget, fields="name per cost tokens user project agent tz ends_run"):
