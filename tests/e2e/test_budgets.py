@@ -14,7 +14,7 @@ from e2e.acp_stage import acp_stage
 from e2e.cli_process import make
 from e2e.cron_stage import HOUR, START, Jobs, opener
 from moot.engine import open_engine
-from moot.runtime.approvals.budgets import standing
+from moot.runtime.approvals.budgets import budget_states
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
@@ -89,7 +89,7 @@ async def notes(on: Any, run: Run) -> list[str]:
 
 async def spent(on: Any, name: str, owner: str = "local") -> tuple[float, int]:
     """Return the dollars and the number of unpriced runs of a budget."""
-    states = await standing(on.engine.runtime, owner)
+    states = await budget_states(on.engine.runtime, owner)
     (state,) = (state for state in states if state.budget.name == name and not state.problem)
     return state.spent.cost / DOLLAR, state.spent.unpriced
 
@@ -254,7 +254,7 @@ async def test_unknown_prices_stay_unknown(jobs: Any) -> None:
         run, message = await at.on.ask("go")
         assert (run.status, run.cost, text_of(message.parts)) == ("finished", None, "Done.")
         assert await spent(at.on, "daily") == (0, 1)
-        states = {state.budget.name: state for state in await standing(at.on.engine.runtime, "local")}
+        states = {state.budget.name: state for state in await budget_states(at.on.engine.runtime, "local")}
         assert states["tokens"].spent.tokens == 10_000_002 and states["daily"].share == 0
 
 
@@ -263,16 +263,16 @@ async def test_a_limit_of_a_run_is_listed_and_warned_about_too(jobs: Any) -> Non
         run, _ = await at.on.ask("go")
         assert run.status == "finished"
         assert await notes(at.on, run) == ["85% of the limit 'limits.cost' is used: $0.8500 of $1.00."]
-        (state,) = await standing(at.on.engine.runtime, "local")
+        (state,) = await budget_states(at.on.engine.runtime, "local")
         assert (state.budget.name, state.budget.ends_run, state.resets_at, state.problem) == ("limits.cost", True, None, "")
 
 
 async def test_unknown_users_and_projects_are_reported(jobs: Any) -> None:
     budgets = (per_day(1, user="nobody"), per_day(1, "shop", project="shop"))
     async with jobs([], budgets=budgets) as at:
-        problems = [state.problem for state in await standing(at.on.engine.runtime, "local")]
+        problems = [state.problem for state in await budget_states(at.on.engine.runtime, "local")]
         assert problems == ["User 'nobody' not found.", "Project 'shop' not found."]
-        assert [state.problem for state in await standing(at.on.engine.runtime, "someone")] == []
+        assert [state.problem for state in await budget_states(at.on.engine.runtime, "someone")] == []
 
 
 async def test_a_raised_budget_lets_a_resumed_run_continue(jobs: Any) -> None:

@@ -61,7 +61,7 @@ def with_limits(budgets: Sequence[Budget], limits: Limits) -> list[Budget]:
     return [*budgets, *(Budget(name, cost=cost, tokens=tokens, ends_run=True) for name, cost, tokens in own if cost or tokens)]
 
 
-async def standing(runtime: Runtime, owner: str) -> list[BudgetState]:
+async def budget_states(runtime: Runtime, owner: str) -> list[BudgetState]:
     """Return the owner's budgets and limits, in the order of the configuration.
 
     The local user also sees budgets of unknown users and projects.
@@ -157,7 +157,7 @@ async def _may_continue(leg: Spender, chain: Sequence[Run], state: BudgetState) 
 
 
 def _allows(answer: Answer) -> bool:
-    """Return whether a person chose to continue. Approving the question without a reply means the same."""
+    """Return True if a person chose to continue. Approving the question without a reply means the same."""
     first = next(iter(as_list(answer.value)), CONTINUE)
     reply = first[0] if isinstance(first, list) and first else first
     return answer.approved and str(reply).strip().casefold() == CONTINUE.casefold()

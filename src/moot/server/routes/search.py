@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 
 from moot.convert.hits import found_json
 from moot.errors import UsageError
-from moot.runtime.approvals.budgets import standing
+from moot.runtime.approvals.budgets import budget_states
 from moot.server.auth import Reader, Router
 from moot.server.models import ListOut, Out
 from moot.server.resources import LATEST, Cursor, Limit, conversation_of
@@ -203,5 +203,5 @@ async def get_stats(
 @stats_router.get("/budgets")
 async def get_budgets(caller: Reader, server: CurrentServer) -> ListOut[BudgetOut]:
     """List the caller's budgets, with what is spent of them in the current period."""
-    found = await standing(server.engine.runtime, caller.owner_id)
+    found = await budget_states(server.engine.runtime, caller.owner_id)
     return ListOut[BudgetOut](data=[BudgetOut.model_validate(state.to_json()) for state in found])

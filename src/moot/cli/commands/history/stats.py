@@ -16,7 +16,7 @@ from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import Out
 from moot.config.tree import place_of
 from moot.engine import Engine
-from moot.runtime.approvals.budgets import standing
+from moot.runtime.approvals.budgets import budget_states
 from moot.types.budget import BudgetState
 from moot.types.canonical import Json, JsonObject
 from moot.types.stats import Counts, UsageReport
@@ -138,7 +138,7 @@ def _cost(counts: Counts) -> str:
 async def budgets(*, json: AsJson = False, output: Out) -> None:
     """Print the configured budgets: how much is spent in the current period, and when it ends."""
     async with opened(output) as engine:
-        found = await standing(engine.runtime, LOCAL_USER)
+        found = await budget_states(engine.runtime, LOCAL_USER)
         places = [_place(engine, state) for state in found]
     if json:
         output.json({"data": [state.to_json() for state in found], "next_cursor": None})
