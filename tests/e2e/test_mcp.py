@@ -22,8 +22,8 @@ from moot.commands.submission import expanded
 from moot.config.settings import Permissions, Rule
 from moot.convert.files.attachments import decode_data_url, prompt_text
 from moot.errors import ProviderError, UsageError
-from moot.features import attachments
-from moot.features.attachments import Mentions, ResourceSource, mentions_in, paths_of
+from moot.features.prompts import references
+from moot.features.prompts.references import Place, References, read_references
 from moot.mcp import servers as mcp_servers
 from moot.mcp.servers import McpServers
 from moot.testing._server import Recorded
@@ -330,14 +330,14 @@ async def test_prompts_of_a_server_are_commands_on_every_face(stage: Any, demo: 
 
 async def test_resources_are_listed_read_and_mentioned_in_prompts(stage: Any, demo: McpServer) -> None:
     async with stage([Reply(text="Hello!", times=0)], mcp={"demo": demo}) as on:
-        servers, directory = on.engine.runtime.mcp, str(on.directory)
-        listed = {one.uri: one for one in await servers.resources(demo, directory)}
+        runtime, directory = on.engine.runtime, str(on.directory)
+        listed = {one.uri: one for one in await runtime.mcp.resources(demo, directory)}
         assert [one.is_template for one in listed.values()] == [False, False, False, False, True]
         assert (listed["note://today"].media_type, listed["note://today"].description) == ("text/markdown", "What to do today.")
         (on.directory / "plan.md").write_text("my plan")
 
-        async def mentioned(text: str, server: McpServer = demo) -> Mentions:
-            return await mentions_in(text, paths_of(directory), ResourceSource(servers, {"demo": server}, directory))
+        async def mentioned(text: str) -> References:
+            return await read_references(text, Place(runtime, directory))
 
         found = await mentioned("Compare @plan.md with @demo:note://today, please. Not @demo: or @other:note://today, and @demo:hello")
         assert [part["filename"] for part in found.parts] == ["plan.md", "today"]
@@ -346,18 +346,18 @@ async def test_resources_are_listed_read_and_mentioned_in_prompts(stage: Any, de
         assert (picture["mediaType"], decode_data_url(picture)) == ("image/png", PICTURE)
         (person,) = (await mentioned("@demo:note://person/Mara")).parts
         assert prompt_text(person) == 'demo:note://person/Mara:\n\n{"name": "Mara"}'
-        assert (await mentioned("@demo:note://today", replace(demo, enabled=False))).parts == ()
         for wanted, message in (("note://nothing", "reports an error: "), ("data://big", "larger than 20 MiB")):
             with pytest.raises(ProviderError, match=message):
                 await mentioned(f"@demo:{wanted}")
+        runtime.settings = replace(runtime.settings, mcp={"demo": replace(demo, enabled=False)})
+        assert (await mentioned("@demo:note://today")).parts == ()
 
 
 async def test_a_mentioned_resource_of_a_server_that_hangs_is_an_error(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attachments, "RESOURCE_SECONDS", 0.2)
+    monkeypatch.setattr(references, "RESOURCE_SECONDS", 0.2)
     async with stage([], mcp={"bad": bad("hang")}) as on:
-        source = ResourceSource(on.engine.runtime.mcp, {"bad": bad("hang")}, str(on.directory))
         with anyio.fail_after(20), pytest.raises(UsageError, match=r"did not send 'a://b' within 0\.2 s"):
-            await mentions_in("@bad:a://b", None, source)
+            await read_references("@bad:a://b", Place(on.engine.runtime, str(on.directory)))
 
 
 async def test_a_custom_command_sends_the_resources_that_it_mentions(stage: Any, demo: McpServer) -> None:

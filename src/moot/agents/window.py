@@ -9,12 +9,13 @@ from typing import TypeVar
 from anyio import to_thread
 
 from moot.agents.compaction import is_summary, shorten_outputs
+from moot.convert.files.attachments import facts_of, place_of
 from moot.convert.fold import in_history
 from moot.convert.history import CHARACTERS, for_model, history_tokens, trim
 from moot.tools.schema import definition
 from moot.types.canonical import dumps
 from moot.types.context import RunContext, StepSetup
-from moot.types.message import Message
+from moot.types.message import Message, Part, text_part
 from moot.types.provider import ToolDefinition
 from moot.types.tool import Tool
 
@@ -52,9 +53,10 @@ async def request_messages(context: RunContext, setup: StepSetup, tools: Sequenc
     room = room_for_history(setup, tools, budget)
 
     def fitted_or_none(messages: Sequence[Message]) -> tuple[Message, ...] | None:
-        sent = in_request(messages)
+        whole = in_request(messages)
+        sent = with_references(whole)
         is_longer = bool(room) and history_tokens(sent) > room and history_tokens(shorten_outputs(sent)) > room
-        return None if is_longer else fitted(sent, room, budget)
+        return None if is_longer else fitted(whole, room, budget)
 
     found = await off_loop([*await context.history(budget), context.message()], fitted_or_none)
     if found is not None:
@@ -70,9 +72,54 @@ def in_request(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def fitted(messages: tuple[Message, ...], room: int, budget: int) -> tuple[Message, ...]:
-    """Return the messages with shorter outputs if they exceed the room, and without the oldest ones if they exceed the budget."""
-    if room and history_tokens(messages) > room:
+    """Return the messages with references to repeated files, with shorter outputs if they exceed the room, and without the oldest ones if
+    they exceed the budget.
+    """
+    if room and history_tokens(with_references(messages)) > room:
         messages = shorten_outputs(messages)
     if messages and is_summary(messages[0]):
-        return (messages[0], *trim(messages[1:], max(budget - history_tokens(messages[:1]), budget // 2)))
-    return trim(messages, budget)
+        return (messages[0], *_trimmed(messages[1:], max(budget - history_tokens(messages[:1]), budget // 2)))
+    return _trimmed(messages, budget)
+
+
+def _trimmed(messages: tuple[Message, ...], budget: int) -> tuple[Message, ...]:
+    """Return the newest messages that fit the budget, with references only to files in these messages."""
+    sent = with_references(messages)
+    kept = trim(sent, budget)
+    if kept is sent:
+        return sent
+    whole = {id(shorter): message for shorter, message in zip(sent, messages, strict=True)}
+    restored = with_references(tuple(whole.get(id(message), message) for message in kept))
+    return restored if history_tokens(restored) <= budget else with_references(trim(messages, budget))
+
+
+def with_references(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages with a reference in place of each attached file that an earlier one of them has with the same content.
+
+    The result depends only on these messages and never changes an earlier one because of a later one, so prompt caches work.
+    """
+    known: set[tuple[str, ...]] = set()
+    found: list[Message] = []
+    for message in messages:
+        if message.role == "user" and any(part.get("type") == "file" for part in message.parts):
+            parts = tuple(_or_reference(part, known) for part in message.parts)
+            message = message if parts == message.parts else dataclasses.replace(message, parts=parts)
+        found.append(message)
+    return tuple(found)
+
+
+def _or_reference(part: Part, known: set[tuple[str, ...]]) -> Part:
+    facts = facts_of(part)
+    path = facts.get("path")
+    if part.get("type") != "file" or not isinstance(path, str):
+        return part
+    content = (path, str(facts.get("lines")), str(part.get("mediaType")), str(part.get("url")))
+    if content not in known:
+        known.add(content)
+        return part
+    return text_part(f"{place_of(part)}: unchanged since it was attached above, so it is not repeated.")
+
+
+def sent_tokens(messages: Sequence[Message]) -> int:
+    """Estimate the tokens of these messages in a request that has nothing before them."""
+    return history_tokens(with_references(tuple(messages)))

@@ -26,7 +26,7 @@ from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import UsageError
-from moot.features.attachments import MAX_TEXT, as_text, attach, read_whole
+from moot.features.prompts.attachments import MAX_TEXT, as_text, attach, read_whole
 from moot.features.settings import allow_folders, chosen_folders
 from moot.guard.json_schema import check_answer
 from moot.guard.roots import with_folders

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from moot.commands.command import BaseCommand, Choice, CommandContext, Compose, Notice, Reply, Send
 from moot.config.agents.project import repository_root
 from moot.convert.files.attachments import local_file
 from moot.errors import UsageError
-from moot.features.attachments import Mentions, ResourceSource, mentions_in, paths_of
+from moot.features.prompts.references import Place, References, read_references
 from moot.guard.hidden import spelled_out
 from moot.mcp.servers import McpServers
+from moot.runtime.runtime import Runtime
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
 from moot.types.command import CommandDefinition, CommandFacts, CommandParameter, argument_names
@@ -107,10 +108,12 @@ def _shell_line(name: str, template: str, values: Mapping[str, str]) -> str:
     return line
 
 
-def hooks_of(lines: Sequence[str]) -> JsonObject:
-    """Return the run settings that run these shell lines before the first model call, with the permissions of the conversation."""
-    calls: list[Json] = [{"tool": "shell", "arguments": {"command": line}} for line in lines]
-    return {HOOKS: {"before_run": calls}} if lines else {}
+def hooks_of(lines: Sequence[str], calls: Sequence[JsonObject] = ()) -> JsonObject:
+    """Return the run settings that run these shell lines, then these calls, before the first model call, with the permissions of the
+    conversation. `calls` are those of `References`.
+    """
+    hooks: list[Json] = [*({"tool": "shell", "arguments": {"command": line}} for line in lines), *calls]
+    return {HOOKS: {"before_run": hooks}} if hooks else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,12 @@ class Situation:
     """Path of the open file; empty = none."""
     mcp: McpServers | None = None
     """The MCP servers of this process; None = none are configured."""
-    servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
-    """The configured MCP servers by name."""
+    runtime: Runtime | None = None
+    """The runtime that reads what the command refers to; None = it reads nothing."""
+    attended: bool = True
+    """True if a person is sending the prompt now."""
+    agent: str = ""
+    """Name of the agent that gets the prompt; empty = the one of the conversation."""
 
 
 class CustomCommand(BaseCommand):
@@ -145,9 +152,9 @@ class CustomCommand(BaseCommand):
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         current = await context.current()
-        folder = (current.directory if current is not None else "") or context.directory
-        runtime = context.engine.runtime
-        return await self.replies(Situation(folder, current, context.file, runtime.mcp, runtime.settings.mcp), argument)
+        folder, runtime = (current.directory if current is not None else "") or context.directory, context.engine.runtime
+        agent = context.overrides.agent or ""
+        return await self.replies(Situation(folder, current, context.file, runtime.mcp, runtime, agent=agent), argument)
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
         """Return the replies that send or insert the text. Raise UsageError if the command can't be used here or an argument is missing."""
@@ -160,10 +167,10 @@ class CustomCommand(BaseCommand):
             if expanded.lines:
                 raise UsageError(f"/{name} can't run shell lines, because it only inserts text.")
             return [Compose(expanded.text)]
-        mentions = await _mentioned(situation, expanded.text)
-        notes = [Notice(note, "yellow") for note in mentions.notes]
         agent, model = definition.facts.agent or None, definition.model or None
-        return [*notes, Send(expanded.text, mentions.parts, agent, model, None, hooks_of(expanded.lines))]
+        found = await _referenced(situation, expanded.text, agent or situation.agent)
+        notes = [Notice(note, "yellow") for note in found.notes]
+        return [*notes, Send(found.text, found.parts, agent, model, None, hooks_of(expanded.lines, found.calls))]
 
 
 def _workflow(definition: CommandDefinition, argument: str, file: str) -> Send:
@@ -175,13 +182,11 @@ def _workflow(definition: CommandDefinition, argument: str, file: str) -> Send:
     return Send(f"/{facts.name} {argument}".strip(), (), facts.agent or None, definition.model or None, None, workflow.to_settings())
 
 
-async def _mentioned(situation: Situation, text: str) -> Mentions:
-    """Return what a text mentions as `@file`, if the conversation may read files, and as `@SERVER:URI`."""
-    if "@" not in text:
-        return Mentions()
-    folder, conversation = situation.folder, situation.conversation
-    paths = paths_of(folder, conversation.allowed_uris if conversation is not None else ()) if folder else None
-    return await mentions_in(text, paths, ResourceSource(situation.mcp, situation.servers, folder))
+async def _referenced(situation: Situation, text: str, agent: str) -> References:
+    """Return what a text refers to with `@`."""
+    if situation.runtime is None:
+        return References(text)
+    return await read_references(text, Place(situation.runtime, situation.folder, situation.conversation, agent, situation.attended))
 
 
 def _check_requirements(definition: CommandDefinition, situation: Situation) -> None:

@@ -67,7 +67,8 @@ async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
     command = catalogue.find(name) if name in catalogue or name in catalogue.refused else None
     if not isinstance(command, CustomCommand):
         return prompt  # such as a path, or a command that sends no prompt
-    replies = await command.replies(Situation(folder, current, mcp=runtime.mcp, servers=runtime.settings.mcp), argument)
+    situation = Situation(folder, current, mcp=runtime.mcp, runtime=runtime, attended=False, agent=prompt.agent or "")
+    replies = await command.replies(situation, argument)
     send = next((reply for reply in replies if isinstance(reply, Send)), None)
     if send is None:
         raise UsageError(f"The command /{name} can't be used here, because it doesn't send a prompt.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from moot.plugins import TOOLS
 from moot.types.canonical import Json, JsonObject
 from moot.types.command_tool import Check
-from moot.types.hooks import SUBJECTS, CommandHook, HookEvent, HookSide, RunHook, RunHooks, SkipIf, SkipTest
+from moot.types.hooks import SUBJECTS, CommandHook, HookEvent, HookSide, ReferencedCall, RunHook, RunHooks, SkipIf, SkipTest
 from moot.types.templates import check_line, variables_in
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def run_hooks(section: Mapping[str, Any]) -> RunHooks:
 def _run_hook(part: Mapping[str, Any]) -> RunHook:
     tests = cast("JsonObject", part.get("skip_if") or {})
     found = [SkipIf(name, "" if name == "empty" else str(tests[name])) for name in _TESTS if tests.get(name) not in (None, False)]
-    return RunHook(part["tool"], part.get("arguments") or {}, found[0] if found else None)
+    kind = ReferencedCall if part.get("referenced") is True else RunHook
+    return kind(part["tool"], part.get("arguments") or {}, found[0] if found else None)
 
 
 @cache

@@ -215,6 +215,8 @@ class Settings:
     custom_tools: Mapping[str, CommandTool] = field(default_factory=dict[str, CommandTool])
     commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
     """Slash commands of the section `commands`. Those of files are not part of it."""
+    macros: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Texts that `@{NAME}` in a prompt stands for, by name."""
     checks: tuple[Check, ...] = ()
     """Formatters and checks of files, in the order in which they run."""
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
@@ -263,6 +265,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         tools={name: part for name, part in whole["tools"].items() if "command" not in part},
         custom_tools={name: _custom_tool(name, part) for name, part in whole["tools"].items() if "command" in part},
         commands=_commands(whole["commands"], home),
+        macros=whole["macros"],
         checks=file_checks(whole),
         channels=whole["channels"],
         webhooks={name: Webhook(**part) for name, part in whole["webhooks"].items()},

@@ -16,7 +16,7 @@ from moot.config.settings import Settings
 from moot.engine import Engine
 from moot.engine.channels import serve
 from moot.errors import ConfigError
-from moot.features.attachments import attach
+from moot.features.prompts.attachments import attach
 from moot.library.conversations import Conversations
 from moot.library.live import LiveRun, RunSource
 from moot.library.options import OnApproval, OnQuestion, RunOptions, Schema, folder_of, settings_of

@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from moot.agents.compaction import first_kept, latest_plan, pieces, shorten_outputs, summary_message
 from moot.agents.outside.prompts import with_history
-from moot.agents.window import off_loop
+from moot.agents.window import off_loop, sent_tokens
 from moot.convert.history import CHARACTERS, estimate, for_model, history_tokens
 from moot.convert.vendor import as_list, as_object
 from moot.errors import Busy, MootError, ProviderError, Refused, StoreError
@@ -92,7 +92,7 @@ async def stored_history(
     `prompt`, about which they decide again.
     """
     found = StoredHistory(is_whole=head is None)
-    while not found.is_whole and await off_loop(found.messages, history_tokens) < tokens:
+    while not found.is_whole and await off_loop(found.messages, sent_tokens) < tokens:
         limit = max(_PAGE, 4 * len(found.messages))
         messages = await store.conversations.branch(conversation, head=head, limit=limit)
         summaries = {one.through: one for one in await store.tree.compactions(conversation, among=[message.id for message in messages])}

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from moot.agents.journal import is_hand_over
-from moot.agents.window import off_loop
+from moot.agents.window import off_loop, sent_tokens
 from moot.convert.fold import Folder
-from moot.convert.history import for_model, history_tokens
+from moot.convert.history import for_model
 from moot.convert.vendor import as_object
 from moot.errors import LimitReached
 from moot.guard.roots import allowed_folders, is_below
@@ -208,7 +208,7 @@ class Leg(OutsideLeg):
             self._history = StoredHistory()
             if notes:
                 await self.append(Event("chunks", notes), fold=True)
-        if not self._history.is_whole and await off_loop(self._history.messages, history_tokens) < tokens:
+        if not self._history.is_whole and await off_loop(self._history.messages, sent_tokens) < tokens:
             head = self._message.parent
             self._history = await stored_history(self.runtime.store, conversation.id, head, tokens, prompt=head)
         if self.request.run.agent_type != "moot" and tokens >= WHOLE and not self._is_condensed:

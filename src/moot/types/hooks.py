@@ -101,6 +101,14 @@ class RunHook:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferencedCall(RunHook):
+    """A call that a prompt names. Only tools of the agent are called, and the arguments contain no variables.
+
+    In `Run.settings`, its entry has `referenced: true`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class RunHooks:
     """The hooks of an agent or of a job."""
 

@@ -15,7 +15,7 @@ from document_files import pdf, word
 from e2e.server.conftest import LiveServer
 from e2e.server.http_calls import got, sent
 from moot.cli.app import main
-from moot.features.attachments import attach
+from moot.features.prompts.attachments import attach
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.run import Prompt

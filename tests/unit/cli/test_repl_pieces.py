@@ -20,9 +20,6 @@ from moot.cli.repl.programs import notification_text
 from moot.cli.repl.status import Status, branch_of, current_status, status_line
 from moot.commands import CommandContext, RunOverrides
 from moot.config.settings import Models, Settings
-from moot.convert.files.attachments import label_of, prompt_text, with_texts
-from moot.errors import Refused, UsageError
-from moot.features.attachments import paths_of, read_mentions
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
@@ -80,36 +77,6 @@ def test_the_branch_is_read_also_in_a_worktree(tmp_path: Path) -> None:
     (tmp_path / "w" / "deep").mkdir(parents=True)
     (tmp_path / "w" / ".git").write_text(f"gitdir: {tmp_path}/main/.git/worktrees/w\n")
     assert (branch_of(str(tmp_path / "main")), branch_of(str(tmp_path / "w" / "deep"))) == ("feature/x", "01234567")
-
-
-def test_mentions_are_files_lines_folders_pictures_or_plain_text(tmp_path: Path) -> None:
-    (tmp_path / "a b.txt").write_text("one\ntwo\nthree")
-    (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\nxx")
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "x").write_text("")
-    paths = paths_of(str(tmp_path))
-    found = read_mentions('@"a b.txt" (see @d/), @p.png and me@example.org, @missing @gone.txt @"a b.txt"', paths)
-    assert [part.get("text", part.get("mediaType")) for part in with_texts(found.parts)] == [
-        f"{tmp_path}/a b.txt:\n\none\ntwo\nthree",
-        "d/:\n\nx",
-        "image/png",
-    ]
-    assert found.notes == ("File 'gone.txt' not found; sent as text.",)
-    (lines,) = read_mentions('@"a b.txt#2-3"', paths).parts
-    assert (lines["type"], lines["filename"], lines["providerMetadata"]) == (
-        "file",
-        "a b.txt",
-        {"moot": {"path": "a b.txt", "size": 9, "lines": [2, 3]}},
-    )
-    assert prompt_text(lines) == "a b.txt, lines 2 to 3:\n\ntwo\nthree"
-    assert label_of(lines) == "a b.txt (lines 2 to 3), text/plain, 9 bytes"
-    with pytest.raises(UsageError, match="has 3 lines"):
-        read_mentions('@"a b.txt#9-12"', paths)
-    with pytest.raises(Refused):
-        read_mentions("@/etc/passwd", paths)
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Refused):
-        read_mentions("@pipe", paths)
 
 
 def test_a_draft_is_saved_privately_and_restored_by_the_next_terminal(tmp_path: Path) -> None:

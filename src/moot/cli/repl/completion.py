@@ -1,4 +1,4 @@
-"""Completion while typing: slash commands, their arguments, `@file` and `@SERVER:URI`."""
+"""Completion while typing: slash commands, their arguments, and files, resources, macros and tools after `@`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from prompt_toolkit.document import Document
 from moot.cli.repl.status import short_count
 from moot.commands import Catalogue, Choice, CommandContext, catalogue_of
 from moot.errors import MootError
-from moot.features.attachments import paths_of
+from moot.features.prompts.attachments import paths_of
 from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
-from moot.types.agent import McpServer
+from moot.tools.catalogue import tools_for
+from moot.types.agent import Agent, McpServer
 from moot.types.mcp import McpResource
 
 if TYPE_CHECKING:
@@ -38,11 +39,14 @@ RESOURCES_WAIT = 10.0
 SHARE = 20
 """A listing that took long to make is reused for this multiple of the time that it took."""
 
+MACRO_CHARACTERS = 100
+"""Maximum number of characters of a macro's text that are shown next to its name."""
+
 _MENTION = re.compile(r"(?<![\w@/])@([^\s\"'`@]*)$")
 
 
 class ReplCompleter(Completer):
-    """Completes commands, arguments, files and resources of MCP servers."""
+    """Completes commands, arguments, files, resources of MCP servers, macros and tools."""
 
     def __init__(self, context: CommandContext) -> None:
         self._context = context
@@ -79,6 +83,8 @@ class ReplCompleter(Completer):
         match = _MENTION.search(text)
         if match is None:
             return ()
+        if match[1].startswith(("{", "[")):
+            return self._complete_names(match[1])
         server, colon, typed = match[1].partition(":")
         if colon and server in self._servers():
             return await self._complete_resource(server, typed)
@@ -116,6 +122,19 @@ class ReplCompleter(Completer):
             found = ()
         self._resources[name] = time.monotonic(), found
         return found
+
+    def _complete_names(self, typed: str) -> Sequence[Completion]:
+        """Complete the name of a macro or of a tool."""
+        sign, settings = typed[0], self._context.engine.runtime.settings
+        if sign == "{":
+            offered = {f"{name}}}": " ".join(text.split())[:MACRO_CHARACTERS] for name, text in sorted(settings.macros.items())}
+        else:
+            offered = {f"{tool.name}{{": tool.description for tool in tools_for(settings, Agent())}
+        return [
+            Completion(f"@{sign}{text}", -len(typed) - 1, display=clean(text[:-1]), display_meta=clean(about))
+            for text, about in offered.items()
+            if text.startswith(typed[1:])
+        ]
 
     async def _file_index(self) -> FileIndex:
         started = time.monotonic()

@@ -33,10 +33,11 @@ from moot.commands import (
     catalogue_of,
     parse,
 )
+from moot.commands.custom import hooks_of
 from moot.config.loader import Loaded
 from moot.errors import ConfigError, MootError, UsageError
-from moot.features.attachments import Mentions, ResourceSource, mentions_in, paths_of
 from moot.features.exports import save_conversation
+from moot.features.prompts.references import Place, read_references
 from moot.types.message import Part, text_part
 from moot.types.run import OnBusy
 
@@ -131,21 +132,22 @@ class InputHandler:
             await self.prompt((), text, on_busy, echoed=echoed)
 
     async def prompt(self, parts: Sequence[Part], text: str, on_busy: OnBusy = "queue", *, echoed: bool = True) -> None:
-        """Send a prompt: shell output, mentioned files, the parts and the text."""
+        """Send a prompt: shell output, what it refers to, the parts and the text."""
         try:
-            mentions = Mentions()
-            if "@" in text:
-                conversation, runtime = self._conversation.conversation, self._context.engine.runtime
-                paths = paths_of(self._context.directory, conversation.allowed_uris if conversation else ())
-                source = ResourceSource(runtime.mcp, runtime.settings.mcp, self._context.directory)
-                mentions = await mentions_in(text, paths, source)
-            for note in mentions.notes:
+            runtime, conversation = self._context.engine.runtime, self._conversation.conversation
+            agent = self._context.overrides.agent or ""
+            found = await read_references(text, Place(runtime, self._context.directory, conversation, agent))
+            notes = found.notes
+            if found.calls and on_busy == "steer":
+                on_busy, notes = "queue", (*notes, "Queued, because its tool calls can't run within the running answer.")
+            for note in notes:
                 self._scrollback.say(f"{note}\n", "yellow")
             await self._provide_weights(self._next_model())
-            message = (*self.shell_output, *mentions.parts, *parts, *((text_part(text),) if text else ()))
+            message = (*self.shell_output, *found.parts, *parts, *((text_part(found.text),) if found.text else ()))
             edits, self.edits = self.edits, None
             extra = tuple(self.shell_output)
-            await self._conversation.send(message, text, on_busy, echoed=echoed, edits=edits, extra=extra)
+            send = Send("", settings=hooks_of((), found.calls))
+            await self._conversation.send(message, text, on_busy, echoed=echoed, edits=edits, extra=extra, command=send)
             self.shell_output.clear()
         except MootError:
             if echoed:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from moot.config.schema.basics import CheckLine, Count, Duration, FilePattern, HostName, Notify, Origin, Part, one_test, valid_expression
-from moot.config.schema.definitions import CommandName, CommandParameterPart, CommandPart, CustomToolPart, ToolPart
+from moot.config.schema.definitions import CommandName, CommandParameterPart, CommandPart, CustomToolPart, MacroName, ToolPart
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.agent import Mode
@@ -353,6 +353,7 @@ class Configuration(Part):
     outgoing_webhooks: dict[JobName, OutgoingWebhookPart] = {}
     channels: dict[str, dict[str, Any]] = {}
     commands: dict[CommandName, CommandPart] = {}
+    macros: dict[MacroName, Annotated[str, Field(min_length=1)]] = {}
     tools: dict[Annotated[str, Field(max_length=200)], ToolPart] = {}
     server: ServerPart = ServerPart()
     storage: StoragePart = StoragePart()

@@ -62,6 +62,7 @@ ToolPart = Annotated[
 
 
 CommandName = Annotated[str, Field(pattern=COMMAND_NAME)]
+MacroName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
 
 
 class CommandParameterPart(Part):

@@ -67,12 +67,16 @@ def with_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def prompt_text(part: Part) -> str | None:
     """Return the text that a model gets for a local text file, or None for any other part."""
+    if part.get("type") != "file" or not isinstance(facts_of(part).get("path"), str) or (text := file_text(part)) is None:
+        return None
+    return f"{place_of(part)}:\n\n{text}"
+
+
+def place_of(part: Part) -> str:
+    """Return the path of a local file, and its lines if the part has only some of them."""
     about = facts_of(part)
     path, lines = about.get("path"), about.get("lines")
-    if part.get("type") != "file" or not isinstance(path, str) or (text := file_text(part)) is None:
-        return None
-    where = f", lines {lines[0]} to {lines[1]}" if isinstance(lines, list) and len(lines) == 2 else ""
-    return f"{path}{where}:\n\n{text}"
+    return f"{path}, lines {lines[0]} to {lines[1]}" if isinstance(lines, list) and len(lines) == 2 else str(path)
 
 
 def label_of(part: Part) -> str:

@@ -22,7 +22,7 @@ from moot.types.agent import Agent
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.event import Event
-from moot.types.hooks import BLOCKED, HOOKS, SKIPPED, STOPPED, VARIABLES, HookSide, RunHook, RunHooks, SkipIf, by_hook
+from moot.types.hooks import BLOCKED, HOOKS, SKIPPED, STOPPED, VARIABLES, HookSide, ReferencedCall, RunHook, RunHooks, SkipIf, by_hook
 from moot.types.message import Part, text_of
 from moot.types.run import RunOutcome, RunStatus
 from moot.types.templates import fill, fill_line, variables_in
@@ -97,17 +97,25 @@ async def _call(leg: Leg, side: HookSide, number: int, hook: RunHook) -> Part:
         tools: dict[str, Tool] = {}
         filled: Json = hook.arguments
         try:
-            tools = {
-                tool.name: tool
-                for tool in tools_for(leg.runtime.settings, Agent(tools=(hook.tool,)), folder=has_folder(leg.request.conversation))
-            }
-            filled, problem = await _filled(leg, hook, tools.get(hook.tool)), ""
+            tools = {tool.name: tool for tool in await _tools(leg, hook)}
+            if not isinstance(hook, ReferencedCall):
+                filled = await _filled(leg, hook, tools.get(hook.tool))
+            problem = ""
         except (UsageError, KeyError, ValueError) as error:
             problem = f"Unknown variable {error.args[0]!r}." if isinstance(error, KeyError) else str(error)
         await _show(leg, side, f"{key}:call", id, hook.tool, filled, problem)
         if not problem:
             await run_call(leg, key, Call(id, hook.tool, filled), tools)
     return next(part for part in leg.message().parts if part.get("toolCallId") == id)
+
+
+async def _tools(leg: Leg, hook: RunHook) -> Sequence[Tool]:
+    """Return the tools that a hook may call: the one that it names, or those of the agent if a prompt names the call."""
+    if not isinstance(hook, ReferencedCall):
+        return tools_for(leg.runtime.settings, Agent(tools=(hook.tool,)), folder=has_folder(leg.request.conversation))
+    if leg.request.run.agent_type != "moot":
+        return ()  # it has its own
+    return [tool for tool in (await leg.setup()).tools if not getattr(tool, "ends_run", False)]
 
 
 async def _show(leg: Leg, side: HookSide, key: str, id: str, tool: str, filled: Json, problem: str) -> None:

@@ -14,9 +14,10 @@ from moot.guard.urls import PORTS, Page, Policy, fetch
 from moot.tools import texts
 from moot.tools.basics import LookupTool, ToolSettings, size_word, title
 from moot.tools.html import to_markdown
+from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
-_HTML = frozenset({"text/html", "application/xhtml+xml"})
+HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT_TYPES = frozenset({"json", "xml", "javascript", "yaml", "x-yaml", "toml", "x-ndjson", "sql", "x-sh", "markdown"})
 
 
@@ -45,9 +46,7 @@ class FetchUrl(LookupTool):
         self._resolver = resolver
 
     async def call(self, arguments: FetchUrlArguments, context: ToolContext) -> ToolOutput:
-        settings = FetchUrlSettings.of(self.name, context.settings)
-        policy = Policy(allow=settings.allow, ports=PORTS | frozenset(settings.ports))
-        page = await fetch(arguments.url, policy=policy, resolver=self._resolver)
+        page = await fetch_page(arguments.url, context.settings, self._resolver)
         return await anyio.to_thread.run_sync(_output, page)
 
     def doing(self, arguments: FetchUrlArguments) -> View:
@@ -57,15 +56,26 @@ class FetchUrl(LookupTool):
         return View(title("Fetch", arguments.url), body=output.text, language="markdown")
 
 
-def _output(page: Page) -> ToolOutput:
+async def fetch_page(url: str, settings: JsonObject, resolver: AbstractResolver | None = None) -> Page:
+    """Fetch a URL within the limits of `settings`, the section `tools.fetch_url`. Raise Refused as `fetch` does."""
+    own = FetchUrlSettings.of(FetchUrl.name, settings)
+    return await fetch(url, policy=Policy(allow=own.allow, ports=PORTS | frozenset(own.ports)), resolver=resolver)
+
+
+def page_text(page: Page) -> str:
+    """Return the text of a page, HTML as Markdown. Raise Refused if it is not text. Blocks."""
     kind = page.media_type
     known = kind.startswith("text/") or kind.endswith(("+json", "+xml")) or kind.rpartition("/")[2] in _TEXT_TYPES
     is_text = known or texts.encoding_of(page.body, whole=not page.cut)[0] != texts.LATIN
     if texts.is_binary(page.body) or not is_text:
         raise Refused(f"{page.url} can't be shown as text ({kind or 'unknown type'}, {size_word(len(page.body))}).")
     text = _text(page)
-    shown = to_markdown(text) if kind in _HTML else text
-    head = f"{page.url} ({page.status}, {kind or 'unknown type'}{', truncated' if page.cut else ''})"
+    return to_markdown(text) if kind in HTML else text
+
+
+def _output(page: Page) -> ToolOutput:
+    shown = page_text(page)
+    head = f"{page.url} ({page.status}, {page.media_type or 'unknown type'}{', truncated' if page.cut else ''})"
     return ToolOutput(f"{head}\n\n{shown}", {"url": page.url, "status": page.status}, error=page.status >= 400)
 
 

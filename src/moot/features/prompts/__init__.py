@@ -1,0 +1,1 @@
+"""Prompts before they are sent: attached files, and references in their text."""

@@ -1,0 +1,130 @@
+"""Attaching files to a prompt, by their paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moot.convert.files.attachments import MEDIA_TYPES, kind_of, local_file
+from moot.errors import NotFound, UsageError
+from moot.guard.paths import Paths
+from moot.guard.roots import folders
+from moot.types.message import Part, text_part
+
+MAX_TEXT = 10 * 1024 * 1024
+MAX_MEDIA = 20 * 1024 * 1024
+MAX_NAMES = 200
+"""Maximum number of names listed for a folder."""
+
+_RANGE = re.compile(r"(.+)#(\d+)(?:-(\d+))?")
+_TRAILING = ".,;:!?)]}>"
+
+_MEDIA = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A message part, and a note for the user."""
+
+    part: Part
+    note: str = ""
+
+
+def attach(path: Path) -> Attached:
+    """Return an image, a document or a text file as a file part. Raise UsageError for other files. Blocks."""
+    data = read_whole(path, MAX_MEDIA)
+    if media := media_of(data):
+        return Attached(local_file(data, str(path), media))
+    if data.startswith(b"PK") and (kind := kind_of(path.name)):
+        return Attached(local_file(data, str(path), MEDIA_TYPES[kind]))
+    if b"\0" in data:
+        known = "text, an image (PNG, JPEG, GIF, WebP), or a document (PDF, DOCX, XLSX, PPTX, EPUB)"
+        raise UsageError(f"Cannot attach {str(path)!r}: it is not {known}.")
+    if len(data) > MAX_TEXT:
+        raise UsageError(f"{str(path)!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model.")
+    text, note = as_text(data, str(path))
+    return Attached(local_file(text.encode(), str(path)), note)
+
+
+def media_of(data: bytes) -> str:
+    """Return the media type of an image or a PDF by its first bytes; empty for other data."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((media for head, media in _MEDIA if data.startswith(head)), "")
+
+
+def read_whole(path: Path, limit: int) -> bytes:
+    """Return the bytes of a file. Raise UsageError if it can't be read or is larger than `limit`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"Cannot read {str(path)!r}: {reason}.") from error
+    if len(data) > limit:
+        raise UsageError(f"{str(path)!r} is larger than {limit >> 20} MiB.")
+    return data
+
+
+def as_text(data: bytes, where: str) -> tuple[str, str]:
+    """Return the text, and a note about bytes that are not UTF-8, or an empty string."""
+    try:
+        return data.decode("utf-8"), ""
+    except UnicodeDecodeError as error:
+        note = f"{where} is not valid UTF-8 from byte {error.start} on; invalid bytes were replaced by \ufffd."
+        return data.decode("utf-8", "replace"), note
+
+
+# ── files named in a prompt ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def paths_of(directory: str, allowed: Sequence[str] = ()) -> Paths:
+    """Return the paths that may be mentioned in a conversation: those that its tools may read."""
+    return Paths(folders(allowed) or (Path(directory),), Path(directory))
+
+
+def mentioned(name: str, paths: Paths, *, quoted: bool = False) -> Attached | None:
+    """Return the file, the lines (`name#10-20`) or the names in the folder that a prompt mentions; None if there is no such file. Blocks.
+
+    Punctuation after a name that is not quoted is ignored. Raise Refused for a file that may not be read, and UsageError for one that
+    cannot be sent.
+    """
+    found = _first(paths, [name] if quoted else [name, name.rstrip(_TRAILING)])
+    return None if found is None else _part(paths, *found)
+
+
+def _first(paths: Paths, spellings: Sequence[str]) -> tuple[str, int, int] | None:
+    """Return path, first and last line (0 for the whole file) of the first spelling that exists."""
+    for spelling in dict.fromkeys(spellings):
+        match = _RANGE.fullmatch(spelling)
+        for path, first, last in [(spelling, 0, 0), *([(match[1], int(match[2]), int(match[3] or match[2]))] if match else [])]:
+            try:
+                paths.stat(path)
+            except NotFound:
+                continue
+            return path, first, last
+    return None
+
+
+def _part(paths: Paths, path: str, first: int, last: int) -> Attached:
+    if paths.kind(path) == "directory":
+        names = [f"{entry.name}/" if entry.kind == "directory" else entry.name for entry in paths.listdir(path, MAX_NAMES)]
+        return Attached(text_part(f"{path}:\n\n" + "\n".join(names)))
+    with paths.open_read(path):  # raises Refused for a device or a pipe before anything is read
+        real = paths.resolve(path)
+    if not first:
+        return attach(real)
+    text, note = as_text(read_whole(real, MAX_MEDIA), path)
+    lines = text.split("\n")
+    if first > len(lines) or last < first:
+        raise UsageError(f"{path!r} has {len(lines)} lines; lines {first}-{last} don't exist.")
+    last = min(last, len(lines))
+    return Attached(local_file("\n".join(lines[first - 1 : last]).encode(), path, lines=(first, last)), note)

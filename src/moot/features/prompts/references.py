@@ -1,0 +1,413 @@
+"""References in a prompt: what its text names after `@` is attached. One table lists the kinds of references."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+import anyio.to_thread
+
+from moot.agents.known import default_agent
+from moot.convert.files.attachments import local_file
+from moot.errors import Refused, UsageError
+from moot.features.prompts.attachments import Attached, media_of, mentioned, paths_of
+from moot.plugins.registry import attribute, hint
+from moot.runtime.approvals.policy import decide
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent, load_project_agents, mode_of
+from moot.tools.catalogue import is_tool, provided_tool, tools_for, unknown_tool
+from moot.types.canonical import JsonObject, loads_exact, loads_object
+from moot.types.conversation import Conversation
+from moot.types.message import Message, Part, text_of
+
+if TYPE_CHECKING:
+    from moot.guard.urls import Page
+
+MAX_REFERENCES = 100
+"""Maximum number of different references in a prompt."""
+MAX_PAGES = 10
+"""Maximum number of different web pages in a prompt."""
+MAX_URL = 8_000
+"""Maximum number of characters of the URL of a web page."""
+MAX_PAGE = 200_000
+"""Maximum number of characters of a web page that are attached."""
+RESOURCE_SECONDS = 60.0
+"""Time limit for reading one resource of an MCP server, including the start of the server."""
+MAX_MESSAGES = 1_000
+"""Number of the conversation's last messages whose definitions of macros are used."""
+MAX_NESTING = 10
+"""Maximum number of macros that contain each other."""
+MAX_EXPANDED = 1_000_000
+"""Maximum number of characters of a prompt whose macros are replaced."""
+
+_FETCH, _TEXT = "moot.tools.builtin.fetch_url:fetch_page", "moot.tools.builtin.fetch_url:page_text"
+"""Loaded by path, because most prompts name no web page."""
+
+_SIGN = re.compile(r"(?<![\w@/])@")
+"""The start of a reference, which an e-mail address doesn't contain."""
+_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_PARAGRAPHS = re.compile(r"(\n[ \t]*\n)")
+_TICKS = re.compile(r"`+")
+_CLOSING = {")": "(", "]": "[", "}": "{"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The conversation for which a prompt is written."""
+
+    runtime: Runtime
+    directory: str = ""
+    """Working directory; empty = none, so no file can be named."""
+    conversation: Conversation | None = None
+    """None if no message was sent yet."""
+    agent: str = ""
+    """Name of the agent that gets the prompt; empty = the one of the conversation."""
+    attended: bool = True
+    """True if the person who wrote the prompt is sending it, which answers the question of an `ask` rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """The prompt's text with its macros replaced, the parts to send before it, notes for the user, and tool calls to make first."""
+
+    text: str = ""
+    parts: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+    calls: tuple[JsonObject, ...] = ()
+    """Entries for `before_run` of a run's hooks, see `ReferencedCall`."""
+
+
+class Kind(NamedTuple):
+    """A kind of reference."""
+
+    name: str
+    find: Callable[[str, int], tuple[str, int] | None]
+    """Return the target of the reference whose `@` ends at this position in the text, and the end of the reference; None if there is none.
+
+    References with the same target are attached once.
+    """
+    attach: Callable[[str, Place], Awaitable[References]]
+    """Return the content of a target. Raise MootError if it can't be attached."""
+
+
+async def read_references(text: str, place: Place) -> References:
+    """Return what a prompt refers to, in the order of its text. References in Markdown code, and names of missing files, stay plain text.
+
+    Macros are replaced first, and their texts can contain references. Raise Refused for a reference that is not allowed or can't be
+    fetched, and UsageError for one that can't be sent.
+    """
+    if "@" not in text:
+        return References(text)
+    text, notes = expand_macros(text, await _known_macros(text, place))
+    found = list(dict.fromkeys(_references(text)))
+    _check_number(len(found), MAX_REFERENCES, "references")
+    _check_number(sum(kind.name == "page" for kind, _ in found), MAX_PAGES, "web pages")
+    attached = [await kind.attach(target, place) for kind, target in found]
+    return References(
+        text,
+        tuple(part for each in attached for part in each.parts),
+        (*notes, *(note for each in attached for note in each.notes)),
+        tuple(call for each in attached for call in each.calls),
+    )
+
+
+def _check_number(number: int, most: int, what: str) -> None:
+    if number > most:
+        raise UsageError(f"The prompt has {number} {what}; the limit is {most}.", fix="Put text that contains @ into a code block.")
+
+
+def _references(text: str) -> Iterator[tuple[Kind, str]]:
+    searched = _without_code(text)
+    at = 0
+    while sign := _SIGN.search(searched, at):
+        at = sign.end()
+        for kind in KINDS:
+            if (found := kind.find(text, at)) is not None:
+                target, at = found
+                yield kind, target
+                break
+
+
+def _without_code(text: str) -> str:
+    """Return the text with spaces in place of Markdown code, so that all positions stay the same."""
+    if "`" in text or "~~~" in text:
+        text = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
+        text = "".join(map(_without_spans, _PARAGRAPHS.split(text)))
+    return text
+
+
+def _without_spans(paragraph: str) -> str:
+    ticks = list(_TICKS.finditer(paragraph))
+    closing: list[int | None] = [None] * len(ticks)
+    """For each run of backticks, the next one of the same length."""
+    later: dict[int, int] = {}
+    for number in range(len(ticks) - 1, -1, -1):
+        length = len(ticks[number][0])
+        closing[number] = later.get(length)
+        later[length] = number
+    pieces: list[str] = []
+    at = number = 0
+    while number < len(ticks):
+        if (end := closing[number]) is not None:
+            pieces += [paragraph[at : ticks[number].start()], " " * (ticks[end].end() - ticks[number].start())]
+            at, number = ticks[end].end(), end
+        number += 1
+    return "".join([*pieces, paragraph[at:]])
+
+
+# ── macros ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MACRO = re.compile(r"\{([A-Za-z_][\w-]*)\}")
+_DEFINITION = re.compile(r"\{define[ \t]+([A-Za-z_][\w-]*)[ \t]*,((?:[^{}]++|\{[^{}]*+\})*+)\}")
+"""Its text can contain other macros and pairs of braces, but no braces within braces."""
+
+
+async def _known_macros(text: str, place: Place) -> Mapping[str, str]:
+    """Return the macros of the configuration and those that the conversation's prompts define; the last definition counts."""
+    if "@{" not in text:
+        return {}
+    messages: Sequence[Message] = ()
+    if place.conversation is not None:
+        conversations = place.runtime.store.of(place.conversation.owner).conversations
+        messages = await conversations.branch(place.conversation.id, limit=MAX_MESSAGES)
+    texts = (*(text_of(message.parts) for message in messages if message.role == "user"), text)
+    return {**place.runtime.settings.macros, **{name: value for each in texts for _, _, name, value in _definitions(each)}}
+
+
+def _definitions(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Yield start, end, name and text of each `@{define NAME, TEXT}`."""
+    at = 0
+    for sign in _SIGN.finditer(_without_code(text)) if "@{define" in text else ():
+        if sign.start() >= at and (found := _definition(text, sign.end())) is not None:
+            name, value, at = found
+            yield sign.start(), at, name, value
+
+
+def _definition(text: str, at: int) -> tuple[str, str, int] | None:
+    """Return name, text and end of the definition whose `@` ends at this position; None if there is none, or it never ends."""
+    match = _DEFINITION.match(text, at)
+    return (match[1], match[2].strip(), match.end()) if match is not None else None
+
+
+def _find_definition(text: str, at: int) -> tuple[str, int] | None:
+    found = _definition(text, at)
+    return (text[at : found[2]], found[2]) if found is not None else None
+
+
+async def _nothing(target: str, place: Place) -> References:
+    return References()
+
+
+def expand_macros(text: str, macros: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return a prompt with `@{NAME}` replaced by the text of the macro, and notes about unknown names, which stay as they are.
+
+    The texts of macros can use other macros. Raise UsageError if they are nested too deeply, or the result is too long.
+    """
+    known: dict[str, str] = {}
+    notes: dict[str, None] = {}
+
+    def expanded(text: str, users: tuple[str, ...]) -> str:
+        pieces: list[str] = []
+        at = length = 0
+        for start, end, name in _macros(text):
+            if name not in macros:
+                notes[f"Macro {name!r} not found; sent as text.{hint(name, list(macros))}"] = None
+                continue
+            if name not in known:
+                path = " → ".join((*users, name))
+                if name in users:
+                    raise UsageError(f"The macro {name!r} contains itself: {path}.", fix="Change the section macros of the configuration.")
+                if len(users) >= MAX_NESTING:
+                    raise UsageError(f"Macros can be nested at most {MAX_NESTING} levels deep: {path}.")
+                known[name] = expanded(macros[name], (*users, name))
+            pieces += [text[at:start], known[name]]
+            at, length = end, length + start - at + len(known[name])
+            if length > MAX_EXPANDED:
+                raise UsageError(f"The prompt with its macros has more than {MAX_EXPANDED:,} characters.")
+        return "".join([*pieces, text[at:]])
+
+    return expanded(text, ()), tuple(notes)
+
+
+def _macros(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and name of each macro that a text uses outside of definitions."""
+    if "@{" not in text:
+        return
+    defined = list(_definitions(text))
+    for sign in _SIGN.finditer(_without_code(text)):
+        while defined and defined[0][1] <= sign.start():
+            del defined[0]
+        inside = bool(defined) and defined[0][0] <= sign.start()
+        if not inside and (match := _MACRO.match(text, sign.end())) is not None:
+            yield sign.start(), match.end(), match[1]
+
+
+# ── files ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_FILE = re.compile(r"""(?:"([^"\n]+)"|([^\s"'`@]+))""")
+
+
+def _find_file(text: str, at: int) -> tuple[str, int] | None:
+    match = _FILE.match(text, at)
+    return (match[0], match.end()) if match is not None else None
+
+
+async def _file(target: str, place: Place) -> References:
+    name, quoted = target.strip('"'), target.startswith('"')
+    if not place.directory:
+        return References()
+    paths = paths_of(place.directory, place.conversation.allowed_uris if place.conversation is not None else ())
+    attached = await anyio.to_thread.run_sync(partial(mentioned, name, paths, quoted=quoted))
+    if attached is not None:
+        return _found(attached)
+    is_path = not quoted and "(" not in name and ("/" in name or "." in name.strip("."))  # and no decorator such as @app.get("/")
+    return References(notes=(f"File {name!r} not found; sent as text.",) if is_path else ())
+
+
+# ── resources of MCP servers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_RESOURCE = re.compile(r"""(?:"[^":\s]+:[A-Za-z][A-Za-z0-9+.-]*:[^"\n]+"|[^:\s"'`@]+:[A-Za-z][A-Za-z0-9+.-]*:[^\s"'`@]+)""")
+
+
+def _find_resource(text: str, at: int) -> tuple[str, int] | None:
+    match = _RESOURCE.match(text, at)
+    return (match[0], match.end()) if match is not None else None
+
+
+async def _resource(target: str, place: Place) -> References:
+    name, _, uri = target.strip('"').partition(":")
+    server, connections = place.runtime.settings.mcp.get(name), place.runtime.mcp
+    if server is None or not server.enabled or connections is None:
+        return await _file(target, place)
+    if not target.startswith('"'):
+        uri = _without_punctuation(uri)
+    with anyio.move_on_after(RESOURCE_SECONDS):
+        files = await connections.read(server, uri, place.directory)
+        return References(parts=tuple(local_file(file.data, f"{name}:{file.name}", file.media_type) for file in files))
+    raise UsageError(f"The MCP server {name!r} did not send {uri!r} within {RESOURCE_SECONDS:g} s.", fix=f"moot mcp test {name}")
+
+
+def _found(attached: Attached) -> References:
+    return References(parts=(attached.part,), notes=(attached.note,) if attached.note else ())
+
+
+# ── web pages ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_URL = re.compile(r"""(?:"(https?://[^"\s]+)"|(https?://[^\s"'`<>]+))""", re.IGNORECASE)
+
+
+def _find_page(text: str, at: int) -> tuple[str, int] | None:
+    match = _URL.match(text, at)
+    if match is None:
+        return None
+    if len(match[0]) > MAX_URL:
+        raise UsageError(f"The URL {match[0][:100]}… has more than {MAX_URL:,} characters.")
+    return match[1] or _without_punctuation(match[2]), match.end()
+
+
+async def _page(url: str, place: Place) -> References:
+    await _check_permission(url, place)
+    runtime = place.runtime
+    page: Page = await attribute(_FETCH)(url, runtime.settings.tools.get("fetch_url", {}))
+    if page.status >= 400:
+        raise Refused(f"{page.url} can't be attached: the server answered with status {page.status}.")
+    return _found(await anyio.to_thread.run_sync(_attached_page, page))
+
+
+def _without_punctuation(url: str) -> str:
+    """Return a URL without the punctuation of the sentence after it. Brackets that belong to it are kept."""
+    while url[-1] in ".,;:!?*" or (url[-1] in _CLOSING and url.count(url[-1]) > url.count(_CLOSING[url[-1]])):
+        url = url[:-1]
+    return url
+
+
+async def _check_permission(url: str, place: Place) -> None:
+    """Raise Refused unless the permissions of the tool `fetch_url` allow the URL.
+
+    A person who names a URL has decided about it, so the mode counts only for prompts that no one is sending now. Deny rules always do.
+    """
+    settings, conversation = place.runtime.settings, place.conversation or Conversation("", directory=place.directory)
+    mode = "ask" if place.attended else mode_of(settings, {}, conversation)
+    tool = provided_tool("fetch_url")
+    ruling = decide(settings.permissions, mode, tool, url, directory=place.directory, grants=conversation.grants)
+    if ruling.action == "deny":
+        raise Refused(f"{url} can't be attached: {ruling.why}.")
+    if ruling.action == "ask" and not place.attended:
+        raise Refused(
+            f"{url} can't be attached: it needs a person's approval, but no one is available to give it.",
+            fix="Add an allow rule for fetch_url to permissions.rules.",
+        )
+
+
+def _attached_page(page: Page) -> Attached:
+    if media := media_of(page.body):
+        if page.cut:
+            raise Refused(f"{page.url} can't be attached: it is larger than {len(page.body):,} bytes.")
+        return Attached(local_file(page.body, page.url, media))
+    text: str = attribute(_TEXT)(page)
+    note = ""
+    if page.cut or len(text) > MAX_PAGE:
+        text = text[:MAX_PAGE]
+        note = f"{page.url} is too long; only its first {len(text):,} characters were attached."
+    return Attached(local_file(text.encode("utf-8", "replace"), page.url, "text/markdown"), note)
+
+
+# ── tool calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CALL = re.compile(r"\[([A-Za-z_][\w.-]*)[ ]*(?=\{)")
+_DECODER = json.JSONDecoder()
+
+
+def _find_call(text: str, at: int) -> tuple[str, int] | None:
+    match = _CALL.match(text, at)
+    if match is None:
+        return None
+    try:
+        _, end = _DECODER.raw_decode(text, match.end())
+        arguments = text[match.end() : end]
+        loads_exact(arguments.encode())
+        if text[end : end + 1] != "]":
+            raise ValueError("] is missing after the arguments")
+    except (ValueError, RecursionError) as error:
+        where = f"@[{match[1]}{{…}}]"
+        raise UsageError(
+            f"The arguments of {where} are not valid JSON: {error}.",
+            fix=f'Write @[{match[1]}{{"name": "value"}}], or put it into backticks.',
+        ) from error
+    return f"{match[1]}{arguments}", end + 1
+
+
+async def _call(target: str, place: Place) -> References:
+    name, brace, arguments = target.partition("{")
+    settings, conversation = place.runtime.settings, place.conversation
+    own = conversation.own_settings.for_run() if conversation is not None else {}
+    await load_project_agents(settings, place.directory)
+    chosen = place.agent or (conversation.agent if conversation is not None else default_agent(settings, place.directory))
+    agent = find_agent(settings, chosen, own, place.directory)
+    if agent.agent_type != "moot":
+        raise UsageError(f"{agent.name} has its own tools, so @[{name}{{…}}] can't be used with it.")
+    if not any(name.startswith(f"{server}__") for server in settings.mcp):  # whose tools are known when the run starts
+        if not is_tool(name, settings):
+            raise UsageError(unknown_tool(name, settings), fix="moot tools list")
+        names = [tool.name for tool in tools_for(settings, agent)]
+        if name not in names:
+            raise UsageError(f"The agent {agent.name!r} doesn't have the tool {name!r}.", fix=f"Its tools: {', '.join(names) or 'none'}")
+    return References(calls=({"tool": name, "arguments": loads_object((brace + arguments).encode()), "referenced": True},))
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("macro definition", _find_definition, _nothing),
+    Kind("tool call", _find_call, _call),
+    Kind("page", _find_page, _page),
+    Kind("resource", _find_resource, _resource),
+    Kind("file", _find_file, _file),
+)
+"""All kinds of references. The first one that matches is used, so files are last."""
