@@ -284,7 +284,9 @@ const BUDGETS: Column<Budget>[] = [
       share === null ? (
         '–'
       ) : (
-        <span className={share >= 0.8 ? 'font-semibold text-warn' : ''}>{Math.floor(Math.round(share * 10_000) / 100)}%</span>
+        <span className={share >= 0.8 ? 'font-semibold text-warn' : ''}>
+          {Math.floor(Math.round(share * 10_000) / 100)}%
+        </span>
       ),
   },
   {
