@@ -332,7 +332,7 @@ def _problem(server: McpServer, error: BaseException, complaint: Sequence[str]) 
         return error
     where = f"The MCP server {server.name!r}"
     if isinstance(error, OAuthFlowError):  # the rest of its text may quote what the login server has sent
-        return ProviderError(f"The login at the MCP server {server.name!r} failed: {str(error).partition(': ')[0]}.", kind="auth")
+        return ProviderError(f"The login to the MCP server {server.name!r} failed: {str(error).partition(': ')[0]}.", kind="auth")
     if isinstance(error, httpx2.HTTPStatusError):
         complaint = (f"HTTP {error.response.status_code}",)
     if (status := next((one for one in complaint if one in ("HTTP 401", "HTTP 403")), "")) and not server.command:

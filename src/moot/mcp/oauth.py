@@ -126,7 +126,7 @@ class _Provider(OAuthClientProvider):
         if not self.is_login:
             self._remember_scope()
             raise ProviderError(
-                f"The login at the MCP server {self._server.name!r} is no longer valid, or not sufficient.",
+                f"The login to the MCP server {self._server.name!r} is no longer valid, or not sufficient.",
                 kind="auth",
                 fix=f"Sign in with: moot mcp login {self._server.name}",
             )

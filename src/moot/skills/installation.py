@@ -67,9 +67,10 @@ async def read_source(source: str, base: Path, *, commit: str = "", path: str = 
 async def read_package(
     source: str, base: Path, *, commit: str = "", path: str = "", skipped: Collection[str] = SKIPPED
 ) -> tuple[Files, str, JsonObject]:
-    """Return the files of a folder, an archive, the URL of an archive, or a Git commit, or of the folder `path` in it.
+    """Return the files of a package: a folder, an archive (a file or a URL) or a Git commit. With `path`, only those of that folder in it.
 
-    The second value is the folder's name, if it has one, and the third describes the source. Raise NotFound, Refused or UsageError.
+    The second value is the name of the folder that was read, empty for the top of an archive or commit. The third describes the source.
+    Raise NotFound, Refused or UsageError.
     """
     path = path.strip("/")
     if commit:

@@ -297,13 +297,13 @@ class QuestionPrompt(Prompt):
         return Row(f"{header}{which}", "bold", f"requested by: {self._requested_by}", "dim", 1)
 
     def body(self) -> list[Row]:
-        rows = [Row(line) for line in visible_lines(str(self._question.get("text", "")))]
+        rows = [Row(line, prose=True) for line in visible_lines(str(self._question.get("text", "")))]
         for number, option in enumerate(self._options, 1):
             label = visible_line(str(option.get("label", "")))
             mark = ("[x] " if str(option.get("label", "")) in self._selected else "[ ] ") if self._multiple else ""
             rows.append(Row(f"{number} {mark}{label}", "good" if mark == "[x] " else "", indent=4))
             if option.get("description"):
-                rows += [Row(line, "dim", indent=8) for line in visible_lines(str(option["description"]))]
+                rows += [Row(line, "dim", indent=8, prose=True) for line in visible_lines(str(option["description"]))]
         return rows
 
     def keys(self) -> dict[str, str]:

@@ -99,6 +99,8 @@ class InputHandler:
         """Output of shell commands, sent to the model with the next prompt."""
         self.edits: str | None = None
         """ID of the message that the next prompt replaces."""
+        self._typed = ""
+        """The command that is being carried out, as typed."""
 
     def echo(self, text: str, on_busy: OnBusy = "queue") -> bool:
         """Show a command, or a prompt whose answer can start now, before it is carried out. Return True if it was shown."""
@@ -127,6 +129,7 @@ class InputHandler:
         elif line.startswith("!") and line.strip("! \n"):
             await self._run_shell(line)
         elif typed is not None:
+            self._typed = line
             await self.command(*typed)
         else:
             await self.prompt((), text, on_busy, echoed=echoed)
@@ -237,7 +240,8 @@ class InputHandler:
         parts, extra = (*self.shell_output, *send.message()), tuple(self.shell_output)
         self._display.wait_for(self._model())
         try:
-            await self._conversation.send(parts, send.text, extra=extra, command=send)
+            is_shown = send.text == self._typed and self._conversation.live is None
+            await self._conversation.send(parts, send.text, echoed=is_shown, extra=extra, command=send)
         except MootError:
             self._display.wait_for(None)
             raise

@@ -252,4 +252,4 @@ class ScrollbackView:
         self.changed()
 
     def changed(self) -> None:
-        """Redraw the display if it needs that."""
+        """Request a redraw. Do nothing here; views that draw frames override it."""

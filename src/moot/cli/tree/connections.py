@@ -70,7 +70,7 @@ MCP = Group(
             ("moot mcp login docs", "moot mcp login docs --no-open --port 8765"),
             details="The login is stored in a file of the home that only you can read, and is refreshed when it expires.",
         ),
-        "logout": command("commands.extensions.logins:log_out", "Delete the stored login at a server.", ("moot mcp logout docs",)),
+        "logout": command("commands.extensions.logins:log_out", "Delete the stored login for a server.", ("moot mcp logout docs",)),
         "enable": command("commands.extensions.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
         "disable": command(
             "commands.extensions.mcp:disable_server", "Stop using a server, but keep its configuration.", ("moot mcp disable git",)

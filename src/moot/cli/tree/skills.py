@@ -91,7 +91,7 @@ PLUGINS = Group(
                 "moot plugins install https://example.org/all.git --plugin formatter",
                 "moot plugins install https://example.org/formatter.git",
             ),
-            details="Exactly the content that is shown is installed. If its files change, nothing of it is used until you accept it again.",
+            details="Exactly the content that is shown is installed. If its files change, none of it is used until you accept it again.",
         ),
         "update": command(
             "commands.extensions.plugins:update_plugin",

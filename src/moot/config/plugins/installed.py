@@ -1,7 +1,7 @@
 """The installed plugins, as a file and folders in moot's home: `plugins/plugins.json` and `plugins/NAME/HASH/`.
 
 An entry of the file is the decision to use exactly this content. A folder without an entry is not used, so an interrupted installation
-has no effect. If a plugin's files change afterwards, nothing of it is used until a person accepts it again.
+has no effect. If a plugin's files change afterwards, none of it is used until a person accepts it again.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ S = TypeVar("S", bound=StreamState)
 def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject | None:
     """Parse an event, or return None if the data is not an object.
 
-    If `field` occurs and `filled` matches, the event contains a call's input, and its integers keep all their digits.
+    If the data contains `field` (a quick check) and matches `filled`, it may contain a call's input. Then integers keep all their digits.
     """
     try:
         event = frames.parse(data)

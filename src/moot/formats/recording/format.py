@@ -143,7 +143,7 @@ class Draft:
     def _content(self, facts: JsonObject) -> None:
         data = values.raw_of(facts)
         if data is None:
-            raise ValueError("A content needs `raw` or `raw_base64`.")
+            raise ValueError("A content line needs `raw` or `raw_base64`.")
         self.contents[hashlib.sha256(data).hexdigest()] = Content(data, str(facts.get("media_type") or "application/octet-stream"))
 
     def whole(self) -> Recording:

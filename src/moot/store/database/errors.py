@@ -31,7 +31,7 @@ def translate_error(error: Exception, path: Path) -> MootError:
     code = _code(error)
     if code == _FULL or (code == _IOERR and _no_room(path)):
         return StoreFull(
-            f"No space left to write {str(path)!r} ({error}). Nothing of this change was stored.",
+            f"No space left to write {str(path)!r} ({error}). The change was not stored.",
             fix="Free space on that disk (or raise the quota or file size limit) and try again.",
         )
     match code:

@@ -27,4 +27,5 @@ for line in sys.stdin:
     request = json.loads(line)
     if "id" in request:
         result = answer(request["method"], request.get("params", {}))
-        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n")
+        sys.stdout.flush()

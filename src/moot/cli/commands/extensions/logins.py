@@ -58,7 +58,7 @@ async def _secret(output: Output) -> str:
 
 
 async def log_out(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Delete the stored login at a server."""
+    """Delete the stored login for a server."""
     settings = configured(output).settings
     known = LoginFile(settings.home, server_named(settings, name)).delete()
-    write_done(output, json, {"name": name, "signed_in": False}, f"signed out at {name}" if known else f"there is no login at {name}")
+    write_done(output, json, {"name": name, "signed_in": False}, f"signed out of {name}" if known else f"there is no login for {name}")
