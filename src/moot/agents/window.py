@@ -98,7 +98,7 @@ def with_references(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
     The result depends only on these messages and never changes an earlier one because of a later one, so prompt caches work.
     """
-    known: set[tuple[str, ...]] = set()
+    known: dict[tuple[str, ...], str] = {}
     found: list[Message] = []
     for message in messages:
         if message.role == "user" and any(part.get("type") == "file" for part in message.parts):
@@ -108,14 +108,15 @@ def with_references(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def _or_reference(part: Part, known: set[tuple[str, ...]]) -> Part:
+def _or_reference(part: Part, known: dict[tuple[str, ...], str]) -> Part:
+    """Return a reference if the file was attached before and is still the same as then. `known` are the latest contents."""
     facts = facts_of(part)
     path = facts.get("path")
     if part.get("type") != "file" or not isinstance(path, str):
         return part
-    content = (path, str(facts.get("lines")), str(part.get("mediaType")), str(part.get("url")))
-    if content not in known:
-        known.add(content)
+    place, content = (path, str(facts.get("lines")), str(part.get("mediaType"))), str(part.get("url"))
+    if known.get(place) != content:
+        known[place] = content
         return part
     return text_part(f"{place_of(part)}: unchanged since it was attached above, so it is not repeated.")
 

@@ -134,6 +134,8 @@ class Situation:
     """True if a person is sending the prompt now."""
     agent: str = ""
     """Name of the agent that gets the prompt; empty = the one of the conversation."""
+    mode: str = ""
+    """Mode of the prompt; empty = the one of the conversation."""
 
 
 class CustomCommand(BaseCommand):
@@ -186,7 +188,9 @@ async def _referenced(situation: Situation, text: str, agent: str) -> References
     """Return what a text refers to with `@`."""
     if situation.runtime is None:
         return References(text)
-    return await read_references(text, Place(situation.runtime, situation.folder, situation.conversation, agent, situation.attended))
+    return await read_references(
+        text, Place(situation.runtime, situation.folder, situation.conversation, agent, situation.attended, situation.mode)
+    )
 
 
 def _check_requirements(definition: CommandDefinition, situation: Situation) -> None:

@@ -41,7 +41,7 @@ def test_a_repeated_file_is_sent_once_and_a_changed_one_again() -> None:
     picture = local_file(b"one", "a.png", "image/png")
     messages = tuple(prompt(number, [part]) for number, part in enumerate([one, one, two, one, lines, lines, picture, picture]))
     sent = [message.parts[0] for message in with_references(messages)]
-    assert [part["type"] for part in sent] == ["file", "text", "file", "text", "file", "text", "file", "text"]
+    assert [part["type"] for part in sent] == ["file", "text", "file", "file", "file", "text", "file", "text"]
     assert sent[5]["text"] == "a.py, lines 1 to 1: unchanged since it was attached above, so it is not repeated."
     assert messages[1].parts[0] == one  # what is stored stays whole
 

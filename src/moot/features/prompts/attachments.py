@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO, TypeAlias
 
 from moot.convert.files.attachments import MEDIA_TYPES, kind_of, local_file
 from moot.errors import NotFound, UsageError
@@ -18,7 +21,7 @@ MAX_MEDIA = 20 * 1024 * 1024
 MAX_NAMES = 200
 """Maximum number of names listed for a folder."""
 
-_RANGE = re.compile(r"(.+)#(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"(.+)#(\d{1,9})(?:-(\d{1,9}))?")
 _TRAILING = ".,;:!?)]}>"
 
 _MEDIA = (
@@ -28,6 +31,10 @@ _MEDIA = (
     (b"GIF89a", "image/gif"),
     (b"%PDF-", "application/pdf"),
 )
+
+
+Check: TypeAlias = Callable[[str, str], None]
+"""A function that gets the name of a tool and a path, and raises Refused if the tool may not read the path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +47,22 @@ class Attached:
 
 def attach(path: Path) -> Attached:
     """Return an image, a document or a text file as a file part. Raise UsageError for other files. Blocks."""
-    data = read_whole(path, MAX_MEDIA)
+    return _attached(read_whole(path, MAX_MEDIA), str(path))
+
+
+def _attached(data: bytes, path: str) -> Attached:
+    """Return the content of a file as a file part. Raise UsageError if it is not an image, a document or text."""
     if media := media_of(data):
-        return Attached(local_file(data, str(path), media))
-    if data.startswith(b"PK") and (kind := kind_of(path.name)):
-        return Attached(local_file(data, str(path), MEDIA_TYPES[kind]))
+        return Attached(local_file(data, path, media))
+    if data.startswith(b"PK") and (kind := kind_of(Path(path).name)):
+        return Attached(local_file(data, path, MEDIA_TYPES[kind]))
     if b"\0" in data:
         known = "text, an image (PNG, JPEG, GIF, WebP), or a document (PDF, DOCX, XLSX, PPTX, EPUB)"
-        raise UsageError(f"Cannot attach {str(path)!r}: it is not {known}.")
+        raise UsageError(f"Cannot attach {path!r}: it is not {known}.")
     if len(data) > MAX_TEXT:
-        raise UsageError(f"{str(path)!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model.")
-    text, note = as_text(data, str(path))
-    return Attached(local_file(text.encode(), str(path)), note)
+        raise UsageError(f"{path!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model.")
+    text, note = as_text(data, path)
+    return Attached(local_file(text.encode(), path), note)
 
 
 def media_of(data: bytes) -> str:
@@ -61,10 +72,13 @@ def media_of(data: bytes) -> str:
     return next((media for head, media in _MEDIA if data.startswith(head)), "")
 
 
-def read_whole(path: Path, limit: int) -> bytes:
-    """Return the bytes of a file. Raise UsageError if it can't be read or is larger than `limit`."""
+def read_whole(path: Path, limit: int, opened: Callable[[], AbstractContextManager[BinaryIO]] | None = None) -> bytes:
+    """Return the bytes of a file. Raise UsageError if it can't be read or is larger than `limit`.
+
+    `opened` opens the file in place of `path.open`.
+    """
     try:
-        with path.open("rb") as file:
+        with opened() if opened is not None else path.open("rb") as file:
             data = file.read(limit + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -91,14 +105,14 @@ def paths_of(directory: str, allowed: Sequence[str] = ()) -> Paths:
     return Paths(folders(allowed) or (Path(directory),), Path(directory))
 
 
-def mentioned(name: str, paths: Paths, *, quoted: bool = False) -> Attached | None:
+def mentioned(name: str, paths: Paths, check: Check, *, quoted: bool = False) -> Attached | None:
     """Return the file, the lines (`name#10-20`) or the names in the folder that a prompt mentions; None if there is no such file. Blocks.
 
     Punctuation after a name that is not quoted is ignored. Raise Refused for a file that may not be read, and UsageError for one that
     cannot be sent.
     """
     found = _first(paths, [name] if quoted else [name, name.rstrip(_TRAILING)])
-    return None if found is None else _part(paths, *found)
+    return None if found is None else _part(paths, check, *found)
 
 
 def _first(paths: Paths, spellings: Sequence[str]) -> tuple[str, int, int] | None:
@@ -114,15 +128,17 @@ def _first(paths: Paths, spellings: Sequence[str]) -> tuple[str, int, int] | Non
     return None
 
 
-def _part(paths: Paths, path: str, first: int, last: int) -> Attached:
+def _part(paths: Paths, check: Check, path: str, first: int, last: int) -> Attached:
     if paths.kind(path) == "directory":
+        check("list_files", path)
         names = [f"{entry.name}/" if entry.kind == "directory" else entry.name for entry in paths.listdir(path, MAX_NAMES)]
         return Attached(text_part(f"{path}:\n\n" + "\n".join(names)))
-    with paths.open_read(path):  # raises Refused for a device or a pipe before anything is read
-        real = paths.resolve(path)
+    check("read_file", path)
+    real = paths.resolve(path)
+    data = read_whole(real, MAX_MEDIA, partial(paths.open_read, path))
     if not first:
-        return attach(real)
-    text, note = as_text(read_whole(real, MAX_MEDIA), path)
+        return _attached(data, str(real))
+    text, note = as_text(data, path)
     lines = text.split("\n")
     if first > len(lines) or last < first:
         raise UsageError(f"{path!r} has {len(lines)} lines; lines {first}-{last} don't exist.")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -19,8 +21,9 @@ from moot.features.prompts.attachments import Attached, media_of, mentioned, pat
 from moot.plugins.registry import attribute, hint
 from moot.runtime.approvals.policy import decide
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import find_agent, load_project_agents, mode_of
+from moot.runtime.setup import find_agent, load_project_agents, mode_of, servers_of
 from moot.tools.catalogue import is_tool, provided_tool, tools_for, unknown_tool
+from moot.types.agent import Agent
 from moot.types.canonical import JsonObject, loads_exact, loads_object
 from moot.types.conversation import Conversation
 from moot.types.message import Message, Part, text_of
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from moot.guard.urls import Page
 
 MAX_REFERENCES = 100
-"""Maximum number of different references in a prompt."""
+"""Maximum number of attachments and tool calls that a prompt names."""
+MAX_NAMES = 2_000
+"""Number of names after `@` that are looked up. Further ones are sent as text, as in a pasted log."""
 MAX_PAGES = 10
 """Maximum number of different web pages in a prompt."""
 MAX_URL = 8_000
@@ -69,6 +74,8 @@ class Place:
     """Name of the agent that gets the prompt; empty = the one of the conversation."""
     attended: bool = True
     """True if the person who wrote the prompt is sending it, which answers the question of an `ask` rule."""
+    mode: str = ""
+    """Mode of the prompt; empty = the one of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +111,19 @@ async def read_references(text: str, place: Place) -> References:
     if "@" not in text:
         return References(text)
     text, notes = expand_macros(text, await _known_macros(text, place))
-    found = list(dict.fromkeys(_references(text)))
-    _check_number(len(found), MAX_REFERENCES, "references")
+    found = list(dict.fromkeys(islice(_references(text), MAX_NAMES)))
     _check_number(sum(kind.name == "page" for kind, _ in found), MAX_PAGES, "web pages")
-    attached = [await kind.attach(target, place) for kind, target in found]
-    return References(
-        text,
-        tuple(part for each in attached for part in each.parts),
-        (*notes, *(note for each in attached for note in each.notes)),
-        tuple(call for each in attached for call in each.calls),
-    )
+    result = References(text, notes=notes)
+    for kind, target in found:
+        more = await kind.attach(target, place)
+        result = References(text, (*result.parts, *more.parts), (*result.notes, *more.notes), (*result.calls, *more.calls))
+        _check_number(len(result.parts) + len(result.calls), MAX_REFERENCES, "references")
+    return result
 
 
 def _check_number(number: int, most: int, what: str) -> None:
     if number > most:
-        raise UsageError(f"The prompt has {number} {what}; the limit is {most}.", fix="Put text that contains @ into a code block.")
+        raise UsageError(f"The prompt has more than {most} {what}.", fix="Put text that contains @ into a code block.")
 
 
 def _references(text: str) -> Iterator[tuple[Kind, str]]:
@@ -175,8 +180,13 @@ async def _known_macros(text: str, place: Place) -> Mapping[str, str]:
     if place.conversation is not None:
         conversations = place.runtime.store.of(place.conversation.owner).conversations
         messages = await conversations.branch(place.conversation.id, limit=MAX_MESSAGES)
-    texts = (*(text_of(message.parts) for message in messages if message.role == "user"), text)
+    texts = (*(_typed(message) for message in messages if message.role == "user"), text)
     return {**place.runtime.settings.macros, **{name: value for each in texts for _, _, name, value in _definitions(each)}}
+
+
+def _typed(message: Message) -> str:
+    """Return the text that a person typed: the last one. Outputs of shell commands and names in folders precede it."""
+    return text_of([part for part in message.parts if part.get("type") == "text"][-1:])
 
 
 def _definitions(text: str) -> Iterator[tuple[int, int, str, str]]:
@@ -238,10 +248,10 @@ def _macros(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and name of each macro that a text uses outside of definitions."""
     if "@{" not in text:
         return
-    defined = list(_definitions(text))
+    defined = deque(_definitions(text))
     for sign in _SIGN.finditer(_without_code(text)):
         while defined and defined[0][1] <= sign.start():
-            del defined[0]
+            defined.popleft()
         inside = bool(defined) and defined[0][0] <= sign.start()
         if not inside and (match := _MACRO.match(text, sign.end())) is not None:
             yield sign.start(), match.end(), match[1]
@@ -263,7 +273,18 @@ async def _file(target: str, place: Place) -> References:
     if not place.directory:
         return References()
     paths = paths_of(place.directory, place.conversation.allowed_uris if place.conversation is not None else ())
-    attached = await anyio.to_thread.run_sync(partial(mentioned, name, paths, quoted=quoted))
+    judged: list[str] = []
+
+    def check(tool: str, path: str) -> None:
+        judged.append(path)
+        _check_permission(tool, path, place)
+
+    try:
+        attached = await anyio.to_thread.run_sync(partial(mentioned, name, paths, check, quoted=quoted))
+    except Refused as error:
+        if quoted or judged:
+            raise
+        return References(notes=(f"{error.message} Sent as text.",))  # such as an import from '@/button' in pasted code
     if attached is not None:
         return _found(attached)
     is_path = not quoted and "(" not in name and ("/" in name or "." in name.strip("."))  # and no decorator such as @app.get("/")
@@ -278,7 +299,7 @@ _RESOURCE = re.compile(r"""(?:"[^":\s]+:[A-Za-z][A-Za-z0-9+.-]*:[^"\n]+"|[^:\s"'
 
 def _find_resource(text: str, at: int) -> tuple[str, int] | None:
     match = _RESOURCE.match(text, at)
-    return (match[0], match.end()) if match is not None else None
+    return (match[0], match.end()) if match is not None and len(match[0]) <= MAX_URL else None
 
 
 async def _resource(target: str, place: Place) -> References:
@@ -288,6 +309,8 @@ async def _resource(target: str, place: Place) -> References:
         return await _file(target, place)
     if not target.startswith('"'):
         uri = _without_punctuation(uri)
+    if not place.attended and server not in servers_of(place.runtime.settings, await _agent(place)):
+        raise Refused(f"{name}:{uri} can't be attached: the agent doesn't use the MCP server {name!r}.")
     with anyio.move_on_after(RESOURCE_SECONDS):
         files = await connections.read(server, uri, place.directory)
         return References(parts=tuple(local_file(file.data, f"{name}:{file.name}", file.media_type) for file in files))
@@ -314,7 +337,7 @@ def _find_page(text: str, at: int) -> tuple[str, int] | None:
 
 
 async def _page(url: str, place: Place) -> References:
-    await _check_permission(url, place)
+    _check_permission("fetch_url", url, place)
     runtime = place.runtime
     page: Page = await attribute(_FETCH)(url, runtime.settings.tools.get("fetch_url", {}))
     if page.status >= 400:
@@ -324,26 +347,29 @@ async def _page(url: str, place: Place) -> References:
 
 def _without_punctuation(url: str) -> str:
     """Return a URL without the punctuation of the sentence after it. Brackets that belong to it are kept."""
-    while url[-1] in ".,;:!?*" or (url[-1] in _CLOSING and url.count(url[-1]) > url.count(_CLOSING[url[-1]])):
-        url = url[:-1]
-    return url
+    surplus = {closing: url.count(closing) - url.count(opening) for closing, opening in _CLOSING.items()}
+    end = len(url)
+    while url[end - 1] in ".,;:!?*" or surplus.get(url[end - 1], 0) > 0:
+        end -= 1
+        if url[end] in surplus:
+            surplus[url[end]] -= 1
+    return url[:end]
 
 
-async def _check_permission(url: str, place: Place) -> None:
-    """Raise Refused unless the permissions of the tool `fetch_url` allow the URL.
+def _check_permission(name: str, subject: str, place: Place) -> None:
+    """Raise Refused unless the permissions allow this tool to read a path or URL.
 
-    A person who names a URL has decided about it, so the mode counts only for prompts that no one is sending now. Deny rules always do.
+    A person who names it has decided about it, so the mode counts only for prompts that no one is sending now. Deny rules always do.
     """
     settings, conversation = place.runtime.settings, place.conversation or Conversation("", directory=place.directory)
-    mode = "ask" if place.attended else mode_of(settings, {}, conversation)
-    tool = provided_tool("fetch_url")
-    ruling = decide(settings.permissions, mode, tool, url, directory=place.directory, grants=conversation.grants)
+    mode = "ask" if place.attended else mode_of(settings, {"mode": place.mode}, conversation)
+    ruling = decide(settings.permissions, mode, provided_tool(name), subject, directory=place.directory, grants=conversation.grants)
     if ruling.action == "deny":
-        raise Refused(f"{url} can't be attached: {ruling.why}.")
+        raise Refused(f"{subject} can't be attached: {ruling.why}.")
     if ruling.action == "ask" and not place.attended:
         raise Refused(
-            f"{url} can't be attached: it needs a person's approval, but no one is available to give it.",
-            fix="Add an allow rule for fetch_url to permissions.rules.",
+            f"{subject} can't be attached: it needs a person's approval, but no one is available to give it.",
+            fix=f"Add an allow rule for {name} to permissions.rules.",
         )
 
 
@@ -362,7 +388,7 @@ def _attached_page(page: Page) -> Attached:
 
 # ── tool calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_CALL = re.compile(r"\[([A-Za-z_][\w.-]*)[ ]*(?=\{)")
+_CALL = re.compile(r"\[([A-Za-z_][\w.-]*)[ ]*(?=\{\s*[\"}])")
 _DECODER = json.JSONDecoder()
 
 
@@ -387,11 +413,7 @@ def _find_call(text: str, at: int) -> tuple[str, int] | None:
 
 async def _call(target: str, place: Place) -> References:
     name, brace, arguments = target.partition("{")
-    settings, conversation = place.runtime.settings, place.conversation
-    own = conversation.own_settings.for_run() if conversation is not None else {}
-    await load_project_agents(settings, place.directory)
-    chosen = place.agent or (conversation.agent if conversation is not None else default_agent(settings, place.directory))
-    agent = find_agent(settings, chosen, own, place.directory)
+    settings, agent = place.runtime.settings, await _agent(place)
     if agent.agent_type != "moot":
         raise UsageError(f"{agent.name} has its own tools, so @[{name}{{…}}] can't be used with it.")
     if not any(name.startswith(f"{server}__") for server in settings.mcp):  # whose tools are known when the run starts
@@ -401,6 +423,15 @@ async def _call(target: str, place: Place) -> References:
         if name not in names:
             raise UsageError(f"The agent {agent.name!r} doesn't have the tool {name!r}.", fix=f"Its tools: {', '.join(names) or 'none'}")
     return References(calls=({"tool": name, "arguments": loads_object((brace + arguments).encode()), "referenced": True},))
+
+
+async def _agent(place: Place) -> Agent:
+    """Return the agent that gets the prompt."""
+    settings, conversation = place.runtime.settings, place.conversation
+    own = conversation.own_settings.for_run() if conversation is not None else {}
+    await load_project_agents(settings, place.directory)
+    chosen = place.agent or (conversation.agent if conversation is not None else default_agent(settings, place.directory))
+    return find_agent(settings, chosen, own, place.directory)
 
 
 KINDS: tuple[Kind, ...] = (
