@@ -230,6 +230,7 @@ EMPTY: Calls = {
 UNNAMED = {
     "stats.usage",
     "stats.count",
+    "stats.spent",
     "shares.page",
     *("jobs.add", "jobs.ended", "jobs.ensure", "jobs.note", "jobs.record", "jobs.settle", "jobs.version"),
     "imports.receive",

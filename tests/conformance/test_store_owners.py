@@ -14,6 +14,7 @@ from conformance.ownership import EMPTY, KEY, ORIGIN, PARTS, REFUSED, UNNAMED, W
 from conformance.stores import end, prompt
 from moot.errors import Busy, LimitReached, MootError, NotFound
 from moot.store.database.connection import connect
+from moot.types.budget import Spending, SpendingQuery
 from moot.types.conversation import DEFAULT_PROJECT, Conversation, Project
 from moot.types.event import Event
 from moot.types.ids import new_id
@@ -281,3 +282,5 @@ async def test_totals_cover_the_owners_runs_only(store: Store, theirs: Theirs) -
     assert (await bob.usage(conversation=theirs.conversation)).conversations == 0
     assert (await store.of("ann").stats.usage()).total.runs == 0
     assert (await store.stats.usage()).total.runs == 2
+    own, hers, her_run = await bob.spent([SpendingQuery("bob"), SpendingQuery("ann"), SpendingQuery(run=theirs.run)])
+    assert (own.cost, hers, her_run) == (30, Spending(), Spending())

@@ -285,6 +285,19 @@ async def test_a_raised_budget_lets_a_resumed_run_continue(jobs: Any) -> None:
         assert await at.on.engine.store.records.approvals() == []
 
 
+async def test_a_raised_budget_that_is_used_up_again_asks_again(jobs: Any) -> None:
+    async with jobs([costs(1.25), costs(1), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
+        run = await parked(at.on)
+        runtime, records = at.on.engine.runtime, at.on.engine.store.records
+        runtime.settings = replace(runtime.settings, budgets=(per_day(2),))
+        await at.on.engine.runs.resume(run.id)
+        with anyio.fail_after(60):
+            while len(at.on.server.requests) < 2 or (await records.run(run.id)).status != "waiting":
+                await anyio.sleep(0.01)
+        await at.on.engine.runs.answer((await question(at.on, run)).id, chosen("continue, please"))
+        assert (await resumed(at.on, run)).status == "finished"
+
+
 @pytest.mark.parametrize("answers", [False, True])
 async def test_another_process_continues_a_run_whose_process_is_gone(jobs: Any, answers: bool) -> None:
     async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
@@ -351,6 +364,25 @@ def test_a_killed_run_waits_for_the_answer_and_continues(tmp_path: Path, point: 
             assert json.loads(moot.run("approvals", "list", "--json").stdout)["data"] == []
         finally:
             moot.close()
+
+
+@pytest.mark.slow
+def test_imported_runs_are_not_counted(tmp_path: Path) -> None:
+    with ScriptedProcess() as server:
+        config = f"{server.config()}budgets: {{daily: {{per: day, tokens: 1000, tz: UTC}}}}\n"
+        for name in ("a", "b"):
+            (tmp_path / name).mkdir()
+        homes = [make(tmp_path / name, config) for name in ("a", "b")]
+        try:
+            homes[0].run("run", "hi")
+            recording = str(tmp_path / "r.jsonl")
+            assert homes[0].run("export", "1", "-f", "recording", "-o", recording).returncode == 0
+            assert homes[1].run("import", recording).returncode == 0
+            found = [json.loads(home.run("budgets", "--json").stdout)["data"][0]["spent"]["tokens"] for home in homes]
+            assert found == [19, 0]
+        finally:
+            for home in homes:
+                home.close()
 
 
 @pytest.mark.slow

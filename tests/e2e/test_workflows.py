@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from e2e.cli_process import MootProcess
 from e2e.test_subagents import children, until
+from moot.agents import workflow as agents_workflow
 from moot.commands import CommandContext, Send, catalogue_of
 from moot.commands.submission import expanded, submit
 from moot.config.settings import Permissions, Rule
@@ -101,6 +104,34 @@ async def test_a_failed_check_is_retried_with_its_reason_and_then_fails_the_run(
         assert notes(message)[1] == "Step 1 of 2: draft, attempt 2 of 2. The output does not contain 'heron'."
         first, second = sent(on)
         assert first == "Draft a text about birds." and "A gull." in second and "does not contain 'heron'" in second
+
+
+async def test_an_expression_that_takes_too_long_fails_the_step_and_stops_nothing_else(stage: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(agents_workflow, "_SECONDS", 1.0)
+    text = "type: workflow\nsteps:\n- {prompt: Write., retries: 2, check: {matches: '(a+)+$'}}\n"
+    async with stage([Reply(text="a" * 60 + "!")], agents=AGENTS) as on:
+        define(on, text)
+        run, _ = await ended(on)
+        assert run.status == "failed" and "took more than 1 s" in str(run.error)
+        assert len(sent(on)) == 1
+
+
+@pytest.mark.parametrize(("answer", "status"), [("one\ntwo", "finished"), ("two one", "failed")])
+async def test_an_expression_is_searched_in_the_whole_output(stage: Any, answer: str, status: str) -> None:
+    async with stage([Reply(text=answer)], agents=AGENTS) as on:
+        define(on, "type: workflow\nsteps:\n- {prompt: Write., check: {matches: 'one\\stwo'}}\n")
+        assert (await ended(on))[0].status == status
+
+
+async def test_an_imported_workflow_is_not_run_again(stage: Any) -> None:
+    async with stage([Reply(text="Done.", times=0)], agents=AGENTS) as on:
+        define(on, "type: workflow\nsteps: [{prompt: Write.}]\n")
+        run, message = await ended(on)
+        with closing(sqlite3.connect(on.engine.settings.database)) as database, database:
+            database.execute("UPDATE run SET trigger = 'import'")
+        again = await on.engine.runs.submit(Prompt((), conversation=run.conversation, answers=message.id, directory=str(on.directory)))
+        assert WORKFLOW not in again.run.settings
+        assert (await on.engine.runs.wait(again.run.id)).status == "finished"
 
 
 async def test_a_check_is_a_shell_command_whose_values_stay_one_word(stage: Any) -> None:

@@ -7,15 +7,23 @@ state is in the journal and the answer, so a resumed run repeats no step that ha
 from __future__ import annotations
 
 import hashlib
-import re
+import sys
+import tempfile
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from anyio import to_thread
 
 from moot.agents.calls import UNKNOWN, run_call
 from moot.agents.journal import take_steers
 from moot.agents.position import Call
 from moot.convert.history import output_text
 from moot.convert.vendor import as_list
+from moot.errors import Refused
+from moot.guard import processes
 from moot.tools.catalogue import provided_tool
+from moot.tools.patterns import NOT_FOUND
 from moot.types import chunk
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
@@ -31,6 +39,9 @@ KEY = "workflow:"
 
 _SEARCHED = 100_000
 """Number of characters of an output that a regular expression is applied to."""
+
+_SECONDS = 10.0
+"""Time limit for applying a regular expression."""
 
 _QUOTED = 4_000
 """Number of characters of an earlier attempt that the next one gets to see."""
@@ -110,7 +121,9 @@ class _Attempts:
         if check.kind == "contains":
             return output if check.text in output else _Fault(f"The output does not contain {check.text!r}.", output)
         if check.kind == "matches":
-            passed = re.search(check.text, output[:_SEARCHED]) is not None
+            passed = await _matches(check.text, output[:_SEARCHED])
+            if passed is None:
+                return _Fault(f"Searching the output for {check.text!r} took more than {_SECONDS:g} s.", output, final=True)
             return output if passed else _Fault(f"The output does not match {check.text!r}.", output)
         try:
             line = filled_line(check.text, self.workflow.values, outputs)
@@ -144,6 +157,17 @@ class _Attempts:
         call = Call(id, tool, _part(context, id).get("input"), chosen=tool == "delegate")
         await run_call(context, key, call, {tool: provided_tool(tool)})
         return _part(context, id)
+
+
+async def _matches(pattern: str, text: str) -> bool | None:
+    """Return whether a regular expression matches; None if that takes too long. A child process searches, because nothing stops `re`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "output.txt")
+        await to_thread.run_sync(partial(path.write_text, text, "utf-8", "replace", newline=""))
+        done = await processes.output([sys.executable, "-I", "-m", "moot.tools.patterns", pattern, str(path)], timeout=_SECONDS)
+    if done.code not in (0, NOT_FOUND, None):
+        raise Refused(f"The search for {pattern!r} failed: {done.stderr.decode('utf-8', 'replace')[-500:]}")
+    return None if done.code is None else done.code == 0
 
 
 async def _answer(context: RunContext, text: str) -> None:

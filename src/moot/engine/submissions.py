@@ -130,14 +130,17 @@ def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
 
 
 async def _command_again(runtime: Runtime, prompt: Prompt, existing: Conversation | None) -> JsonObject:
-    """Return what a command has set for the last answer to a prompt which is answered again: its workflow, and a wish for findings."""
+    """Return what a command has set for the last answer to a prompt which is answered again: its workflow, and a wish for findings.
+
+    Imported answers are left out, because a file must not make anyone run its workflow.
+    """
     if prompt.parts or existing is None or (target := prompt.answers or existing.head) is None:
         return {}
     store = runtime.store
     known = await store.conversations.message(target, conversation=existing.id)
     answered = known.parent if known.role == "assistant" else known.id
     for run in await store.records.runs(conversation=existing.id, limit=_EARLIER):
-        own = {name: run.settings[name] for name in (WORKFLOW, FINDINGS) if name in run.settings}
+        own = {name: run.settings[name] for name in (WORKFLOW, FINDINGS) if name in run.settings and run.trigger != "import"}
         if own and (await store.conversations.message(run.message)).parent == answered:
             return own
     return {}

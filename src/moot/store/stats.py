@@ -267,7 +267,7 @@ _OF_AGENT: LiteralString = (
     "WITH RECURSIVE above(agent, parent) AS (SELECT p.agent, p.parent_run FROM run AS p WHERE p.id = r.parent_run"
     " UNION ALL SELECT p.agent, p.parent_run FROM above AS a JOIN run AS p ON p.id = a.parent) SELECT 1 FROM above WHERE agent = ?4))"
 )
-_SPENDING_RUNS: LiteralString = f"c.owner_id = ?1 AND (?3 = '' OR c.project_id = ?3) AND {_OF_AGENT}"
+_SPENDING_RUNS: LiteralString = f"c.owner_id = ?1 AND r.trigger <> 'import' AND (?3 = '' OR c.project_id = ?3) AND {_OF_AGENT}"
 _ENDED: LiteralString = (  # the end of a run sets the time of its conversation
     " FROM conversation AS c INDEXED BY conversation_owner CROSS JOIN run AS r ON r.conversation = c.no"
     f" WHERE c.updated_at >= ?2 AND r.ended_at >= ?2 AND {_SPENDING_RUNS}"

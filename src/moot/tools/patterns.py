@@ -1,6 +1,7 @@
 """Search for lines that match a pattern, in pure Python. It runs as a child process, because a malicious pattern could block moot.
 
-`python -m moot.tools.patterns REQUEST` prints one JSON line per match: a list of path, line number and text.
+`python -m moot.tools.patterns REQUEST` prints one JSON line per match: a list of path, line number and text. With the arguments
+PATTERN FILE, it exits with 0 if the pattern occurs anywhere in the file, otherwise with 10.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from moot.errors import MootError
 from moot.guard.paths import Paths
 from moot.tools import texts
 from moot.tools.walk import Glob, walk
+
+NOT_FOUND = 10
+"""Exit code if a pattern does not occur; 1 is that of an exception."""
 
 FILE_BYTES = 10_485_760
 """Maximum size in bytes of a file that is searched. Larger files are skipped."""
@@ -107,5 +111,12 @@ def main(argument: str) -> None:
         sys.stdout.buffer.flush()
 
 
+def occurs(pattern: str, file: str) -> bool:
+    """Return whether the pattern occurs anywhere in the file, which is UTF-8."""
+    return re.search(pattern, Path(file).read_bytes().decode()) is not None
+
+
 if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        sys.exit(0 if occurs(*sys.argv[1:]) else NOT_FOUND)
     main(sys.argv[1])

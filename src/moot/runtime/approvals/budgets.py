@@ -27,6 +27,8 @@ from moot.types.token import LOCAL_USER
 
 CONTINUE, STOP = "Continue", "Stop"
 
+_CLOSED = "The budget is no longer used up."
+
 _PERIOD = "moot.config.schedules:period_of"
 """Loaded by path: most configurations have no budgets."""
 
@@ -153,17 +155,32 @@ async def _may_continue(leg: Spender, chain: Sequence[Run], state: BudgetState) 
         stored = await leg.runtime.store.records.approval(_question_id(run, state))
         if stored is not None and stored.answer is not None and _allows(stored.answer):
             return True
-    return _allows(await ask(leg, _question(leg, chain[0], state)))
+    id = await _open_id(leg, _question_id(chain[0], state))
+    answer = await ask(leg, _question(leg, id, chain[0], state))
+    if answer.answered_by == "moot" and state.resets_at is not None:  # the question expires when the budget resets
+        return leg.runtime.now() // 1000 >= state.resets_at
+    return _allows(answer)
+
+
+async def _open_id(leg: Spender, id: str) -> str:
+    """Return the id of the question, with a number if moot closed earlier ones because the budget was raised."""
+    number, found = 0, id
+    while (stored := await leg.runtime.store.records.approval(found)) is not None and stored.answer is not None:
+        if stored.answer.answered_by != "moot" or stored.answer.reason != _CLOSED:
+            break
+        number += 1
+        found = f"{id}#{number}"
+    return found
 
 
 def _allows(answer: Answer) -> bool:
     """Return True if a person chose to continue. Approving the question without a reply means the same."""
     first = next(iter(as_list(answer.value)), CONTINUE)
     reply = first[0] if isinstance(first, list) and first else first
-    return answer.approved and str(reply).strip().casefold() == CONTINUE.casefold()
+    return answer.approved and str(reply).strip().casefold().startswith(CONTINUE.casefold())
 
 
-def _question(leg: Spender, run: Run, state: BudgetState) -> Approval:
+def _question(leg: Spender, id: str, run: Run, state: BudgetState) -> Approval:
     """Return the question whether the run may continue. It is open until the budget resets, when the run continues by itself."""
     reset = reset_text(state)
     later = f" Without an answer, the run continues at {reset}, when the budget resets." if reset else ""
@@ -181,7 +198,7 @@ def _question(leg: Spender, run: Run, state: BudgetState) -> Approval:
     if expires is None and leg.request.settings.get("unattended") == "deny":
         expires = expiry(leg)
     digest = bind(run.id, leg.request.conversation.directory, QUESTION, b"", arguments)
-    return Approval(_question_id(run, state), run.id, "", QUESTION, arguments, digest, now, expires, questions=[question])
+    return Approval(id, run.id, "", QUESTION, arguments, digest, now, expires, questions=[question])
 
 
 async def _close_questions(leg: Spender, kept: set[str]) -> None:
@@ -189,14 +206,13 @@ async def _close_questions(leg: Spender, kept: set[str]) -> None:
     prefix = f"{leg.request.run.id}/{QUESTION}:"
     asked = [str(part.get("id")) for part in leg.message().parts if part.get("type") == "data-questions"]
     for id in asked:
-        if not id.startswith(prefix) or id in kept or f"answer:{id}" in leg.index.ends:
+        if not id.startswith(prefix) or id.partition("#")[0] in kept or f"answer:{id}" in leg.index.ends:
             continue
         stored = await leg.runtime.store.records.approval(id)
         if stored is None or stored.answer is not None:
             continue
-        reason = "The budget is no longer used up."
-        closing = answered(stored, Answer(False, reason=reason, answered_by="moot"))
+        closing = answered(stored, Answer(False, reason=_CLOSED, answered_by="moot"))
         try:
-            await leg.append(closing, changes=(Expire(id, reason, early=True),), sync=True)
+            await leg.append(closing, changes=(Expire(id, _CLOSED, early=True),), sync=True)
         except Busy:  # a person answered just now
             continue
