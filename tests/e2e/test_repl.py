@@ -144,8 +144,8 @@ def test_files_and_shell_output_are_sent_with_the_prompt(screen: PtyScreen, moot
     screen.send("see @h")
     screen.read(1.0)
     assert "hidden.log" not in screen.text
-    screen.send("\x7f/etc/passwd" + ENTER)
-    screen.wait_for("› see @/etc/passwd")
+    screen.send('\x7f"/etc/passwd"' + ENTER)
+    screen.wait_for('› see @"/etc/passwd"')
     screen.wait_for("outside")
     screen.send("\x03")
     screen.wait_for("Draft put aside")

@@ -19,7 +19,8 @@ from moot.commands import Choose, CommandContext, Compose, Notice, OpenConversat
 from moot.config.settings import Settings
 from moot.engine.undo import Undo
 from moot.errors import Busy, UsageError
-from moot.store.content.checkpoints import damaged, opened, path_of
+from moot.store.content.checkpoints import damaged, opened
+from moot.store.database.connection import checkpoints_path
 from moot.store.maintenance.backup import restore
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
@@ -270,10 +271,10 @@ async def test_purge_redaction_backup_and_verification_know_the_kept_files(stage
     async with stage([*calls(shell("echo 1 > a")), *calls(shell("echo 2 > b"))]) as on:
         run, _ = await on.ask("First")
         other, _ = await on.ask("Second")
-        erasure, path = on.engine.store.erasure, path_of(on.engine.settings.database)
+        erasure, path = on.engine.store.erasure, checkpoints_path(on.engine.settings.database)
         backup = await erasure.backups.back_up(tmp_path)
         restore(Path(backup.path), tmp_path / "restored")
-        assert list(damaged(path_of(Settings(tmp_path / "restored").database))) == []
+        assert list(damaged(checkpoints_path(Settings(tmp_path / "restored").database))) == []
         wanted = await erasure.redact(Secret(("swordfish",)), dry_run=True)
         assert [(file.path, file.why) for file in wanted.files] == [(str(path), "1 match")]
         assert (await on.engine.store.upkeep.sizes()).checkpoints == path.stat().st_size

@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from moot.errors import LimitReached, MootError
 from moot.store.content import checkpoints as stored
-from moot.store.database.connection import Connection
+from moot.store.database.connection import Connection, checkpoints_path
 from moot.tools.snapshots import read_file, snapshot
 from moot.tools.walk import IgnoreRules
 from moot.types.checkpoint import NOTHING, FilePlace, FileState, FolderState
@@ -47,7 +47,7 @@ class Recorder:
         now: Callable[[], int],
     ) -> None:
         """`run` is the leg's own run, and `prompt` returns the run of the user's prompt. `now` is in µs."""
-        self._path = stored.path_of(database)
+        self._path = checkpoints_path(database)
         self._run = run
         self._roots = _outermost(roots)
         self._directory = directory

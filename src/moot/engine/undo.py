@@ -22,7 +22,7 @@ from moot.guard.roots import allowed_folders
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import confined_conversation, has_folder
 from moot.store.content import checkpoints as stored
-from moot.store.database.connection import Connection
+from moot.store.database.connection import Connection, checkpoints_path
 from moot.tools.snapshots import FileChanged, read_file, remove_empty_folders, restore
 from moot.types.canonical import Json, JsonObject
 from moot.types.checkpoint import NOTHING, FileChange, FilePlace, FileState, SeenFile, Undone
@@ -141,7 +141,7 @@ class Undo:
         self._runtime = runtime
         self._conversation = conversation
         self._store = runtime.store
-        self._path = stored.path_of(runtime.settings.database)
+        self._path = checkpoints_path(runtime.settings.database)
 
     async def undo(self, part: UndoPart = "both", *, overwrite: bool = False, dry_run: bool = False) -> UndoPlan:
         """Undo the last prompt; with `dry_run`, only return what would happen.

@@ -22,7 +22,6 @@ from moot.store.rows import parse_stored_list
 from moot.types.canonical import Json, dumps
 from moot.types.checkpoint import Checkpoint, FileChange, FilePlace, FileStamp, FileState, FolderState, SeenFile, Undone
 
-NAME = "checkpoints.db"
 _VERSION = 1
 _WAIT = 120.0
 """Seconds to wait for another process that is taking a snapshot of a large folder."""
@@ -100,11 +99,6 @@ CREATE TABLE undone (
 _AT = "checkpoint = ? AND root = ? AND path = ?"
 _MOST_LEFT_OUT = 100
 """Maximum number of paths that undo doesn't cover to store for each checkpoint. The rest is not recorded."""
-
-
-def path_of(database: Path) -> Path:
-    """Return the file of the checkpoints that belong to a store."""
-    return database.with_name(NAME)
 
 
 @contextmanager

@@ -26,6 +26,11 @@ NAME: str = sqlite.__name__.partition(".")[0]
 VERSION: tuple[int, ...] = tuple(int(part) for part in sqlite.sqlite_version.split("."))
 
 
+def checkpoints_path(database: Path) -> Path:
+    """Return the path of the database with the files kept for undo, which belongs to a store's database."""
+    return database.with_name("checkpoints.db")
+
+
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
     """Return True if that version of SQLite has the WAL-reset bug."""
     return (3, 7, 0) <= version <= (3, 51, 2)

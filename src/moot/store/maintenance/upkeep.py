@@ -20,8 +20,7 @@ from anyio import to_thread
 
 from moot.errors import StoreCorrupt
 from moot.store import lookup
-from moot.store.content.checkpoints import path_of
-from moot.store.database.connection import Queries
+from moot.store.database.connection import Queries, checkpoints_path
 from moot.store.database.locks import FileLock
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import SEQ_BITS, Transaction
@@ -189,7 +188,7 @@ async def measure(reader: Reader, path: Path, largest: int, owner: str | None) -
         await _one(reader, "SELECT sum(length(request)) FROM exchange"),
         await _one(reader, "SELECT sum(size) FROM blob"),
         await _one(reader, "SELECT sum(length(data)) FROM blob"),
-        await to_thread.run_sync(_size, path_of(path)),
+        await to_thread.run_sync(_size, checkpoints_path(path)),
         tuple(ConversationSize(id, title, open_by.get(no, Extent()), sealed_by.get(no, Extent())) for no, id, title in names),
     )
 

@@ -22,8 +22,7 @@ from moot.config.document import parse
 from moot.config.secrets import MASK, secrets_of
 from moot.config.tree import Node, Place
 from moot.errors import Busy, ConfigError, MootError, StoreCorrupt, StoreError, StoreFull, UsageError
-from moot.store.content.checkpoints import path_of
-from moot.store.database.connection import connect
+from moot.store.database.connection import checkpoints_path, connect
 from moot.store.database.errors import FOREIGN_ERRORS, translate_error, translated_errors
 from moot.store.database.locks import FORGETTING, FileLock, sync_folder
 from moot.store.database.schema import version_of
@@ -90,8 +89,8 @@ def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: Report
             path.touch(mode=0o600)
         tell("Copying the database")
         schema = _snapshot(database, copy)
-        if path_of(database).exists():
-            _copy(path_of(database), checkpoints)
+        if checkpoints_path(database).exists():
+            _copy(checkpoints_path(database), checkpoints)
         point("backup.copied")
         _pack(database, (copy, checkpoints), unfinished, {"made_at": made_at, "schema": schema, "secrets": secrets}, tell)
         tell("Verifying the backup")

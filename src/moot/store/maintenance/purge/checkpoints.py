@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, LiteralString
 
-from moot.store.content.checkpoints import get, opened, path_of, rewrite, sweep
-from moot.store.database.connection import Connection
+from moot.store.content.checkpoints import get, opened, rewrite, sweep
+from moot.store.database.connection import Connection, checkpoints_path
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.tables import delete, select
 from moot.types.canonical import Json, dumps
@@ -23,7 +23,7 @@ _PATHS: tuple[tuple[LiteralString, LiteralString], ...] = (
 
 def forget_checkpoints(database: Path, conversations: Collection[str], *, dry_run: bool = False) -> list[FileOutcome]:
     """Delete the checkpoints of these conversations, and what is known about the folders in which they worked."""
-    path, ids = path_of(database), dumps(list[Json](conversations)).decode()
+    path, ids = checkpoints_path(database), dumps(list[Json](conversations)).decode()
     if not path.exists():
         return []
     with opened(path) as connection:
@@ -47,7 +47,7 @@ def redact_checkpoints(
     database: Path, needles: Redactor, conversations: Collection[str] | None, *, dry_run: bool = False
 ) -> list[FileOutcome]:
     """Delete the contents and paths that contain the secret; undo then keeps those files. None = of all conversations."""
-    path = path_of(database)
+    path = checkpoints_path(database)
     if not path.exists():
         return []
     with opened(path) as connection:

@@ -9,8 +9,8 @@ from typing import Any
 
 from moot.store import lookup
 from moot.store.content.blobs import BlobFiles
-from moot.store.content.checkpoints import damaged, path_of
-from moot.store.database.connection import Queries, sqlite
+from moot.store.content.checkpoints import damaged
+from moot.store.database.connection import Queries, checkpoints_path, sqlite
 from moot.store.database.reader import Reader
 from moot.store.database.schema import quick_check
 from moot.store.lookup import all_conversations
@@ -85,7 +85,7 @@ class StoreVerifier:
             await self._hash(names, Findings(receipt))
             after = names[-1]
             yield receipt
-        for what in await self._reader.call(lambda: list(damaged(path_of(self._files.folder)))):
+        for what in await self._reader.call(lambda: list(damaged(checkpoints_path(self._files.folder)))):
             Findings(receipt).add("blob", f"checkpoint content {what}", "content with this hash", "damaged content")
         yield receipt
 
