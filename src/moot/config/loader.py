@@ -12,9 +12,9 @@ from moot.config.agents.builtin import BUILT_IN, built_in_node
 from moot.config.agents.files import FOLDER, home_layer, markdown_files
 from moot.config.cache import Memory
 from moot.config.effects import without_effect
-from moot.config.home import KEY_VARIABLES, Stamp, home_of, read_text, stamp_of
+from moot.config.home import KEY_VARIABLES, home_of, read_text, stamp_of
 from moot.config.hooks import CHECK_SECTIONS, command_hooks, file_checks
-from moot.config.plugins.installed import decisive_files, plugin_notes, used_plugins
+from moot.config.plugins.installed import plugin_notes, plugins_stamp, used_plugins
 from moot.config.plugins.layer import agents_layer, secrets_in, with_plugins
 from moot.config.secrets import secrets_of
 from moot.config.settings import Settings, build
@@ -229,9 +229,9 @@ class Loader:
             fix="Restore the file, or restart moot to run without it.",
         )
 
-    def stamp(self) -> tuple[Stamp, ...]:
+    def stamp(self) -> tuple[object, ...]:
         """Return a value that changes whenever one of the files that are read is changed, replaced or removed."""
-        return tuple(map(stamp_of, (*self._decisive, *markdown_files(self._home / FOLDER), *decisive_files(self._home))))
+        return (*map(stamp_of, (*self._decisive, *markdown_files(self._home / FOLDER))), *plugins_stamp(self._home))
 
     def is_stale(self) -> bool:
         """Return True if a file has changed since it was last read."""

@@ -213,6 +213,20 @@ async def fetch(
     raise Refused(f"{str(hop.url)!r} was not fetched, because it came after more than {limits.hops} redirects.")
 
 
+async def public_addresses(url: str, resolver: AbstractResolver | None = None) -> tuple[URL, tuple[Address, ...]]:
+    """Return a URL in canonical form for another program, and the only addresses to which it may connect. Raise Refused."""
+    limits = Policy()
+    try:
+        async with asyncio.timeout(limits.seconds):
+            found, addresses = await _checked(_parse(url, limits), limits, resolver or SystemResolver())
+    except TimeoutError as error:
+        raise Refused(f"{url!r} took longer than {limits.seconds:g} seconds.") from error
+    except (OSError, ValueError) as error:
+        raise Refused(f"Could not find the host of {url!r}: {error}") from error
+    host = found.raw_host or ""
+    return found.with_host(host.rstrip(".")) if host.endswith(".") else found, addresses
+
+
 async def _request(hop: _Hop, body: bytes | None, policy: Policy, resolver: AbstractResolver) -> Page | str:
     """Send one request. Return the page, or the target if it is a redirect."""
 

@@ -14,15 +14,16 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import IO, cast
 
 import anyio
 
-from moot.config.plugins.content import BYTES, DEPTH, FILES, PROGRAMS, SKIPPED, Files, entries, read_all
+from moot.config.plugins.content import BYTES, DEPTH, FILES, PROGRAMS, SKIPPED, Files, entries, parents_of, read_all
 from moot.errors import NotFound, Refused, UsageError
 from moot.guard.processes import Output, child_environment, output
+from moot.guard.urls import literal_address, public_addresses
 from moot.skills.document import is_name, read_document
 from moot.types.skill import SKILL_FILE
 
@@ -32,6 +33,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SECONDS = 120.0
 _DRIVE = re.compile(r"[A-Za-z]:")
 _URL = re.compile(r"(https|ssh)://[^\s]+|[\w.-]+@[\w.-]+:[^\s]+|/[^\s]*")
+_OWN_COPY = "Clone the repository yourself, and install its folder."
 _REF = re.compile(r"[\w][\w./+-]{0,200}")
 
 
@@ -140,20 +142,16 @@ def _checked(names: Iterable[tuple[str, bool]], skipped: Collection[str]) -> lis
     files = {key for key, is_folder in seen.items() if not is_folder}
     if len(files) > FILES:
         raise Refused(f"The archive has more than {FILES:,} files, the maximum.")
-    if any(parent in files for key in seen for parent in _parents(key)):
+    if any(parent in files for key in seen for parent in parents_of(key)):
         raise Refused("The archive has a file and a folder of the same name.")
     return found
 
 
-def _parents(path: str) -> Iterator[str]:
-    parts = path.split("/")
-    return ("/".join(parts[:at]) for at in range(1, len(parts)))
-
-
-async def read_commit(url: str, commit: str, path: str = "", skipped: Collection[str] = SKIPPED) -> Files:
+async def read_commit(url: str, commit: str, path: str = "", skipped: Collection[str] = SKIPPED, *, public: bool = False) -> Files:
     """Return the files of a Git commit, or of a folder in it. Nothing is checked out, and no hook or filter runs.
 
-    Raise NotFound if the commit has no such folder, Refused if it can't be read.
+    With `public`, only servers on the public network are connected to. Raise NotFound if the commit has no such folder, Refused if it
+    can't be read.
     """
     if not COMMIT.fullmatch(commit):
         raise UsageError(
@@ -162,22 +160,28 @@ async def read_commit(url: str, commit: str, path: str = "", skipped: Collection
     _check_url(url)
     if path.startswith(("/", "-")) or ".." in path.split("/"):
         raise UsageError(f"{path!r} is not a path in the repository.")
+    url, limits = await _limits(url) if public else (url, ())
     with tempfile.TemporaryDirectory(prefix="moot-git-") as folder:
         await _git(folder, "init", "--quiet", "--bare")
-        await _git(folder, "fetch", "--quiet", "--depth", "1", "--no-tags", "--no-recurse-submodules", "--", url, commit)
+        words = ("fetch", "--quiet", "--depth", "1", "--no-tags", "--no-recurse-submodules", "--", url, commit)
+        await _git(folder, *words, settings=limits)
         if path and not (await _git(folder, "ls-tree", "-d", commit, "--", path)).stdout:
             raise NotFound(f"The commit {commit} has no folder {path!r}.")
         done = await _git(folder, "archive", "--format=tar", f"{commit}:{path}" if path else commit)
     return await anyio.to_thread.run_sync(read_archive, done.stdout, "The commit", skipped)
 
 
-async def commit_of(url: str, ref: str = "HEAD") -> str:
-    """Return the hash of the commit that a branch or tag of a repository names now. Raise NotFound or Refused."""
+async def commit_of(url: str, ref: str = "HEAD", *, public: bool = False) -> str:
+    """Return the hash of the commit that a branch or tag of a repository names now. Raise NotFound or Refused.
+
+    With `public`, only servers on the public network are connected to.
+    """
     _check_url(url)
     if not _REF.fullmatch(ref):
         raise UsageError(f"{ref!r} is not the name of a branch or tag.")
+    url, limits = await _limits(url) if public else (url, ())
     with tempfile.TemporaryDirectory(prefix="moot-git-") as folder:
-        done = await _git(folder, "ls-remote", "--", url, ref, f"{ref}^{{}}")
+        done = await _git(folder, "ls-remote", "--", url, ref, f"{ref}^{{}}", settings=limits)
     named = [line.split("\t") for line in done.stdout.decode("utf-8", "replace").splitlines()]
     found = next((hash for hash, name in named if name.endswith("^{}")), named[0][0] if named else "")  # an annotated tag names two
     if not COMMIT.fullmatch(found):
@@ -190,8 +194,30 @@ def _check_url(url: str) -> None:
         raise UsageError(f"{url!r} is not the address of a Git repository.", fix="Use https://, ssh:// or an absolute path.")
 
 
-async def _git(folder: str, *words: str) -> Output:
-    safe = ("core.hooksPath=/dev/null", "protocol.ext.allow=never", "core.fsmonitor=false", "credential.helper=", "core.askPass=")
+async def _limits(url: str) -> tuple[str, Sequence[str]]:
+    """Return a URL in canonical form, and the settings with which Git connects only to the addresses that were checked."""
+    if not url.startswith("https://"):
+        raise Refused(f"{url!r} is not an https URL.", fix=_OWN_COPY)
+    try:
+        found, addresses = await public_addresses(url)
+    except Refused as error:
+        raise Refused(error.message, fix=_OWN_COPY) from error
+    only = ("protocol.allow=never", "protocol.https.allow=always", "http.followRedirects=false", "http.proxy=")
+    if literal_address(found.host or "") is not None:
+        return str(found), only
+    pins = ",".join(f"[{address}]" if address.version == 6 else str(address) for address in addresses)
+    return str(found), (*only, f"http.curloptResolve={found.raw_host}:{found.port}:{pins}")
+
+
+async def _git(folder: str, *words: str, settings: Sequence[str] = ()) -> Output:
+    safe = (
+        "core.hooksPath=/dev/null",
+        "protocol.ext.allow=never",
+        "core.fsmonitor=false",
+        "credential.helper=",
+        "core.askPass=",
+        *settings,
+    )
     argv = ["git", *(word for setting in safe for word in ("-c", setting)), "-C", folder, *words]
     env = {
         **child_environment(("SSH_AUTH_SOCK",)),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import cast
 
@@ -16,7 +17,17 @@ from moot.config.agents.files import PLUGIN_FIELDS, read_agent
 from moot.config.commands import read_command
 from moot.config.home import lock_file
 from moot.config.plugins.content import Files, digest_of, digest_of_files, entries, read_all
-from moot.config.plugins.installed import FOLDER, Decision, Installed, decide, decisions, installed_plugin, plugin_folder
+from moot.config.plugins.installed import (
+    FOLDER,
+    IGNORED,
+    Decision,
+    Installed,
+    decide,
+    decisions,
+    installed_plugin,
+    installed_plugins,
+    plugin_folder,
+)
 from moot.config.plugins.layout import PARTS, Plugin, data_folder, manifest_of, read_json, read_plugin, with_folder
 from moot.errors import ConfigError, NotFound, Refused, UsageError
 from moot.plugins.registry import hint
@@ -24,7 +35,7 @@ from moot.skills.content import FILE_BYTES
 from moot.skills.decisions import forget_below
 from moot.skills.document import hidden_findings, read_document
 from moot.skills.installation import read_package
-from moot.skills.package import commit_of, text_of, write_files
+from moot.skills.package import commit_of, read_commit, text_of, write_files
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.skill import SKILL_FILE, Finding
 
@@ -69,9 +80,13 @@ class _Source:
     base: Path
     commit: str = ""
     archive: Files | None = None
+    is_foreign: bool = False
+    """True if a marketplace names it, not a person. Then it must be on the public network."""
 
     async def files(self, path: str) -> Files:
         """Return the files of a folder in it. Raise NotFound, Refused or UsageError."""
+        if self.is_foreign:
+            return await read_commit(self.place, self.commit, path, SKIPPED, public=True)
         if self.archive is None:
             return (await read_package(self.place, self.base, commit=self.commit, path=path, skipped=SKIPPED))[0]
         prefix = f"{path}/" if path else ""
@@ -176,9 +191,9 @@ async def _files_of(entry: JsonObject, marketplace: JsonObject, opened: _Source,
         raise Refused(
             f"Plugins of a marketplace can't be installed from {kind or source!r}.", fix="Download the plugin, and install its folder."
         )
-    commit = str(facts.get("sha") or "") or await commit_of(url, str(facts.get("ref") or "HEAD"))
+    commit = str(facts.get("sha") or "") or await commit_of(url, str(facts.get("ref") or "HEAD"), public=True)
     path = str(facts.get("path") or "").removeprefix("./").strip("/")
-    return await _Source(url, Path("/"), commit).files(path), {"from": {"url": url, "commit": commit, "path": path}}
+    return await _Source(url, Path("/"), commit, is_foreign=True).files(path), {"from": {"url": url, "commit": commit, "path": path}}
 
 
 def _with_entry(files: Files, entry: JsonObject) -> Files:
@@ -190,7 +205,11 @@ def _with_entry(files: Files, entry: JsonObject) -> Files:
     else:
         both: JsonObject = {key: [*_listed(own[key]), *_listed(facts[key])] for key in PARTS if key in own and key in facts}
         merged = {**facts, **own, **both}
-    return files if merged == own else {**files, MANIFEST: dumps(merged)}
+    if merged == own:
+        return files
+    if any(path.casefold() == PLUGIN_FOLDER for path in files):
+        raise Refused(f"{PLUGIN_FOLDER!r} of the plugin is a file. It must be a folder, if there is one.")
+    return {**files, MANIFEST: dumps(merged)}
 
 
 def _listed(value: Json) -> list[Json]:
@@ -206,14 +225,33 @@ def candidate_of(files: Files, name: str, home: Path, source: JsonObject, folder
     name = str(manifest_of(files).get("name") or name)
     plugin = read_plugin(files, name, folder or plugin_folder(home, name) / digest[:16])
     lost, left_out = _problems(plugin, files)
-    findings = [
-        finding
-        for path, data in sorted(files.items())
-        if len(data) <= FILE_BYTES and b"\0" not in data
-        for finding in hidden_findings(path, text_of(files, path))
-    ]
+    readable = ((path, text_of(files, path)) for path, data in sorted(files.items()) if _is_text(data))
+    findings = [finding for file, text in (*readable, *_decoded(plugin)) for finding in hidden_findings(file, text)]
     checked = replace(plugin, lost=(*plugin.lost, *lost))
     return PluginCandidate(checked, files, digest, source, tuple(findings), tuple(left_out))
+
+
+def _is_text(data: bytes) -> bool:
+    """Return whether a file is checked and shown as text. A NUL in a script or in valid UTF-8 doesn't make it a binary file."""
+    if len(data) > FILE_BYTES:
+        return False
+    if b"\0" not in data or data.startswith(b"#!"):
+        return True
+    try:
+        data.decode()
+    except ValueError:
+        return False
+    return True
+
+
+def _decoded(plugin: Plugin) -> Iterator[tuple[str, str]]:
+    """Yield texts of the plugin's JSON files, which may hide characters as `\\u200b`, each with a name."""
+    yield MANIFEST, f"{plugin.version}\n{plugin.description}"
+    for event, hook in plugin.hooks:
+        yield f"hook {event}", f"{hook.matcher}\n{hook.command}"
+    for server in plugin.servers:
+        given = {**server.env, **server.headers}
+        yield f"MCP server {server.name}", "\n".join((server.command, *server.args, server.url, *given, *given.values()))
 
 
 def _problems(plugin: Plugin, files: Files) -> tuple[list[str], list[str]]:
@@ -253,7 +291,7 @@ def installed_candidate(home: Path, name: str) -> PluginCandidate:
     decision = decisions(home).get(name) or installed_plugin(home, name).decision
     folder = plugin_folder(home, name) / decision.folder
     try:
-        files = read_all(folder, entries(folder, ()))
+        files = read_all(folder, entries(folder, IGNORED))
     except OSError as error:
         raise Refused(f"The files of the plugin {name!r} can't be read: {error.strerror}.", fix=f"moot plugins update {name}") from error
     found = candidate_of(files, name, home, decision.source, folder)
@@ -276,12 +314,13 @@ def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> 
     with lock_file(home / FOLDER / ".install"):
         if name in decisions(home) and not update:
             raise UsageError(f"The plugin {name!r} is installed already.", fix=f"moot plugins update {name}, or remove it first.")
+        _check_servers(home, candidate)
         _clean(home)
         folder = _free(top, candidate.digest[:16])
         folder.parent.mkdir(parents=True, exist_ok=True)
         new = top / ".new"
         write_files(candidate.files, new)
-        if digest_of(new, ()) != candidate.digest:
+        if digest_of(new, IGNORED) != candidate.digest:
             shutil.rmtree(new)
             raise Refused(f"The files of {name!r} could not be written as they are.", fix="Check the file system.")
         new.rename(folder)
@@ -294,6 +333,15 @@ def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> 
         decide(home, name, change)
         _clean(home)
     return folder
+
+
+def _check_servers(home: Path, candidate: PluginCandidate) -> None:
+    """Raise Refused if another installed plugin has an MCP server of the same name, as `a` with `b_c` and `a_b` with `c` have."""
+    others = [(found.name, found.plugin) for found in installed_plugins(home) if found.name != candidate.name]
+    owners = {server.name: name for name, plugin in others if plugin is not None for server in plugin.servers}
+    for server in candidate.plugin.servers:
+        if owner := owners.get(server.name):
+            raise Refused(f"The plugin {owner!r} already has an MCP server named {server.name!r}.", fix=f"moot plugins remove {owner}")
 
 
 def _free(top: Path, name: str) -> Path:
@@ -315,6 +363,7 @@ def _clean(home: Path) -> None:
 def accept(home: Path, candidate: PluginCandidate) -> None:
     """Use the current content of an installed plugin that has changed. Raise Refused if it can't be used. Blocks."""
     check_usable(candidate)
+    _check_servers(home, candidate)
 
     def change(before: Decision | None) -> Decision | None:
         return replace(before, digest=candidate.digest, left_out=candidate.left_out) if before is not None else None
@@ -379,17 +428,27 @@ def plugin_json(plugin: Plugin, left_out: Sequence[str] = ()) -> JsonObject:
 
 
 def texts_of(candidate: PluginCandidate) -> list[tuple[str, str]]:
-    """Return what a person must read before a plugin is used: texts for models, and the files that hooks and MCP servers name."""
+    """Return what a person must read before a plugin is used: the texts for models, and all other files if it runs programs.
+
+    Any file may be a part of a program, however hooks and servers name it. Binary and large files are described by size and hash.
+    """
     plugin, files = candidate.plugin, candidate.files
-    shown = [(f"command /{file.name}", file.text) for file in plugin.commands]
-    shown += [(f"agent {file.name}", file.text) for file in plugin.agents if file.name not in candidate.left_out]
+    used = [("command /", file) for file in plugin.commands]
+    used += [("agent ", file) for file in plugin.agents if file.name not in candidate.left_out]
+    shown = [(f"{kind}{file.name}", file.text) for kind, file in used]
+    known = {file.path.relative_to(plugin.folder).as_posix() for _, file in used}
     for skill in plugin.skills:
         path = f"{skill}/{SKILL_FILE}" if skill else SKILL_FILE
         shown.append((f"skill {plugin.name}:{PurePosixPath(skill or plugin.name).name}", text_of(files, path)))
-    lines = [hook.command for _, hook in plugin.hooks]
-    lines += [" ".join((server.command, *server.args)) for server in plugin.servers]
-    named = [path for path, data in sorted(files.items()) if b"\0" not in data and any(path in line for line in lines)]
-    return [*shown, *((path, text_of(files, path)) for path in named)]
+        known.add(path)
+    runs = bool(plugin.hooks) or any(server.command for server in plugin.servers)
+    others = [(path, data) for path, data in sorted(files.items()) if path not in known] if runs else []
+    return [*shown, *((path, text_of(files, path) if _is_text(data) else _facts_of(data)) for path, data in others)]
+
+
+def _facts_of(data: bytes) -> str:
+    kind = "A binary file" if len(data) <= FILE_BYTES else "A file that is too large to be shown"
+    return f"({kind}: {len(data):,} bytes, SHA-256 {sha256(data).hexdigest()})"
 
 
 def installed_json(found: Installed) -> JsonObject:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import socket
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from aiohttp.abc import ResolveResult
 
 from moot.config.commands import file_commands
-from moot.config.loader import load
-from moot.config.plugins.installed import FILE, FOLDER, check_unchanged, installed_plugin, installed_plugins, used_plugins
+from moot.config.loader import Loader, load
+from moot.config.plugins.installed import FILE, FOLDER, check_unchanged, decide, installed_plugin, installed_plugins, used_plugins
 from moot.errors import ConfigError, MootError, NotFound, Refused, UsageError
+from moot.guard import urls
+from moot.guard.urls import SystemResolver
+from moot.skills.content import FILE_BYTES
 from moot.skills.decisions import decisions as skill_decisions
 from moot.skills.decisions import set_use
 from moot.skills.library import find_skill, find_skills
@@ -27,6 +35,7 @@ from moot.skills.plugins import (
     read_plugin_source,
     remove,
     set_enabled,
+    texts_of,
 )
 
 pytestmark = pytest.mark.anyio
@@ -129,6 +138,10 @@ BAD_PARTS: list[tuple[dict[str, object], str]] = [
     ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "MCP server 'a': its url is not one of http"),
     ({"mcpServers": {"a": {"command": "x", "url": "https://a"}}}, "MCP server 'a': it needs either a command or a url"),
     ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "MCP server 'a': invalid args"),
+    ({"mcpServers": {"a": {"command": "x", "args": ["y\0z"]}}}, "MCP server 'a': it contains a NUL character"),
+    ({"mcpServers": {"a": {"command": "x\0"}}}, "MCP server 'a': it contains a NUL character"),
+    ({"mcpServers": {"a": {"command": "x", "env": {"A\0": "b"}}}}, "MCP server 'a': it contains a NUL character"),
+    ({"hooks": {"Stop": [{"hooks": [{"command": "x\0y"}]}]}}, "it contains a NUL character"),
     ({"mcpServers": {"a": {"type": "ws", "url": "https://a"}}}, "MCP server 'a': unknown type 'ws'"),
 ]
 
@@ -155,6 +168,15 @@ BAD_PLUGINS: list[tuple[dict[str, object], str]] = [
     ({"README.md": "Nothing."}, "contains nothing that moot can use"),
     ({"commands/a.md": "Do\u202e it."}, "hides text"),
     ({"agents/a.md": "Do \U000e0041it."}, "hides text"),
+    ({".claude-plugin/plugin.json": {"name": "p", "description": "a\u200bb"}, "commands/a.md": "x"}, "hides text"),
+    ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "true \u202e"}]}]}}, "hook Stop.*U\\+202E"),
+    ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "true", "args": ["\u200b"]}]}]}}, "hook Stop.*U\\+200B"),
+    ({"hooks/hooks.json": {"SubagentStop": [{"matcher": "a\u200b", "hooks": [{"command": "true"}]}]}}, "hook SubagentStop.*U\\+200B"),
+    ({".mcp.json": {"a": {"command": "x\u200b"}}}, "MCP server plugin_p_a.*U\\+200B"),
+    ({".mcp.json": {"a": {"command": "x", "args": ["\u200b"]}}}, "MCP server plugin_p_a.*U\\+200B"),
+    ({".mcp.json": {"a": {"command": "x", "env": {"A": "\u2066"}}}}, "MCP server plugin_p_a.*U\\+2066"),
+    ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "s/run"}]}]}, "s/run": "#!/bin/sh\n\0true\n"}, "hides text: s/run:2"),
+    ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "sh s/run"}]}]}, "s/run": "true\n\0"}, "hides text: s/run:2"),
 ]
 
 
@@ -163,6 +185,61 @@ async def test_a_bad_plugin_is_refused_whole(files: dict[str, object], reason: s
     with pytest.raises(MootError, match=reason):
         install(home, await candidate(write(tmp_path / "p", files), home))
     assert refused_names(home) == [] and installed_plugins(home) == []
+
+
+RUNS: list[dict[str, object]] = [
+    {"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "cd ${CLAUDE_PLUGIN_ROOT}/s && ./run.sh"}]}]}},
+    {"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "sh ${CLAUDE_PLUGIN_ROOT}/s//run.sh"}]}]}},
+    {".mcp.json": {"a": {"command": "node", "env": {"NODE_OPTIONS": "--require ${CLAUDE_PLUGIN_ROOT}/s/run.sh"}}}},
+]
+
+
+@pytest.mark.parametrize("part", RUNS)
+async def test_every_file_of_a_plugin_that_runs_programs_is_shown(part: dict[str, object], home: Path, tmp_path: Path) -> None:
+    folder = write(tmp_path / "p", {**part, "s/run.sh": "echo hello\n", "commands/a.md": "Do it.", "notes.txt": "More."})
+    binary, large = b"\x7fELF\0\xff", b"#" * (FILE_BYTES + 1)
+    (folder / "s/tool").write_bytes(binary)
+    (folder / "s/large.py").write_bytes(large)
+    shown = texts_of(await candidate(folder, home))
+    assert shown[0] == ("command /p:a", "Do it.") and [title for title, _ in shown].count("commands/a.md") == 0
+    texts = dict(shown)
+    assert (texts["s/run.sh"], texts["notes.txt"]) == ("echo hello\n", "More.") and next(iter(part)) in texts
+    assert texts["s/tool"] == f"(A binary file: 6 bytes, SHA-256 {sha256(binary).hexdigest()})"
+    assert texts["s/large.py"].endswith(f"1,048,577 bytes, SHA-256 {sha256(large).hexdigest()})")
+
+
+async def test_of_a_plugin_without_programs_only_the_texts_for_models_are_shown(home: Path, tmp_path: Path) -> None:
+    files: dict[str, object] = {"commands/a.md": "Do it.", "notes.txt": "More.", ".mcp.json": {"a": {"url": "https://example.org"}}}
+    assert texts_of(await candidate(write(tmp_path / "p", files), home)) == [("command /p:a", "Do it.")]
+
+
+async def test_a_folder_that_starts_with_a_dot_is_read(home: Path, tmp_path: Path) -> None:
+    manifest = {"name": "p", "commands": ["./.claude/commands", "."]}
+    folder = write(tmp_path / "p", {".claude-plugin/plugin.json": manifest, ".claude/commands/a.md": "A", "b.md": "B"})
+    plugin = (await candidate(folder, home)).plugin
+    assert [command.name for command in plugin.commands][:2] == ["p:a", "p:b"]
+
+
+async def test_commands_and_agents_with_invalid_names_are_left_out(home: Path, tmp_path: Path) -> None:
+    files: dict[str, object] = {f"{kind}/{name}.md": "Be brief." for kind in ("commands", "agents") for name in ("good", "a b", "x:y\n")}
+    plugin = (await candidate(write(tmp_path / "p", files), home)).plugin
+    assert [file.name for file in (*plugin.commands, *plugin.agents)] == ["p:good", "p:good"]
+    assert len(plugin.lost) == 4 and all("invalid name" in line for line in plugin.lost)
+
+
+async def test_the_folder_is_quoted_in_shell_lines(tmp_path: Path) -> None:
+    home = tmp_path / "it's my home"
+    text = "See ${CLAUDE_PLUGIN_ROOT}/a.\n!`cat ${CLAUDE_PLUGIN_ROOT}/a.txt \"${CLAUDE_PLUGIN_ROOT}/a.txt\" '${CLAUDE_PLUGIN_ROOT}/a.txt'`"
+    unsafe = "!`echo $(cat ${CLAUDE_PLUGIN_ROOT}/a.txt)`"
+    files: dict[str, object] = {"commands/a.md": text, "commands/b.md": unsafe, "a.txt": "x"}
+    found = await candidate(write(tmp_path / "p", files), home)
+    folder = install(home, found)
+    (command,) = found.plugin.commands
+    first, _, line = command.text.partition("\n")
+    assert first == f"See {folder}/a."
+    assert subprocess.run(line[2:-1], shell=True, check=True, capture_output=True, text=True).stdout == "xxx"
+    (lost,) = found.plugin.lost
+    assert lost.startswith("commands/b.md: a shell line can't be used") and "p:b" not in file_commands(home, None).commands
 
 
 async def test_links_and_unsafe_archives_are_refused_and_nothing_is_written(home: Path, source: Path, tmp_path: Path) -> None:
@@ -231,6 +308,70 @@ async def test_a_marketplace_lists_plugins_and_describes_those_without_a_manifes
 async def test_a_marketplace_cannot_point_anywhere_else(entry: object, reason: str, home: Path, tmp_path: Path) -> None:
     write(tmp_path / "market", {".claude-plugin/marketplace.json": {"name": "m", "plugins": [{"name": "p", "source": entry}]}})
     with pytest.raises(MootError, match=reason):
+        await candidate(tmp_path / "market", home)
+
+
+@pytest.mark.parametrize("more", [{"sha": "0" * 40}, {"ref": "main"}])
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("https://127.0.0.1/p.git", "127.0.0.1 is this machine"),
+        ("https://127.1:8443/p.git", "127.0.0.1 is this machine"),
+        ("https://169.254.169.254/p.git", "cloud metadata"),
+        ("https://[::1]/p.git", "not on the public network"),
+        ("https://localhost/p.git", "not on the public network"),
+        ("https://user:key@example.org/p.git", "user name or password"),
+        ("https://8.8.8.8:22/p.git", "Port 22"),
+        ("http://example.org/p.git", "is not an https URL|not the address"),
+        ("ssh://git@example.org/p.git", "is not an https URL"),
+        ("git@example.org:p.git", "is not an https URL"),
+    ],
+)
+async def test_git_is_not_started_for_private_addresses_of_a_marketplace(
+    url: str, reason: str, more: dict[str, str], home: Path, tmp_path: Path, started: Path
+) -> None:
+    source = {"source": "url", "url": url, **more}
+    write(tmp_path / "market", {".claude-plugin/marketplace.json": {"name": "m", "plugins": [{"name": "p", "source": source}]}})
+    with pytest.raises(MootError, match=reason):
+        await candidate(tmp_path / "market", home)
+    assert not started.exists()
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with the arguments of the first Git command that would connect. It doesn't run."""
+    path, program = tmp_path / "arguments", tmp_path / "bin/git"
+    write(tmp_path, {"bin/git": f'#!/bin/sh\ncase " $* " in *" init "*) exit 0;; esac\nprintf "%s\\n" "$@" > {path}\nexit 1\n'})
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return path
+
+
+@pytest.mark.parametrize("more", [{"sha": "0" * 40}, {"ref": "main"}])
+async def test_git_connects_only_to_the_addresses_that_were_checked(
+    more: dict[str, str], home: Path, tmp_path: Path, started: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Public(SystemResolver):
+        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
+            assert host == "example.org"
+            return [*await super().resolve("8.8.8.8", port), *await super().resolve("2606:4700::1111", port)]
+
+    monkeypatch.setattr(urls, "SystemResolver", Public)
+    source = {"source": "url", "url": "https://EXAMPLE.org./p.git", **more}
+    write(tmp_path / "market", {".claude-plugin/marketplace.json": {"name": "m", "plugins": [{"name": "p", "source": source}]}})
+    with pytest.raises(Refused, match=r"git (fetch|ls-remote) failed"):
+        await candidate(tmp_path / "market", home)
+    words = started.read_text().split("\n")
+    for setting in ("http.followRedirects=false", "protocol.allow=never", "http.curloptResolve=example.org:443:8.8.8.8,[2606:4700::1111]"):
+        assert words[words.index(setting) - 1] == "-c"
+    assert "https://example.org/p.git" in words
+
+
+async def test_a_file_in_place_of_the_manifests_folder_is_refused(home: Path, tmp_path: Path) -> None:
+    entry = {"name": "p", "source": "./p", "description": "d"}
+    write(tmp_path / "market", {".claude-plugin/marketplace.json": {"name": "m", "plugins": [entry]}})
+    write(tmp_path / "market/p", {".claude-plugin": "x", "commands/a.md": "x"})
+    with pytest.raises(Refused, match=r"'\.claude-plugin' of the plugin is a file"):
         await candidate(tmp_path / "market", home)
 
 
@@ -310,6 +451,58 @@ async def test_after_any_change_nothing_is_used_until_it_is_accepted(changed: st
     accept(home, installed_candidate(home, "house-style"))
     assert installed_plugin(home, "house-style").status == "enabled"
     assert SERVER in load(home=home, environ={}, directory=tmp_path).settings.mcp
+
+
+async def test_a_file_of_the_system_does_not_prevent_acceptance(home: Path, source: Path) -> None:
+    folder = install(home, await candidate(source, home))
+    (folder / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+    assert installed_plugin(home, "house-style").status == "enabled"
+    (folder / "hooks/guard.sh").write_text("exit 0\n")
+    accept(home, installed_candidate(home, "house-style"))
+    assert installed_plugin(home, "house-style").status == "enabled"
+
+
+@pytest.mark.parametrize("changed", ["hooks/more.json", "mcp/servers.json", "staff/editor.md", "deep/er/stray.py", "skills/stray"])
+async def test_any_change_of_a_plugin_reloads_the_configuration(changed: str, home: Path, tmp_path: Path) -> None:
+    manifest = {"name": "p", "hooks": "./hooks/more.json", "mcpServers": "./mcp/servers.json", "agents": ["./staff/editor.md"]}
+    files: dict[str, object] = {".claude-plugin/plugin.json": manifest, "staff/editor.md": "Be brief."}
+    files |= {"hooks/more.json": {"Stop": [{"hooks": [{"command": "true"}]}]}, "mcp/servers.json": {"a": {"command": "true"}}}
+    folder = install(home, await candidate(write(tmp_path / "p", {**files, "deep/er/a.py": "", "commands/a.md": "x"}), home))
+    loader = Loader(home=home, environ={}, directory=tmp_path)
+    path = folder / changed
+    before = path.read_bytes() if path.exists() else None
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes((before or b"") + b"\n")
+    assert loader.is_stale() and loader.reload() and not loader.is_stale()
+    settings = loader.current.settings
+    assert not settings.hooks and not settings.mcp and "p:editor" not in settings.agents
+    path.unlink() if before is None else path.write_bytes(before)
+    assert installed_plugin(home, "p").status == "enabled"
+    assert loader.is_stale() and loader.reload()
+    settings = loader.current.settings
+    assert settings.hooks and settings.mcp and "p:editor" in settings.agents
+    (folder / "deep/moment").write_text("")
+    (folder / "deep/moment").unlink()
+    assert loader.is_stale()  # a load between the two would have seen another content
+
+
+async def test_two_plugins_cannot_have_a_server_of_the_same_name(home: Path, tmp_path: Path) -> None:
+    first = write(tmp_path / "first", {".claude-plugin/plugin.json": {"name": "a", "mcpServers": {"b_c": {"command": "one"}}}})
+    install(home, await candidate(first, home))
+    install(home, await candidate(first, home), update=True)  # a plugin doesn't collide with itself
+    second = write(tmp_path / "second", {".claude-plugin/plugin.json": {"name": "a_b", "mcpServers": {"d": {"command": "two"}}}})
+    folder = install(home, await candidate(second, home))
+    write(second, {".claude-plugin/plugin.json": {"name": "a_b", "mcpServers": {"c": {"command": "two"}}}})
+    with pytest.raises(Refused, match="'a' already has an MCP server named 'plugin_a_b_c'"):
+        install(home, await candidate(second, home), update=True)
+    write(folder, {".claude-plugin/plugin.json": {"name": "a_b", "mcpServers": {"c": {"command": "two"}}}})
+    changed = installed_candidate(home, "a_b")
+    with pytest.raises(Refused, match="'a' already has an MCP server named 'plugin_a_b_c'"):
+        accept(home, changed)
+    decide(home, "a_b", lambda before: replace(before, digest=changed.digest) if before is not None else None)  # as an earlier version did
+    loaded = load(home=home, environ={}, directory=tmp_path)
+    assert loaded.settings.mcp["plugin_a_b_c"].command == "one"
+    assert any("server 'plugin_a_b_c' of the plugin 'a_b' is not used" in note for note in loaded.notes)
 
 
 async def test_accepting_is_bound_to_the_content_that_was_shown(home: Path, source: Path) -> None:

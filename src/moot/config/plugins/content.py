@@ -69,6 +69,12 @@ def _walk(folder: str, prefix: str, depth: int, skipped: Collection[str]) -> Ite
             yield Entry(prefix + item.name, is_link, status.st_size, stamp)
 
 
+def parents_of(path: str) -> Iterator[str]:
+    """Yield the folders above a relative path, the outermost first."""
+    parts = path.split("/")
+    return ("/".join(parts[:at]) for at in range(1, len(parts)))
+
+
 def stamps_of(listed: Iterable[Entry]) -> tuple[object, ...]:
     """Return a value that changes if one of the files changes."""
     return tuple((entry.path, entry.is_link, entry.stamp) for entry in listed)

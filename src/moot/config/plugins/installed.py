@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from moot.config.agents.claude_code import MANIFEST
-from moot.config.agents.files import markdown_files
 from moot.config.home import Stamp, lock_file, read_text, stamp_of, write_atomically
-from moot.config.plugins.content import digest_of_files, entries, read_all, stamps_of
+from moot.config.plugins.content import digest_of_files, entries, parents_of, read_all, stamps_of
 from moot.config.plugins.layout import Plugin, data_folder, is_name, read_plugin
 from moot.errors import ConfigError, MootError, NotFound, Refused
 from moot.plugins.registry import hint
@@ -28,7 +26,7 @@ _VERSION = 1
 
 PluginStatus: TypeAlias = Literal["enabled", "disabled", "changed", "invalid"]
 
-_IGNORED = frozenset((".DS_Store",))
+IGNORED = frozenset((".DS_Store",))
 """Files that appear in folders by themselves. All others belong to the content, because a plugin's programs run in its folder."""
 
 
@@ -138,11 +136,23 @@ def check_unchanged(home: Path, name: str) -> None:
         data_folder(plugin_folder(home, name) / found.decision.folder).mkdir(mode=0o700, exist_ok=True)
 
 
-def decisive_files(home: Path) -> tuple[str, ...]:
-    """Return the files of plugins that the configuration depends on."""
-    folders = [plugin_folder(home, name) / decision.folder for name, decision in decisions(home).items()]
-    named = [f"{folder}/{path}" for folder in folders for path in (MANIFEST, "hooks/hooks.json", ".mcp.json")]
-    return (str(_path(home)), *named, *(path for folder in folders for path in markdown_files(folder / "agents")))
+def plugins_stamp(home: Path) -> tuple[object, ...]:
+    """Return a value that changes if a decision or a file of an enabled plugin is changed, added or removed. Reads no content.
+
+    Folders are part of it, so that a file that appeared only for a moment is noticed as well.
+    """
+    folders = [plugin_folder(home, name) / decision.folder for name, decision in decisions(home).items() if decision.enabled]
+    return (stamp_of(_path(home)), *map(_state, folders))
+
+
+def _state(folder: Path) -> object:
+    try:
+        listed = entries(folder, IGNORED)
+    except (MootError, OSError) as error:
+        return str(error)
+    inside = {entry.path.rpartition("/")[0] for entry in listed}
+    above = {parent for path in inside for parent in parents_of(path)}
+    return stamps_of(listed), tuple(stamp_of(f"{folder}/{path}") for path in sorted({"", *inside, *above}))
 
 
 def _used(found: Installed) -> Plugin:
@@ -178,7 +188,7 @@ def _installed(home: Path, name: str, decision: Decision) -> Installed:
 def _content(folder: Path, name: str) -> _Read:
     """Return the content of a plugin, read again if one of its files has changed."""
     try:
-        listed = entries(folder, _IGNORED)
+        listed = entries(folder, IGNORED)
         stamps = stamps_of(listed)
         known = _cache.get(folder)
         if known is not None and known.stamps == stamps:

@@ -41,6 +41,10 @@ def with_plugins(settings: Settings, plugins: Sequence[Plugin], environ: Mapping
         for event, hook in plugin.hooks:
             hooks[event] = (*hooks.get(event, ()), hook)
         for server in plugin.servers:
+            if server.name in servers:
+                why = f"The plugin {servers[server.name].plugin!r} has a server of the same name. Remove one of them."
+                notes.append(f"The MCP server {server.name!r} of the plugin {plugin.name!r} is not used. {why}")
+                continue
             servers[server.name], problem = _resolved(server, environ)
             notes += [problem] if problem else []
     return replace(settings, hooks=hooks, mcp={**servers, **settings.mcp}), notes

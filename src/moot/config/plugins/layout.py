@@ -16,8 +16,10 @@ from moot.config.plugins.content import Files
 from moot.errors import Refused
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject, loads_object
+from moot.types.command import COMMAND_NAME
 from moot.types.hooks import CommandHook, HookEvent
 from moot.types.skill import SKILL_FILE
+from moot.types.templates import fill_line
 
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 NAME_CHARACTERS = 64
@@ -27,6 +29,7 @@ SERVER_PREFIX = "plugin_"
 _COMMANDS, _AGENTS, _SKILLS = "commands", "agents", "skills"
 _HOOKS, _SERVERS = "hooks/hooks.json", ".mcp.json"
 _SERVER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SHELL_LINE = re.compile(r"!`([^`\n]+)`")
 _SERVER_FIELDS = frozenset(("type", "command", "args", "env", "url", "headers"))
 _PROTOCOLS = {"": "http", "http": "http", "streamable-http": "http", "sse": "sse"}
 _HOOK_FIELDS = frozenset(("type", "command", "args", "timeout", "statusMessage"))
@@ -116,6 +119,25 @@ def with_folder(text: str, folder: Path) -> str:
     return text.replace(f"${{{PLUGIN_ROOT}}}", str(folder)).replace(f"${{{PLUGIN_DATA}}}", str(data_folder(folder)))
 
 
+def _with_quoted_folder(text: str, folder: Path) -> str:
+    """Return the text with the variables for the plugin's folders replaced, in shell lines quoted as their place requires.
+
+    Raise KeyError or ValueError if that is not possible.
+    """
+    variables = {"root": str(folder), "data": str(data_folder(folder))}
+
+    def quoted(found: re.Match[str]) -> str:
+        marked = found[1].replace(f"${{{PLUGIN_ROOT}}}", "{{root}}").replace(f"${{{PLUGIN_DATA}}}", "{{data}}")
+        if marked == found[1]:
+            return found[0]
+        if "`" in str(folder):
+            raise ValueError("The path of moot's home contains a backtick.")
+        return f"!`{fill_line(marked, variables)}`"
+
+    is_plain = shlex.quote(str(folder)) == str(folder)
+    return with_folder(text if is_plain else _SHELL_LINE.sub(quoted, text), folder)
+
+
 def data_folder(folder: Path) -> Path:
     """Return the folder for files that an installed plugin writes itself."""
     return folder.parent / "data"
@@ -173,8 +195,9 @@ class _Reader:
             elif place.startswith("/") or ".." in PurePosixPath(place).parts:
                 self._lost.append(f"{key} {place!r}: outside of the plugin")
             else:
-                places.append(PurePosixPath(place).as_posix().removeprefix("."))
-        return [place.strip("/") for place in places]
+                path = PurePosixPath(place).as_posix()
+                places.append("" if path == "." else path)
+        return places
 
     def _markdown(self, key: str, default: str) -> Iterator[PluginFile]:
         seen: set[str] = set()
@@ -192,12 +215,22 @@ class _Reader:
                 if name in seen:
                     self._lost.append(f"{path}: another file has the same name")
                     continue
-                if len(self._files[path]) > MAX_BYTES:
-                    self._lost.append(f"{path}: larger than {MAX_BYTES >> 10} KiB")
-                    continue
                 seen.add(name)
-                text = self._files[path].decode("utf-8-sig", "replace")
-                yield PluginFile(name, self._folder / path, with_folder(text, self._folder))
+                yield from self._file(name, path)
+
+    def _file(self, name: str, path: str) -> Iterator[PluginFile]:
+        """Yield a command or an agent if it can be used."""
+        if not re.fullmatch(COMMAND_NAME, name):
+            self._lost.append(f"{path}: invalid name {name!r}; use letters, digits, - and _")
+        elif len(self._files[path]) > MAX_BYTES:
+            self._lost.append(f"{path}: larger than {MAX_BYTES >> 10} KiB")
+        else:
+            try:
+                text = _with_quoted_folder(self._files[path].decode("utf-8-sig", "replace"), self._folder)
+            except (KeyError, ValueError) as error:
+                self._lost.append(f"{path}: a shell line can't be used: {error}")
+            else:
+                yield PluginFile(name, self._folder / path, text)
 
     def _skills(self) -> Iterator[str]:
         found: dict[str, None] = {}
@@ -350,5 +383,18 @@ def _server_problem(name: str, facts: Json) -> str:
 
 
 def _unresolved(value: JsonObject) -> str:
-    """Return the problem if a value refers to the settings that a person enters when a plugin is installed."""
-    return "it needs values that users enter at installation" if "${user_config." in str(value) else ""
+    """Return the problem if a value contains a NUL, or refers to the settings that a person enters when a plugin is installed."""
+    texts = list(_texts(value))
+    if any("\0" in text for text in texts):
+        return "it contains a NUL character"
+    return "it needs values that users enter at installation" if any("${user_config." in text for text in texts) else ""
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Yield all texts in a value, including keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for item in value.items() for each in item for text in _texts(each))
+    elif isinstance(value, list):
+        yield from (text for each in value for text in _texts(each))

@@ -87,11 +87,11 @@ class PluginFindingOut(Out, of=Finding, fields="file line text is_error hides"):
 
 
 class PluginTextOut(Out):
-    """A text of a plugin: a command, an agent, a skill, or a file that a hook or an MCP server names."""
+    """A text of a plugin: a command, an agent, a skill, or another file if the plugin has hooks or starts MCP servers."""
 
     title: str
     text: str
-    """Hidden characters are shown as names such as `<U+200B>`."""
+    """For a binary or large file, its size and hash. Hidden characters are shown as names such as `<U+200B>`."""
 
 
 class PluginCandidateOut(PluginContentOut):
