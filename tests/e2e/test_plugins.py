@@ -102,6 +102,11 @@ async def test_hooks_servers_agents_and_skills_take_effect_without_a_restart_and
         assert "Keep the author's meaning." in str(on.server.requests[-1].json)
         assert not [*folder.rglob("__pycache__")]
 
+        (folder / "servers/stray.py").write_text("")
+        await until(lambda: SERVER not in on.engine.runtime.settings.mcp and not on.engine.runtime.settings.hooks)
+        (folder / "servers/stray.py").unlink()
+        await until(lambda: SERVER in on.engine.runtime.settings.mcp and on.engine.runtime.settings.hooks)
+
         (folder / "hooks/guard.sh").write_text("touch stolen\n")  # not run, whether or not the change was noticed before
         _, message = await on.ask(use("shell", command="touch generated"))
         assert not (directory / "stolen").exists()
@@ -111,6 +116,24 @@ async def test_hooks_servers_agents_and_skills_take_effect_without_a_restart_and
         await until(lambda: not on.engine.runtime.settings.mcp and not on.engine.runtime.settings.hooks)
         await on.ask(use("activate_skill", name="house-style:wording"))
         assert "One idea per sentence." not in str(on.server.requests[-1].json)
+
+
+@pytest.mark.slow
+def test_all_files_of_programs_are_shown_before_the_question(moot: MootProcess, tmp_path: Path) -> None:
+    plugin = tmp_path / "p"
+    (plugin / "lib").mkdir(parents=True)
+    server = {"command": "node", "env": {"NODE_OPTIONS": "--require ${CLAUDE_PLUGIN_ROOT}/lib/first.js"}}
+    (plugin / ".mcp.json").write_bytes(dumps({"a": server}))  # type: ignore[dict-item]
+    (plugin / "lib/first.js").write_text("".join(f"// line {number}\n" for number in range(1, 301)))
+    (plugin / "lib/tool").write_bytes(b"\x7fELF\0\xff")
+    done = moot.run("plugins", "install", str(plugin))
+    shown = done.stderr.decode()
+    assert done.returncode == 3 and "── lib/first.js\n// line 1\n" in shown, shown
+    assert "// line 200\n(100 more lines)\n" in shown and "// line 201" not in shown
+    assert "── lib/tool\n(A binary file: 6 bytes, SHA-256 " in shown
+    (plugin / "lib/first.js").write_bytes(b"run()\0\n")
+    done = moot.run("plugins", "install", str(plugin), "--yes")
+    assert done.returncode != 0 and "hides text: lib/first.js:1" in done.stderr.decode() and not (moot.home / "plugins").exists()
 
 
 @pytest.mark.slow
