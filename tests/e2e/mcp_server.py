@@ -154,6 +154,10 @@ def misbehave(way: str) -> None:
             version, info = request["params"]["protocolVersion"], {"name": "bad", "version": "1"}
             send({**answer, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})
         elif method == "tools/list":
+            if way == "floods":
+                with Path("lists").open("a") as file:
+                    file.write("x")
+                send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             tools = [{"name": "go", "description": "Go.", "inputSchema": {"type": "object"}}]
             send({**answer, "result": {"tools": tools}})
         elif method == "tools/call" and way == "huge":
@@ -181,6 +185,8 @@ def misbehave(way: str) -> None:
             replies = [json.loads(sys.stdin.readline()) for _ in range(30)]
             text = " ".join(sorted({reply["result"]["action"] for reply in replies}))
             send({**answer, "result": {"content": [{"type": "text", "text": text}]}})
+        elif method == "tools/call" and way == "lingers":
+            send({**answer, "result": {"content": [{"type": "text", "text": "still here"}]}})
         elif method == "tools/call" and way == "wrong-id":
             send({"jsonrpc": "2.0", "id": 999_999, "result": {"content": []}})
             send({**answer, "result": {"content": [{"type": "text", "text": "right"}]}})
@@ -188,6 +194,9 @@ def misbehave(way: str) -> None:
             send({**answer, "result": {"content": "not a list"}})
         elif "id" in request:
             send({**answer, "error": {"code": -32601, "message": "Method not found"}})
+    if way == "lingers":
+        Path("ended").touch()
+        time.sleep(600)
 
 
 if __name__ == "__main__":

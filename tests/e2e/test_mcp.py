@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +57,10 @@ def demo(tmp_path: Path) -> McpServer:
 
 def bad(way: str) -> McpServer:
     return McpServer("bad", command=sys.executable, args=(PROGRAM, way))
+
+
+async def ignore(_: str) -> None:
+    """Do nothing with a report."""
 
 
 def obey(recorded: Recorded) -> Reply:
@@ -306,6 +313,104 @@ async def test_a_server_that_refuses_access_is_named(stage: Any) -> None:
             assert any("HTTP 401" in note and "mcp.web.headers" in note for note in notes(message)), notes(message)
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def speaking(tool: Callable[[web.Request, Any], Awaitable[web.StreamResponse]]) -> AsyncGenerator[McpServer]:
+    """Serve MCP over HTTP with the tool `go`, whose calls `tool` answers."""
+
+    async def post(request: web.Request) -> web.StreamResponse:
+        message = await request.json()
+        if message.get("method") == "tools/call":
+            return await tool(request, message["id"])
+        info = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}
+        known = {"initialize": info, "tools/list": {"tools": [{"name": "go", "inputSchema": {"type": "object"}}]}}
+        if "id" not in message:
+            return web.Response(status=202)
+        if (result := known.get(message["method"])) is None:
+            return web.json_response({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}})
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    app = web.Application()
+    app.router.add_post("/mcp", post)
+    runner = web.AppRunner(app, shutdown_timeout=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield McpServer("web", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp")
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("content_type", "first"), [("application/json", b""), ("text/event-stream", b"data: "), ("application/json", gzip.compress(b" "))]
+)
+async def test_the_size_of_a_response_is_limited(stage: Any, content_type: str, first: bytes) -> None:
+    sent = list[int]()
+
+    async def flood(request: web.Request, _: object) -> web.StreamResponse:
+        packed = {"Content-Encoding": "gzip"} if first.startswith(b"\x1f") else {}
+        response = web.StreamResponse(headers={"Content-Type": content_type, **packed})
+        await response.prepare(request)
+        await response.write(first)
+        with suppress(ConnectionError):
+            for number in range(80 if not packed else 0):
+                await response.write(b" " * (1 << 20))
+                sent.append(number)
+        return response
+
+    async with speaking(flood) as server, stage(obey, mcp={"web": server}) as on:
+        run, message = await on.ask(use("web__go"))
+        expected = "response is compressed" if first.startswith(b"\x1f") else "sent a message of more than 32 MiB"
+        assert run.status == "finished" and expected in outcome(message), outcome(message)
+        assert len(sent) < 80
+
+
+async def test_a_large_event_within_the_limit_is_read(tmp_path: Path) -> None:
+    async def answer(_: web.Request, id: Any) -> web.StreamResponse:
+        result = {"content": [{"type": "text", "text": "x" * (3 << 20)}]}
+        event = json.dumps({"jsonrpc": "2.0", "id": id, "result": result})
+        return web.Response(text=f"data: {event}\n\n", content_type="text/event-stream")
+
+    async with speaking(answer) as server, anyio.create_task_group() as group:
+        servers = McpServers(tmp_path, group)
+        (tool,) = (await servers.fetch(server, str(tmp_path))).usable
+        assert len((await servers.call(server, tool, {}, str(tmp_path), ignore)).text) == 3 << 20
+        group.cancel_scope.cancel()
+
+
+async def test_a_call_while_an_idle_connection_closes_gets_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = bad("lingers")
+    async with anyio.create_task_group() as group:
+        servers = McpServers(tmp_path, group)
+        (tool,) = (await servers.fetch(server, str(tmp_path))).usable
+        monkeypatch.setattr(mcp_servers, "IDLE_SECONDS", 0.1)
+
+        async def call() -> str:
+            return (await servers.call(server, tool, {}, str(tmp_path), ignore)).text
+
+        servers.close("bad")  # the connection that was opened with the usual limit
+        assert await call() == "still here"
+        (tmp_path / "ended").unlink(missing_ok=True)
+        with anyio.fail_after(60):
+            while not (tmp_path / "ended").exists():
+                await anyio.sleep(0.005)
+            assert await call() == "still here"
+        group.cancel_scope.cancel()
+
+
+async def test_a_flood_of_changes_is_fetched_slowly(tmp_path: Path) -> None:
+    lists, server = tmp_path / "lists", bad("floods")
+
+    async with anyio.create_task_group() as group:
+        servers = McpServers(tmp_path, group)
+        await servers.fetch(server, str(tmp_path))
+        before, fetched = anyio.current_time(), len(lists.read_text())
+        with anyio.fail_after(60):
+            while len(lists.read_text()) < fetched + 4:
+                await anyio.sleep(0.01)
+        assert anyio.current_time() - before > 2 * mcp_servers.REFETCH_SECONDS
+        group.cancel_scope.cancel()
 
 
 async def test_prompts_of_a_server_are_commands_on_every_face(stage: Any, demo: McpServer) -> None:

@@ -18,8 +18,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import aiohttp
 import anyio
 import anyio.to_thread
+import httpx2
 import pytest
 import uvicorn
+from aiohttp import web
 from mcp.server import MCPServer
 from mcp.server.auth.provider import AccessToken, AuthorizationCode, AuthorizationParams, RefreshToken
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
@@ -31,6 +33,7 @@ from moot.mcp import oauth
 from moot.mcp.logins import LoginFile
 from moot.mcp.servers import McpServers, first_error
 from moot.types.agent import McpServer
+from moot.types.canonical import JsonObject
 
 pytestmark = pytest.mark.anyio
 
@@ -292,3 +295,105 @@ async def test_a_login_that_no_one_finishes_ends(tmp_path: Path, free_tcp_port: 
 async def test_servers_without_a_safe_login_are_refused(tmp_path: Path, server: McpServer, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         await oauth.log_in(tmp_path, server, tmp_path, browse)
+
+
+def expired(home: Path, server: McpServer, endpoint: str) -> JsonObject:
+    """Store a login at a server that has to be refreshed at an address."""
+    issuer = "https://login.example"
+    metadata: JsonObject = {"issuer": issuer, "authorization_endpoint": f"{issuer}/a", "token_endpoint": endpoint}
+    login: JsonObject = {
+        "tokens": {"access_token": "a", "token_type": "Bearer", "refresh_token": "r"},
+        "client": {"client_id": "c", "redirect_uris": ["http://127.0.0.1/callback"]},
+        "metadata": {**metadata, "response_types_supported": ["code"]},
+        "expires": 1.0,
+    }
+    LoginFile(home, server).write(login)
+    return login
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "is_safe"),
+    [
+        ("https://docs.example/mcp", "https://login.example/token", True),
+        ("https://docs.example/mcp", "http://login.example/token", False),
+        ("https://docs.example/mcp", "http://127.0.0.1:9/token", False),
+        ("http://127.0.0.1:9/mcp", "http://127.0.0.1:8/token", True),
+        ("http://127.0.0.1:9/mcp", "http://login.example/token", False),
+    ],
+)
+async def test_a_login_is_refreshed_only_at_a_safe_address(tmp_path: Path, url: str, endpoint: str, is_safe: bool) -> None:
+    server = McpServer("vault", url=url)
+    expired(tmp_path, server, endpoint)
+    login = oauth.stored_login(tmp_path, server)
+    assert login is not None
+    flow = login.async_auth_flow(httpx2.Request("POST", url))
+    if is_safe:
+        assert str((await anext(flow)).url) == endpoint
+    else:
+        with pytest.raises(ProviderError, match="not safe"):
+            await anext(flow)
+    await flow.aclose()
+
+
+@pytest.mark.parametrize("change", ["wanted", "logout", "refresh"])
+async def test_a_refresh_keeps_what_another_process_has_changed_meanwhile(tmp_path: Path, change: str) -> None:
+    server = McpServer("vault", url="https://docs.example/mcp")
+    stored, file = expired(tmp_path, server, "https://login.example/token"), LoginFile(tmp_path, server)
+    login = oauth.stored_login(tmp_path, server)
+    assert login is not None
+    flow = login.async_auth_flow(httpx2.Request("POST", server.url))
+    request = await anext(flow)
+    other: JsonObject = {"access_token": "b", "token_type": "Bearer"}
+    if change == "logout":
+        assert file.delete()
+    else:
+        file.write({**stored, "wanted": "read"} if change == "wanted" else {**stored, "tokens": other})
+    await flow.asend(httpx2.Response(200, json={"access_token": "n", "token_type": "Bearer"}, request=request))
+    await flow.aclose()
+    found: Any = file.read()
+    if change == "wanted":
+        assert (found["tokens"]["access_token"], found["wanted"]) == ("n", "read")
+    else:
+        assert found is None if change == "logout" else found["tokens"] == other
+
+
+@pytest.mark.parametrize(
+    ("status", "challenge", "wanted"), [(401, "", None), (403, 'error="insufficient_scope", scope="write", ', "read write")]
+)
+async def test_without_a_person_a_server_does_not_say_where_to_sign_in(
+    tmp_path: Path, status: int, challenge: str, wanted: str | None
+) -> None:
+    server = McpServer("vault", url="https://docs.example/mcp")
+    stored = expired(tmp_path, server, "https://login.example/token")
+    tokens: JsonObject = {"access_token": "a", "token_type": "Bearer", "scope": "read"}
+    LoginFile(tmp_path, server).write({**stored, "tokens": tokens, "expires": time.time() + 900})
+    login = oauth.stored_login(tmp_path, server)
+    assert login is not None
+    request = httpx2.Request("POST", server.url)
+    flow = login.async_auth_flow(request)
+    assert await anext(flow) is request
+    headers = {"WWW-Authenticate": f'Bearer {challenge}resource_metadata="http://127.0.0.1:9/secret"'}
+    with pytest.raises(ProviderError, match="no longer valid, or not sufficient") as refused:
+        await flow.asend(httpx2.Response(status, headers=headers, request=request))
+    assert refused.value.kind == "auth" and "moot mcp login vault" in refused.value.fix
+    assert (LoginFile(tmp_path, server).read() or {}).get("wanted") == wanted
+
+
+async def test_a_login_refuses_unsafe_addresses_of_the_server(tmp_path: Path) -> None:
+    app, asked = web.Application(), list[str]()
+
+    async def refuse(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=401, headers={"WWW-Authenticate": 'Bearer resource_metadata="http://192.0.2.1/secret"'})
+
+    app.router.add_route("*", "/{path:.*}", refuse)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        server = McpServer("vault", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp")
+        with anyio.fail_after(20), pytest.raises(ProviderError, match=r"not safe: 'http://192\.0\.2\.1'"):
+            await oauth.log_in(tmp_path, server, tmp_path, browse)
+        assert set(asked) == {"/mcp"}
+    finally:
+        await runner.cleanup()

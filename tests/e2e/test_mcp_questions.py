@@ -210,6 +210,60 @@ async def test_a_question_of_no_certain_call_is_declined() -> None:
     assert replies == [McpReply("decline")]
 
 
+async def test_a_question_that_arrives_while_its_call_ends_is_declined() -> None:
+    opened, withdrawn, replies = anyio.Event(), anyio.Event(), dict[str, McpReply]()
+
+    async def ask(_: McpQuestion) -> McpReply:
+        opened.set()
+        try:
+            await anyio.sleep_forever()
+            raise AssertionError("no one answers")
+        finally:
+            with anyio.CancelScope(shield=True):  # like the write that withdraws it
+                await withdrawn.wait()
+
+    calls = mcp_calls.Calls()
+    call = mcp_calls.Call(anyio.CancelScope(), 60, ask)
+
+    async def asked(text: str) -> None:
+        replies[text] = await calls.reply_to(McpQuestion(text, {}))
+
+    async with anyio.create_task_group() as group:
+        with calls.running(call):
+            group.start_soon(asked, "in time")
+            await opened.wait()
+            async with anyio.create_task_group() as ending:
+                ending.start_soon(call.close)
+                await anyio.wait_all_tasks_blocked()
+                await asked("too late")
+                withdrawn.set()
+        await asked("even later")
+        group.cancel_scope.cancel()
+    assert replies == {"in time": McpReply("cancel"), "too late": McpReply("decline"), "even later": McpReply("decline")}
+
+
+async def test_after_an_abandoned_call_a_question_of_no_certain_call_is_declined() -> None:
+    async def ask(_: McpQuestion) -> McpReply:
+        return McpReply("accept")
+
+    async def running(call: mcp_calls.Call) -> None:
+        with calls.running(call):
+            await anyio.sleep_forever()
+
+    calls = mcp_calls.Calls()
+    first, second = (mcp_calls.Call(anyio.CancelScope(), 60, ask) for _ in range(2))
+    async with anyio.create_task_group() as group:
+        group.start_soon(running, second)
+        await anyio.wait_all_tasks_blocked()
+        assert await calls.reply_to(McpQuestion("Of the second?", {})) == McpReply("accept")
+        async with anyio.create_task_group() as abandoned:
+            abandoned.start_soon(running, first)
+            await anyio.wait_all_tasks_blocked()
+            abandoned.cancel_scope.cancel()
+        assert await calls.reply_to(McpQuestion("Of the first?", {})) == McpReply("decline")
+        group.cancel_scope.cancel()
+
+
 @pytest.mark.slow
 def test_a_call_whose_process_died_during_a_question_ends_as_unknown(tmp_path: Path, obedient: ScriptedProcess) -> None:
     server = f'mcp: {{shop: {{command: "{sys.executable}", args: ["{PROGRAM}", plain]}}}}\n'

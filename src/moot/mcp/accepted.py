@@ -14,7 +14,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from moot.config.home import write_atomically
+from moot.config.home import lock_file, write_atomically
 from moot.guard.paths import Stamp, stamp
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject, dumps, loads
@@ -53,7 +53,7 @@ def identity_of(server: McpServer) -> str:
 
 
 class AcceptedTools:
-    """The files below `MOOT_HOME/mcp`. Methods do short file operations."""
+    """The files below `MOOT_HOME/mcp`. Methods do short file operations, and may be called in any thread."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home / FOLDER
@@ -76,16 +76,23 @@ class AcceptedTools:
 
     def record(self, server: McpServer, tools: Sequence[McpTool], prompts: Sequence[McpPrompt] = ()) -> Accepted:
         """Store the tools and prompts of a new connection, and return the current state. Tools of the first connection are accepted."""
-        known, seen, prompts = self.of(server), tuple(tools), tuple(prompts)
-        found = Accepted(seen, seen, prompts) if known is None else replace(known, seen=seen, prompts=prompts)
-        if found != known:
+        seen, listed = tuple(tools), tuple(prompts)
+
+        def merged(known: Accepted | None) -> Accepted:
+            return Accepted(seen, seen, listed) if known is None else replace(known, seen=seen, prompts=listed)
+
+        if (known := self.of(server)) is not None and merged(known) == known:
+            return known
+        with lock_file(Path(self._path(server))):
+            found = merged(self.of(server))
             self._write(server, found)
         return found
 
     def accept(self, server: McpServer, tools: Sequence[McpTool]) -> None:
         """Accept these tools in place of all earlier ones."""
-        known = self.of(server)
-        self._write(server, Accepted(tuple(tools), tuple(tools), known.prompts if known is not None else ()))
+        with lock_file(Path(self._path(server))):
+            known = self.of(server)
+            self._write(server, Accepted(tuple(tools), tuple(tools), known.prompts if known is not None else ()))
 
     def forget(self, name: str) -> None:
         """Delete the file of a server that was removed from the configuration."""

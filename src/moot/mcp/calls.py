@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import anyio
+from mcp.shared.exceptions import MCPError
+from mcp_types import REQUEST_TIMEOUT
 
 from moot.errors import MootError
 from moot.types.mcp import AskPerson, McpQuestion, McpReply
@@ -30,6 +32,7 @@ class Call:
         self._scope, self._seconds = scope, seconds
         self._questions: dict[anyio.CancelScope, anyio.Event] = {}
         self._asked = 0
+        self._closed = False
         self.progressed()
 
     def progressed(self) -> None:
@@ -37,9 +40,9 @@ class Call:
         self._scope.deadline = float("inf") if self._questions else anyio.current_time() + self._seconds
 
     async def reply_to(self, question: McpQuestion) -> McpReply:
-        """Ask the person, and return the reply. The question is withdrawn when the call ends."""
+        """Ask the person, and return the reply. The question is withdrawn when the call ends, and declined if it has already ended."""
         self._asked += 1
-        if self.ask is None or self._asked > QUESTIONS:
+        if self.ask is None or self._closed or self._asked > QUESTIONS:
             return _DECLINED
         with anyio.CancelScope() as scope:
             self._questions[scope] = ended = anyio.Event()
@@ -56,7 +59,8 @@ class Call:
         return McpReply("cancel")
 
     async def close(self) -> None:
-        """Withdraw the questions that are still open."""
+        """Withdraw the questions that are still open, and decline further ones."""
+        self._closed = True
         open_questions = dict(self._questions)
         for scope in open_questions:
             scope.cancel()
@@ -70,6 +74,8 @@ class Calls:
 
     def __init__(self) -> None:
         self._running: list[Call] = []
+        self._any_abandoned = False
+        """True if a call has ended without an answer of the server, which may go on with it."""
 
     @contextmanager
     def running(self, call: Call) -> Generator[None]:
@@ -78,13 +84,17 @@ class Calls:
         token = _current.set(call)
         try:
             yield
+        except BaseException as error:
+            is_answer = isinstance(error, MCPError) and error.code != REQUEST_TIMEOUT
+            self._any_abandoned = self._any_abandoned or not is_answer
+            raise
         finally:
             _current.reset(token)
             self._running.remove(call)
 
     async def reply_to(self, question: McpQuestion) -> McpReply:
-        """Ask the person of the call to which a question belongs. It is declined if that is not certain."""
+        """Ask the person of the call to which a question belongs. It is declined if that is not certain, or if the call has ended."""
         call = _current.get()
-        if call is None and len(self._running) == 1:
+        if call is None and len(self._running) == 1 and not self._any_abandoned:
             (call,) = self._running
-        return await call.reply_to(question) if call is not None else _DECLINED
+        return await call.reply_to(question) if call is not None and call in self._running else _DECLINED

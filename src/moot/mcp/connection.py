@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from math import inf
 from pathlib import Path
@@ -42,7 +42,10 @@ _UNLIMITED = 7 * 24 * 3600.0
 _STREAM_SECONDS = 2 * 3600.0
 """Time limit for the next bytes of an HTTP response, longer than that for the answer of a person."""
 LINE_BYTES = 32 * 1024 * 1024
-"""Maximum length of one message over stdio. A longer one ends the connection."""
+"""Maximum length of one message. Over stdio, a longer one ends the connection."""
+_TOO_LONG = f"exceeded the {LINE_BYTES} byte limit"
+"""Part of the text of errors about longer ones over HTTP. The SDK passes on only the text, and uses the same one for events."""
+_EVENTS = "text/event-stream"
 PAGES = 50
 """Maximum number of pages of a list."""
 PROMPTS = 200
@@ -241,7 +244,9 @@ def _transport(
     if server.command:
         return _stdio(server, directory, lost, complaint)
     if server.protocol == "sse":
-        opened = sse_client(server.url, headers=dict(server.headers), sse_read_timeout=_STREAM_SECONDS, auth=login)
+        opened = sse_client(
+            server.url, headers=dict(server.headers), sse_read_timeout=_STREAM_SECONDS, httpx_client_factory=_http_client, auth=login
+        )
         return cast("AbstractAsyncContextManager[_Streams]", opened)
     return _http(server, complaint, login)
 
@@ -252,12 +257,49 @@ async def _http(server: McpServer, complaint: list[str], login: httpx2.Auth | No
         if str(response.url).rstrip("/") == str(httpx2.URL(server.url)).rstrip("/"):  # not a request of a login
             complaint[:] = [f"HTTP {response.status_code}"] if response.status_code >= 400 else []  # the SDK does not report it
 
-    timeout, hooks = httpx2.Timeout(HANDSHAKE_SECONDS, read=_STREAM_SECONDS), {"response": [note]}
-    async with (
-        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks, auth=login) as http,
-        streamable_http_client(server.url, http_client=http) as streams,
-    ):
-        yield streams
+    timeout = httpx2.Timeout(HANDSHAKE_SECONDS, read=_STREAM_SECONDS)
+    async with _http_client(dict(server.headers), timeout, login) as http:
+        http.event_hooks["response"].append(note)
+        async with streamable_http_client(server.url, http_client=http, max_sse_event_size=LINE_BYTES) as streams:
+            yield streams
+
+
+def _http_client(
+    headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+) -> httpx2.AsyncClient:
+    """Return a client that limits the bodies of responses. They must not be compressed, because a small one could become a large one."""
+
+    async def limit(response: httpx2.Response) -> None:
+        request, headers = response.request, response.headers
+        is_packed = headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
+        is_event_stream = response.is_success and headers.get("content-type", "").lower().startswith(_EVENTS)
+        is_expected = request.method != "DELETE" and _EVENTS in request.headers.get("accept", "")
+        if is_packed or not (is_event_stream and is_expected):  # else, the SDK limits each event
+            response.stream = _Limited(cast("httpx2.AsyncByteStream", response.stream), is_packed)
+
+    sent = httpx2.Headers(headers)
+    sent["Accept-Encoding"] = "identity"
+    return httpx2.AsyncClient(headers=sent, timeout=timeout, event_hooks={"response": [limit]}, auth=auth)
+
+
+class _Limited(httpx2.AsyncByteStream):
+    """The body of a response. Reading more than `LINE_BYTES` of it is an error."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, is_packed: bool) -> None:
+        self._stream, self._is_packed = stream, is_packed
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._is_packed:
+            raise httpx2.StreamError("The response is compressed, which moot does not accept.")
+        size = 0
+        async for part in self._stream:
+            size += len(part)
+            if size > LINE_BYTES:
+                raise httpx2.StreamError(f"The response {_TOO_LONG}.")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 @asynccontextmanager
@@ -331,6 +373,8 @@ def _problem(server: McpServer, error: BaseException, complaint: Sequence[str]) 
     if isinstance(error, MootError):
         return error
     where = f"The MCP server {server.name!r}"
+    if _TOO_LONG in str(error):
+        return ProviderError(f"{where} sent a message of more than {LINE_BYTES >> 20} MiB.", kind="protocol")
     if isinstance(error, OAuthFlowError):  # the rest of its text may quote what the login server has sent
         return ProviderError(f"The login to the MCP server {server.name!r} failed: {str(error).partition(': ')[0]}.", kind="auth")
     if isinstance(error, httpx2.HTTPStatusError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from moot.config.home import Stamp, stamp_of, write_atomically
+from moot.config.home import Stamp, lock_file, stamp_of, write_atomically
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject, dumps, loads
 
@@ -33,12 +34,18 @@ class LoginFile:
         known = isinstance(value, dict) and value.get("version") == _VERSION and value.get("url") == self._server.url
         return value if known and isinstance(value, dict) else None
 
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep other processes from changing the file during the block."""
+        return lock_file(self._path)
+
     def write(self, login: JsonObject) -> None:
         """Store the login in place of an earlier one."""
         write_atomically(self._path, dumps({**login, "version": _VERSION, "url": self._server.url}))
 
     def delete(self) -> bool:
         """Delete the login. Return False if there was none."""
-        known = self._path.exists()
-        self._path.unlink(missing_ok=True)
-        return known
+        if not self._path.exists():
+            return False
+        with self.lock():
+            self._path.unlink(missing_ok=True)
+        return True

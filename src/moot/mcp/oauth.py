@@ -12,9 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import httpx2
+from anyio import to_thread
 from anyio.abc import SocketAttribute, SocketStream
 from mcp.client.auth import OAuthClientProvider
-from mcp.client.auth.utils import union_scopes
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth, union_scopes
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -58,7 +59,7 @@ class _Storage:
         return OAuthToken.model_validate(found) if (found := self.login.get("tokens")) else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.save()
+        await to_thread.run_sync(self.save)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         return OAuthClientInformationFull.model_validate(found) if (found := self.login.get("client")) else None
@@ -100,7 +101,12 @@ class _Provider(OAuthClientProvider):
         try:
             outgoing = await anext(flow)
             while True:
-                outgoing = await flow.asend((yield outgoing))
+                if outgoing is not request:
+                    self._check_address(outgoing.url)
+                response = yield outgoing
+                if outgoing is request and not self.is_login:
+                    await self._check_access(response)
+                outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
         finally:
@@ -121,15 +127,34 @@ class _Provider(OAuthClientProvider):
         context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(found) if (found := login.get("resource")) else None
         context.auth_server_url = str(found) if (found := login.get("issuer")) else None
 
+    def _check_address(self, url: httpx2.URL) -> None:
+        """Raise ProviderError if a request of the login would not be encrypted, or lets a remote server reach this machine."""
+        is_local = urlsplit(self._server.url).hostname in _LOOPBACK and _is_private(str(url))
+        if url.scheme != "https" and not is_local:
+            where = f"{url.scheme}://{url.host}"
+            raise ProviderError(
+                f"The MCP server {self._server.name!r} names an address for the login that is not safe: {where!r}.", kind="protocol"
+            )
+
+    async def _check_access(self, response: httpx2.Response) -> None:
+        """Raise ProviderError if the server refuses the stored login. Only a person's login asks the server where to sign in instead."""
+        context = self.context
+        is_too_narrow = response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
+        if response.status_code != 401 and not is_too_narrow:
+            return
+        if scope := extract_scope_from_www_auth(response):
+            granted = context.current_tokens.scope if is_too_narrow and context.current_tokens is not None else None
+            earlier = union_scopes(context.client_metadata.scope, granted) if is_too_narrow else None
+            context.client_metadata.scope = union_scopes(earlier, scope)
+            await to_thread.run_sync(self._remember_scope)
+        raise ProviderError(
+            f"The login to the MCP server {self._server.name!r} is no longer valid, or not sufficient.",
+            kind="auth",
+            fix=f"Sign in with: moot mcp login {self._server.name}",
+        )
+
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
         context = self.context
-        if not self.is_login:
-            self._remember_scope()
-            raise ProviderError(
-                f"The login to the MCP server {self._server.name!r} is no longer valid, or not sufficient.",
-                kind="auth",
-                fix=f"Sign in with: moot mcp login {self._server.name}",
-            )
         context.client_metadata.scope = union_scopes(context.client_metadata.scope, self._wanted)
         supported = (context.oauth_metadata and context.oauth_metadata.token_endpoint_auth_methods_supported) or []
         if self.client is not None and context.client_info is not None and context.client_info.client_secret:
@@ -139,9 +164,11 @@ class _Provider(OAuthClientProvider):
 
     def _remember_scope(self) -> None:
         """Note the rights that the server wants, so that the next login asks for them."""
-        stored, wanted = self._file.read(), self.context.client_metadata.scope
-        if stored is not None and wanted and stored.get("wanted") != wanted:
-            self._file.write({**stored, "wanted": wanted})
+        wanted = self.context.client_metadata.scope
+        with self._file.lock():
+            stored = self._file.read()
+            if stored is not None and stored.get("wanted") != wanted:
+                self._file.write({**stored, "wanted": wanted})
 
     async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
         if await super()._handle_refresh_response(response):
@@ -158,8 +185,17 @@ class _Provider(OAuthClientProvider):
             "resource": context.protected_resource_metadata,
         }
         login: JsonObject = {key: cast("Json", one.model_dump(mode="json", exclude_none=True)) for key, one in known.items() if one}
-        self._file.write({**login, "expires": context.token_expiry_time, "issuer": context.auth_server_url})
-        self._seen = self._file.stamp
+        login = {**login, "expires": context.token_expiry_time, "issuer": context.auth_server_url}
+        with self._file.lock():
+            stored = self._file.read() or {}
+            if self.is_login:
+                self._file.write(login)
+            elif stored.get("tokens") == self._storage.login.get("tokens"):  # else, another process has refreshed them or signed out
+                self._file.write({**login, "wanted": stored.get("wanted")})
+            else:
+                return
+            self._seen = self._file.stamp
+        self._storage.login = login
         self.has_logged_in = True
 
 

@@ -34,6 +34,8 @@ FIRST_WAIT = 10.0
 """Seconds that a step waits for servers whose tools are not known yet. Their start continues afterwards, for the next steps."""
 START_SECONDS = 120.0
 """Maximum duration of a start. The first start of a server may have to download it."""
+REFETCH_SECONDS = 1.0
+"""Minimum number of seconds between two fetches of the tools because the server has reported a change."""
 IDLE_SECONDS = 900.0
 """Seconds without a call after which a connection is closed."""
 STABLE_SECONDS = 60.0
@@ -269,11 +271,15 @@ class McpServers:
         while not slot.closing.is_set() and not connection.lost.is_set():
             left = IDLE_SECONDS if slot.calls else slot.used_at + IDLE_SECONDS - anyio.current_time()
             if left <= 0:
+                slot.closing.set()  # a call from now on gets a new connection
                 return
             with anyio.move_on_after(left):
                 await _first_of(slot.closing, connection.lost, connection.changed)
             if connection.changed.is_set():
-                self.accepted.record(server, await connection.tools(), await connection.prompts())
+                tools, prompts = await connection.tools(), await connection.prompts()
+                await to_thread.run_sync(self.accepted.record, server, tools, prompts)
+                with anyio.move_on_after(REFETCH_SECONDS):
+                    await _first_of(slot.closing, connection.lost)
 
     def _login(self, server: McpServer) -> object | None:
         """Return what authenticates requests to a remote server, if there is a login."""
