@@ -45,7 +45,7 @@ def test_a_server_is_connected_its_changes_are_accepted_and_it_is_switched_off(o
     expect(entry.get_by_text("Add two numbers, quickly.")).to_be_visible(timeout=30_000)
     entry.get_by_role("button", name="Accept 1 tool").click()
     expect(entry.get_by_role("button", name="Accept 1 tool")).to_be_hidden()
-    expect(entry.get_by_text("7 tools")).to_be_visible()
+    expect(entry.get_by_text("8 tools")).to_be_visible()
 
 
 def test_a_server_that_cannot_start_says_why(own: Served, visit: Visitor) -> None:

@@ -87,10 +87,10 @@ def test_a_command_gets_the_file_that_was_opened_last(visit: Visitor, server: Se
     command = server.moot.home / "commands/explain.md"
     command.parent.mkdir(parents=True, exist_ok=True)
     command.write_text("---\naliases: [why]\nrequires: [file]\n---\nsay about $FILE")
-    id = server.say("say hello", directory=str(root))
+    id = server.say("say hello to the open file", directory=str(root))
     page = visit(f"{shop}?path=src%2Fapp.py").page
     expect(page.get_by_text("number_1 = 1").first).to_be_visible()
-    page.get_by_role("link", name="say hello").click()
+    page.get_by_role("link", name="say hello to the open file").click()
     say(page, "/why")
     ready(page)
     expect(messages(page)).to_contain_text("say about src/app.py")

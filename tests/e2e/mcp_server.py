@@ -166,8 +166,7 @@ def misbehave(way: str) -> None:
         elif method == "tools/call" and way == "asks":
             sampling = {"messages": [], "maxTokens": 10}
             send({"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage", "params": sampling})
-            reply = json.loads(sys.stdin.readline())
-            text = "refused" if "error" in reply else "granted"
+            text = "refused" if "error" in json.loads(sys.stdin.readline()) else "granted"
             send({**answer, "result": {"content": [{"type": "text", "text": f"sampling was {text}"}]}})
         elif method == "tools/call" and way in ASKED:
             send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": ASKED[way]})

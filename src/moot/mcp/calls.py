@@ -75,7 +75,7 @@ class Calls:
     def __init__(self) -> None:
         self._running: list[Call] = []
         self._any_abandoned = False
-        """True if a call has ended without an answer of the server, which may go on with it."""
+        """True if a call has ended without an answer of the server, which may still work on it."""
 
     @contextmanager
     def running(self, call: Call) -> Generator[None]:
