@@ -1,5 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '@/api/client'
+import type { components } from '@/api/schema'
+import type { Page } from '@/api/types'
 
 /** Sums over completed responses. Money is in nano-dollars and excludes responses with an unknown price. */
 export interface Counts {
@@ -74,28 +76,12 @@ export function useStats(since: number) {
   })
 }
 
-/** A limit of what runs may spend. Money is in nano-dollars, times are in ms. */
-export interface Budget {
-  name: string
-  per: 'run' | 'day' | 'week' | 'month'
-  /** The limits; 0 means no limit. */
-  cost: number
-  tokens: number
-  user: string
-  project: string
-  agent: string
-  /** Null for budgets per run and budgets with a problem. */
-  spent: { cost: number; tokens: number; unpriced: number } | null
-  /** The used part. Null if `spent` is null. */
-  share: number | null
-  resets_at: number | null
-  problem: string
-}
+export type Budget = components['schemas']['BudgetOut']
 
 /** Fetch the user's budgets. */
 export function useBudgets() {
   return useQuery({
     queryKey: ['budgets'],
-    queryFn: ({ signal }) => api.get<{ data: Budget[] }>('/stats/budgets', { signal }),
+    queryFn: ({ signal }) => api.get<Page<Budget>>('/stats/budgets', { signal }),
   })
 }

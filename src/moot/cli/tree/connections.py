@@ -56,21 +56,19 @@ MCP = Group(
         "call": command(
             "commands.extensions.mcp:call_tool", "Call a tool of a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)
         ),
-        "resources": command(
-            "commands.extensions.resources:list_resources", "List the resources of a server.", ("moot mcp resources docs",)
-        ),
+        "resources": command("commands.extensions.mcp:list_resources", "List the resources of a server.", ("moot mcp resources docs",)),
         "read": command(
-            "commands.extensions.resources:read_resource",
+            "commands.extensions.mcp:read_resource",
             "Print a resource of a server.",
             ("moot mcp read docs file:///guide.md",),
         ),
         "login": command(
-            "commands.extensions.logins:log_in",
+            "commands.extensions.mcp:log_in",
             "Sign in at a remote server in the browser.",
             ("moot mcp login docs", "moot mcp login docs --no-open --port 8765"),
             details="The login is stored in a file of the home that only you can read, and is refreshed when it expires.",
         ),
-        "logout": command("commands.extensions.logins:log_out", "Delete the stored login for a server.", ("moot mcp logout docs",)),
+        "logout": command("commands.extensions.mcp:log_out", "Delete the stored login for a server.", ("moot mcp logout docs",)),
         "enable": command("commands.extensions.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
         "disable": command(
             "commands.extensions.mcp:disable_server", "Stop using a server, but keep its configuration.", ("moot mcp disable git",)

@@ -1,4 +1,4 @@
-"""The installed plugins, as a file and folders in moot's home: `plugins/plugins.json` and `plugins/NAME/HASH/`.
+"""Installed plugins: the file `plugins/plugins.json` in moot's home, and a folder for each plugin, `plugins/NAME/HASH/`.
 
 An entry of the file is the decision to use exactly this content. A folder without an entry is not used, so an interrupted installation
 has no effect. If a plugin's files change afterwards, none of it is used until a person accepts it again.

@@ -57,7 +57,7 @@ def secrets_in(settings: Settings) -> JsonObject:
 
 
 def _resolved(server: McpServer, environ: Mapping[str, str]) -> tuple[McpServer, str]:
-    """Return a server with references to environment variables replaced, and why it can't be used; empty if it can."""
+    """Replace references to environment variables in a server. Return it, and why it can't be used (empty if it can)."""
     facts: JsonObject = {
         "command": server.command,
         "args": list[Json](server.args),

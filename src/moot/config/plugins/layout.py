@@ -161,7 +161,7 @@ class _Reader:
         self._lost: list[str] = []
 
     def plugin(self) -> Plugin:
-        """Return the content. Raise Refused if a file of it is not valid."""
+        """Return the plugin. Raise Refused if one of its files is not valid."""
         facts = self._manifest
         found = Plugin(
             self._name,

@@ -29,7 +29,7 @@ export function filesOf(diff: string): { path: string; lines: DiffLine[] }[] {
     .split(/^(?=diff --git )/m)
     .filter(Boolean)
     .map((file) => {
-      const head = file.slice(0, file.search(/^@@/m) >>> 0)
+      const [head = ''] = file.split(/^@@/m, 1)
       const paths = [/^\+\+\+ (?:b\/)?(.+)$/m, /^--- (?:a\/)?(.+)$/m, /^rename to (.+)$/m, /^diff --git .* b\/(.+)$/m]
       const names = paths.map((path) => path.exec(head)?.[1]?.trimEnd())
       return { path: names.find((name) => name && name !== '/dev/null') ?? '', lines: hunksOf(file) }

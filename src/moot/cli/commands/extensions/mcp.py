@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import sys
+import webbrowser
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Literal
 
 import anyio
+from anyio import to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import plural, print_fields, print_table
@@ -15,7 +19,7 @@ from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.options import Out
-from moot.cli.terminal.prompts.plain import confirm
+from moot.cli.terminal.prompts.plain import ask_hidden, confirm
 from moot.config.changes import remove_value, set_value
 from moot.config.loader import FILE
 from moot.config.settings import Settings
@@ -23,7 +27,7 @@ from moot.errors import MootError, NeedsApproval, NotFound, UsageError
 from moot.guard.hidden import spelled_out
 from moot.mcp.logins import LoginFile
 from moot.mcp.servers import McpServers, check_configured
-from moot.plugins.registry import hint
+from moot.plugins.registry import attribute, hint
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.mcp import McpStatus, McpTool
@@ -35,7 +39,7 @@ _SUMMARY = 72
 
 
 @asynccontextmanager
-async def opened(output: Output) -> AsyncGenerator[tuple[Settings, McpServers]]:
+async def _opened(output: Output) -> AsyncGenerator[tuple[Settings, McpServers]]:
     """Provide connections to MCP servers for the block, and close them at its end."""
     settings = configured(output).settings
     async with anyio.create_task_group() as group:
@@ -45,7 +49,7 @@ async def opened(output: Output) -> AsyncGenerator[tuple[Settings, McpServers]]:
             group.cancel_scope.cancel()
 
 
-def server_named(settings: Settings, name: str) -> McpServer:
+def _server(settings: Settings, name: str) -> McpServer:
     if name not in settings.mcp:
         raise NotFound(f"MCP server {name!r} not found.{hint(name, list(settings.mcp))}", fix="moot mcp list")
     return settings.mcp[name]
@@ -55,7 +59,7 @@ async def list_servers(
     *, connect: Annotated[bool, Parameter(help="Connect to all enabled servers first.")] = False, json: AsJson = False, output: Out
 ) -> None:
     """Print the configured servers."""
-    async with opened(output) as (settings, servers):
+    async with _opened(output) as (settings, servers):
         enabled = [server for server in settings.mcp.values() if server.enabled]
         if connect:
             async with anyio.create_task_group() as group:
@@ -127,8 +131,8 @@ def _pairs(texts: Sequence[str], option: str) -> JsonObject:
 
 async def show_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Print a server and its accepted tools."""
-    async with opened(output) as (settings, servers):
-        (status,) = servers.status([server_named(settings, name)])
+    async with _opened(output) as (settings, servers):
+        (status,) = servers.status([_server(settings, name)])
     if json:
         output.json(status.to_json())
         return
@@ -140,8 +144,8 @@ async def show_server(name: Name, /, *, json: AsJson = False, output: Out) -> No
 
 async def test_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Connect to a server and print its tools."""
-    async with opened(output) as (settings, servers):
-        server = server_named(settings, name)
+    async with _opened(output) as (settings, servers):
+        server = _server(settings, name)
         started = anyio.current_time()
         found = await servers.fetch(server, str(here()))
         seconds = anyio.current_time() - started
@@ -176,8 +180,8 @@ async def accept_changes(
     output: Out,
 ) -> None:
     """Show the tools that a server has added or changed, and let agents use them."""
-    async with opened(output) as (settings, servers):
-        server = server_named(settings, name)
+    async with _opened(output) as (settings, servers):
+        server = _server(settings, name)
         found = await servers.fetch(server, str(here()))
         removed = sorted({tool.name for tool in found.tools} - {tool.name for tool in found.seen})
         if not found.changes and not removed:
@@ -231,8 +235,8 @@ async def call_tool(
     async def report(line: str) -> None:
         output.say(f"moot: {line}", "dim")
 
-    async with opened(output) as (settings, servers):
-        server = server_named(settings, name)
+    async with _opened(output) as (settings, servers):
+        server = _server(settings, name)
         found = {one.name: one for one in (await servers.fetch(server, str(here()))).usable}
         if tool not in found:
             raise NotFound(f"Tool {tool!r} of {name!r} not found or not accepted.{hint(tool, list(found))}", fix=f"moot mcp test {name}")
@@ -259,17 +263,110 @@ async def disable_server(name: Name, /, *, json: AsJson = False, output: Out) ->
 
 def _switch(name: str, enabled: bool, json: bool, output: Output) -> None:
     settings = configured(output).settings
-    check_configured(server_named(settings, name))
+    check_configured(_server(settings, name))
     set_value(settings.home / FILE, f"mcp.{name}.enabled", enabled, os.environ)
     write_done(output, json, {"name": name, "enabled": enabled}, f"{'enabled' if enabled else 'disabled'} {name}")
 
 
 async def remove_server(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Remove a server from the configuration."""
-    async with opened(output) as (settings, servers):
-        server = server_named(settings, name)
+    async with _opened(output) as (settings, servers):
+        server = _server(settings, name)
         check_configured(server)
         remove_value(settings.home / FILE, f"mcp.{name}", os.environ)
         servers.accepted.forget(name)
         LoginFile(settings.home, server).delete()
     write_done(output, json, {"name": name, "removed": True}, f"removed {name}")
+
+
+# ── resources ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def list_resources(name: Name, /, *, json: AsJson = False, output: Out) -> None:
+    """Connect to a server and print its resources and templates."""
+    async with _opened(output) as (settings, servers):
+        found = await servers.resources(_server(settings, name), str(here()))
+    if json:
+        output.json({"data": list[Json](resource.to_json() for resource in found)})
+    elif found:
+        rows = [[spelled_out(one.uri), spelled_out(" ".join(one.name.split())), one.media_type] for one in found]
+        print_table(output, ["URI", "NAME", "TYPE"], rows)
+    else:
+        output.say(f"moot: {name} has no resources", "dim")
+
+
+async def read_resource(
+    name: Name,
+    uri: Annotated[str, Parameter(metavar="URI", help="URI of the resource.")],
+    /,
+    *,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Print a resource. One that is not text is written unchanged, but not to a terminal."""
+    async with _opened(output) as (settings, servers):
+        found = await servers.read(_server(settings, name), uri, str(here()))
+    if json:
+        output.json({"data": [{"uri": one.name, "mediaType": one.media_type, **_content(one.data, one.media_type)} for one in found]})
+        return
+    for file in found:
+        if file.media_type.startswith("text/"):
+            output.line(file.data.decode())
+        elif output.stdout_terminal:
+            about = f"{file.name} is not text ({file.media_type}, {len(file.data):,} bytes)."
+            raise UsageError(about, fix=f"moot mcp read {name} {uri} > FILE")
+        else:
+            sys.stdout.buffer.write(file.data)
+            sys.stdout.buffer.flush()
+
+
+def _content(data: bytes, media_type: str) -> dict[str, Json]:
+    return {"text": data.decode()} if media_type.startswith("text/") else {"base64": base64.b64encode(data).decode()}
+
+
+# ── logins ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def log_in(
+    name: Name,
+    /,
+    *,
+    no_open: Annotated[bool, Parameter(help="Print the address instead of opening a browser.")] = False,
+    port: Annotated[int, Parameter(minimum=0, maximum=65535, help="Port to which the browser returns; 0 selects a free port.")] = 0,
+    client_id: Annotated[
+        str,
+        Parameter(
+            metavar="ID",
+            help="Id of a client that you have registered at the server. The command prompts for its secret, or reads it from stdin.",
+        ),
+    ] = "",
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Sign in at a remote server in the browser."""
+    settings = configured(output).settings
+    server = _server(settings, name)
+
+    async def show(url: str) -> None:
+        if not no_open and await to_thread.run_sync(webbrowser.open, url):
+            output.say(f"moot: sign in at {name} in your browser; stop waiting with Ctrl+C", "dim")
+        else:
+            output.say("moot: open this address in a browser on this machine; stop waiting with Ctrl+C", "dim")
+            output.say(url)
+
+    client = attribute("moot.mcp.oauth:RegisteredClient")(client_id, await _secret(output)) if client_id else None
+    await attribute("moot.mcp.oauth:log_in")(settings.home, server, here(), show, port, client)
+    write_done(output, json, {"name": name, "signed_in": True}, f"signed in at {name}")
+
+
+async def _secret(output: Output) -> str:
+    if output.attended:
+        return (await ask_hidden("Client secret (empty = none): ", output) or "").strip()
+    return (await to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)).strip()
+
+
+async def log_out(name: Name, /, *, json: AsJson = False, output: Out) -> None:
+    """Delete the stored login for a server."""
+    settings = configured(output).settings
+    known = LoginFile(settings.home, _server(settings, name)).delete()
+    write_done(output, json, {"name": name, "signed_in": False}, f"signed out of {name}" if known else f"there is no login for {name}")
