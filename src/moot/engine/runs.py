@@ -73,6 +73,8 @@ class LocalRuns:
         self._failures: dict[str, MootError] = {}
         """Errors of runs whose end could not be recorded. In the store, this process still owns them."""
         self._changed = anyio.Event()
+        self._ending: Counter[str] = Counter()
+        """Runs with a leg that has ended and whose follow-up work is not done, with the number of such legs."""
         self._finishing = 0
         """Number of titles being generated, and of ended legs whose follow-up work is not done."""
         self.drove = False
@@ -241,8 +243,10 @@ class LocalRuns:
     async def _goes_on(self, run: Run) -> bool:
         """Return whether a waiting run continues by itself: neither it nor a sub-agent waits for a person or the client."""
         records = self._runtime.store.records
-        if run.status != "waiting" or run.awaits not in GOES_ON:
+        if run.status != "waiting":
             return False
+        if run.awaits not in GOES_ON:  # if everything was answered while the run was parking, its follow-up work resumes it
+            return (run.id in self._scopes or run.id in self._ending) and not await records.approvals(run=run.id)
         asking = {approval.run for approval in await records.approvals(run=run.id, tree=True)}
         # a run that is being stopped has open requests until its end is recorded
         if any([(await records.run(one)).status == "waiting" for one in asking]):
@@ -394,11 +398,15 @@ class LocalRuns:
                 self._finishing += 1
                 self._group.start_soon(self._entitle, run)
             self._finishing += 1
+            self._ending[fence.run] += 1
             self._notify()
-        if run is None:
-            self._cancelled.discard(fence.run)
-        else:
-            await self._follow_up(run, answered)
+        try:
+            if run is None:
+                self._cancelled.discard(fence.run)
+            else:
+                await self._follow_up(run, answered)
+        finally:
+            self._ending -= Counter([fence.run])
         self._finishing -= 1
         self._notify()
         await self._tidy()
