@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from aiohttp import web
 
@@ -388,7 +389,7 @@ async def test_long_and_odd_references_are_read_quickly(stage: Any) -> None:
             "@x#" + "9" * 5_000,
             "@[foo{1}] @[[self alloc] init]",
         ):
-            with suppress(MootError):
+            with anyio.fail_after(20), suppress(MootError):
                 assert (await read(on, text)).parts == ()
         names = " ".join(f"@name{number}" for number in range(5_000))
         assert (await read(on, names)).parts == ()

@@ -9,10 +9,17 @@ from zoneinfo import ZoneInfo
 from moot.types import chunk
 from moot.types.budget import NEARLY, Budget, BudgetState
 from moot.types.chunk import Chunk
+from moot.types.limits import Limits
 from moot.types.message import Part
 from moot.types.store import WarnBudget
 
 _NANO = 1e9
+
+
+def limit_budgets(limits: Limits) -> list[Budget]:
+    """Return the limits of a run's cost and tokens as budgets that end the run."""
+    own = ("limits.cost", limits.cost, 0), ("limits.tokens", 0, limits.tokens)
+    return [Budget(name, cost=cost, tokens=tokens, ends_run=True) for name, cost, tokens in own if cost or tokens]
 
 
 def used_text(state: BudgetState) -> str:
@@ -62,7 +69,7 @@ def warning(state: BudgetState, parts: Iterable[Part], subject: str = "") -> tup
 
 
 def _note(state: BudgetState) -> str:
-    name = f"the {'limit' if state.budget.ends_run else 'budget'} {state.budget.name!r}"
-    start = f"T{name[1:]} is used up" if state.share >= 1 else f"{state.percent}% of {name} is used"
+    name = f"{'limit' if state.budget.ends_run else 'budget'} {state.budget.name!r}"
+    start = f"The {name} is used up" if state.share >= 1 else f"{state.percent}% of the {name} is used"
     reset = f" It resets at {reset_text(state)}." if state.resets_at is not None else ""
     return f"{start}: {used_text(state)}.{reset}"

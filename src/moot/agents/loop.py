@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from moot.agents.budgets import warning
+from moot.agents.budgets import limit_budgets, warning
 from moot.agents.calls import run_calls
 from moot.agents.journal import Timing, answer_metadata, take_steers
 from moot.agents.model_call import answer
 from moot.agents.position import HANDED, Attempt, Position, locate
 from moot.types import chunk
-from moot.types.budget import Budget, BudgetState, Spending
+from moot.types.budget import BudgetState, Spending
 from moot.types.canonical import JsonObject
 from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
@@ -44,8 +44,7 @@ def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | 
 def used_limits(limits: Limits, position: Position) -> list[BudgetState]:
     """Return the run's limits of cost and tokens, and how much of them is used."""
     spent = Spending(position.spent, (position.usage.input or 0) + (position.usage.output or 0))
-    named = (Budget("limits.cost", cost=limits.cost, ends_run=True), Budget("limits.tokens", tokens=limits.tokens, ends_run=True))
-    return [BudgetState(budget, spent) for budget in named if budget.cost or budget.tokens]
+    return [BudgetState(budget, spent) for budget in limit_budgets(limits)]
 
 
 def _limit(message: str, key: str) -> Failure:

@@ -13,7 +13,6 @@ from moot.convert.files.attachments import local_file
 from moot.errors import UsageError
 from moot.features.prompts.references import Place, References, read_references
 from moot.guard.hidden import spelled_out
-from moot.mcp.servers import McpServers
 from moot.runtime.runtime import Runtime
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
@@ -120,16 +119,14 @@ def hooks_of(lines: Sequence[str], calls: Sequence[JsonObject] = ()) -> JsonObje
 class Situation:
     """Folder, conversation and open file of the caller."""
 
+    runtime: Runtime
+    """The runtime of the process that runs the command."""
     folder: str = ""
     """Working directory; empty = none."""
     conversation: Conversation | None = None
     """None if no message was sent yet."""
     file: str = ""
     """Path of the open file; empty = none."""
-    mcp: McpServers | None = None
-    """The MCP servers of this process; None = none are configured."""
-    runtime: Runtime | None = None
-    """The runtime that reads what the command refers to; None = it reads nothing."""
     attended: bool = True
     """True if a person is sending the prompt now."""
     agent: str = ""
@@ -156,7 +153,7 @@ class CustomCommand(BaseCommand):
         current = await context.current()
         folder, runtime = (current.directory if current is not None else "") or context.directory, context.engine.runtime
         agent = context.overrides.agent or ""
-        return await self.replies(Situation(folder, current, context.file, runtime.mcp, runtime, agent=agent), argument)
+        return await self.replies(Situation(runtime, folder, current, context.file, agent=agent), argument)
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
         """Return the replies that send or insert the text. Raise UsageError if the command can't be used here or an argument is missing."""
@@ -186,8 +183,6 @@ def _workflow(definition: CommandDefinition, argument: str, file: str) -> Send:
 
 async def _referenced(situation: Situation, text: str, agent: str) -> References:
     """Return what a text refers to with `@`."""
-    if situation.runtime is None:
-        return References(text)
     return await read_references(
         text, Place(situation.runtime, situation.folder, situation.conversation, agent, situation.attended, situation.mode)
     )
@@ -218,11 +213,11 @@ class McpPromptCommand(CustomCommand):
         super().__init__(CommandDefinition(facts))
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
-        if situation.mcp is None:
+        if situation.runtime.mcp is None:
             raise UsageError(f"The MCP server {self._server.name!r} is not available in this process.")
         values = _values(self.definition, argument, "")
         arguments = {one.name: values[one.name] for one in self.parameters if values[one.name]}
-        found = await situation.mcp.prompt(self._server, self._prompt.name, arguments, situation.folder)
+        found = await situation.runtime.mcp.prompt(self._server, self._prompt.name, arguments, situation.folder)
         files = tuple(local_file(file.data, file.name, file.media_type) for file in found.files)
         return [Send(found.text, files)]
 

@@ -67,9 +67,7 @@ async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
     command = catalogue.find(name) if name in catalogue or name in catalogue.refused else None
     if not isinstance(command, CustomCommand):
         return prompt  # such as a path, or a command that sends no prompt
-    situation = Situation(
-        folder, current, mcp=runtime.mcp, runtime=runtime, attended=False, agent=prompt.agent or "", mode=prompt.mode or ""
-    )
+    situation = Situation(runtime, folder, current, attended=False, agent=prompt.agent or "", mode=prompt.mode or "")
     replies = await command.replies(situation, argument)
     send = next((reply for reply in replies if isinstance(reply, Send)), None)
     if send is None:

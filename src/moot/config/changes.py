@@ -196,7 +196,7 @@ def checked(settings: Settings | None, path: Path, text: str, name: str) -> Agen
     agent, _ = read_agent(path, text, None if settings is None else settings.providers)
     if agent.name != name:
         raise ConfigError(
-            f"The agent {name!r} can't be renamed to {agent.name!r}.", file=str(path), fix="Copy the agent under the new name, then remove the old one."
+            f"The agent {name!r} can't be renamed to {agent.name!r}.", file=str(path), fix="Copy the agent, then remove the old one."
         )
 
     return agent

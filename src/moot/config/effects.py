@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from moot.config.agents.builtin import BUILT_IN
 from moot.config.tree import Node, Place, find, place_of
 from moot.errors import ConfigError
-from moot.plugins import AGENTS, CHANNELS, DELIVERIES, TOOLS
+from moot.plugins import AGENTS, CHANNELS, DELIVERIES, KNOWN_AGENTS, TOOLS
+from moot.types.agent import KnownAgent
 from moot.types.cron import CHANNEL, WEBHOOK
 
 _OWN_LOOP_ONLY = (
@@ -46,16 +47,29 @@ def _of_unknown_names(root: Node) -> Iterator[ConfigError]:
             kind = str(find(entry, "type") or name) if section == "channels" else name
             if kind not in registry and not (section == "tools" and find(entry, "command") is not None):
                 yield _error(f"{section}.{name}", entry.named or entry.place, registry.unknown(kind))
-    agents = {"default", *BUILT_IN, *_entries(root, "agents")}
-    for name, budget in _entries(root, "budgets").items():
-        agent = str(find(budget, "agent") or "")
-        if agent and agent not in agents:
-            known = f"Known: {', '.join(sorted(agents))}."
-            yield _error(f"budgets.{name}.agent", place_of(root, ("budgets", name, "agent")), f"Agent {agent!r} not found. {known}")
+    yield from _of_budgets(root)
     for name, job in _entries(root, "cron").items():
         deliver = str(find(job, "deliver") or "log")
         if problem := delivery_problem(deliver, _entries(root, "outgoing_webhooks"), _entries(root, "channels")):
             yield _error(f"cron.{name}.deliver", job.named or job.place, problem)
+
+
+def _of_budgets(root: Node) -> Iterator[ConfigError]:
+    agents = {"default", *BUILT_IN, *_entries(root, "agents")}
+    for name, budget in _entries(root, "budgets").items():
+        agent = str(find(budget, "agent") or "")
+        # a project can have agents that are not known here
+        if agent and agent not in agents and not find(budget, "project") and agent not in _outside_agents():
+            known = f"Known: {', '.join(sorted(agents))}. For an agent of a project, set project too."
+            yield _error(f"budgets.{name}.agent", place_of(root, ("budgets", name, "agent")), f"Agent {agent!r} not found. {known}")
+        if find(budget, "per") == "run" and find(budget, "tz"):
+            yield _error(f"budgets.{name}.tz", place_of(root, ("budgets", name, "tz")), "This key has no effect for budgets per run.")
+
+
+def _outside_agents() -> set[str]:
+    """Return the names of the outside agents that run without configuration."""
+    tables: list[tuple[KnownAgent, ...]] = [KNOWN_AGENTS.load(name) for name in KNOWN_AGENTS.names()]
+    return {agent.name for table in tables for agent in table}
 
 
 def delivery_problem(deliver: str, webhooks: Collection[str], channels: Collection[str]) -> str:

@@ -14,7 +14,7 @@ from moot.config.cache import Memory
 from moot.config.effects import without_effect
 from moot.config.home import KEY_VARIABLES, home_of, read_text, stamp_of
 from moot.config.hooks import CHECK_SECTIONS, command_hooks, file_checks
-from moot.config.plugins.installed import plugin_notes, plugins_stamp, used_plugins
+from moot.config.plugins.installed import has_plugins, plugin_notes, plugins_stamp, used_plugins
 from moot.config.plugins.layer import agents_layer, secrets_in, with_plugins
 from moot.config.secrets import secrets_of
 from moot.config.settings import Settings, build
@@ -196,14 +196,15 @@ class Loader:
         self._file = self._home / FILE
         self._decisive = (self._file, project_file(directory), trust_list(self._home))
         self._load = lambda: load(home=home, environ=environ, flags=flags, directory=directory)
-        self._seen = self.stamp()
+        self.seen = self.stamp()
+        """The stamp of the files that were read last."""
         self.current = self._load()
         self.error: ConfigError | None = None
         """The error with which the last reload failed; None if it succeeded."""
 
     def reload(self) -> bool:
         """Load the configuration again. On success, increment `generation` and return True; otherwise set `error` and return False."""
-        self._seen = self.stamp()  # taken before the file is read, so that a concurrent change is not missed
+        self.seen = self.stamp()  # taken before the file is read, so that a concurrent change is not missed
         try:
             loaded = self._load()
             if loaded.is_file_empty and not self.current.is_file_empty:
@@ -233,9 +234,10 @@ class Loader:
         """Return a value that changes whenever one of the files that are read is changed, replaced or removed."""
         return (*map(stamp_of, (*self._decisive, *markdown_files(self._home / FOLDER))), *plugins_stamp(self._home))
 
-    def is_stale(self) -> bool:
-        """Return True if a file has changed since it was last read."""
-        return self.stamp() != self._seen
+    @property
+    def has_plugins(self) -> bool:
+        """True if `stamp` lists the folders of plugins, which may take milliseconds."""
+        return has_plugins(self._home)
 
 
 def _with_keys(root: Node, environ: Mapping[str, str]) -> Node:

@@ -8,7 +8,7 @@ as a new server.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -98,6 +98,11 @@ class AcceptedTools:
         """Delete the file of a server that was removed from the configuration."""
         (self._folder / f"{name}.json").unlink(missing_ok=True)
         self._read.pop(name, None)
+
+    def forget_removed(self, before: Iterable[McpServer], after: Iterable[McpServer] = ()) -> None:
+        """Forget the servers of a plugin that it no longer has after a change."""
+        for name in {server.name for server in before} - {server.name for server in after}:
+            self.forget(name)
 
     def _path(self, server: McpServer) -> str:
         return f"{self._folder}/{server.name}.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ _DECLINED = McpReply("decline")
 _ACCEPT, _DECLINE, _EMPTY = "Accept", "Decline", "Leave empty"
 _YES, _NO = "Yes", "No"
 _KINDS = {"string": str, "integer": int, "number": float}
-_WRONG = {"integer": "an integer", "number": "a number", "boolean": "Yes or No"}
+_WRONG = {"integer": "an integer", "number": "a number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,10 @@ class _Field:
         if self.choices and text.lower() not in known:
             raise ValueError(f"choose one of: {', '.join(self.choices)}")
         try:
-            return known[text.lower()] if self.choices else _KINDS.get(self.kind, str)(text)
+            value = known[text.lower()] if self.choices else _KINDS.get(self.kind, str)(text)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(text)
+            return value
         except ValueError as error:
             raise ValueError(f"{text!r} is not {_WRONG[self.kind]}") from error
 

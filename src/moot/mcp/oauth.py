@@ -51,8 +51,8 @@ Show = Callable[[str], Awaitable[None]]
 class _Storage:
     """The SDK's view of a login file. Nothing is written before there are tokens, so that a failed login changes nothing."""
 
-    def __init__(self, login: JsonObject | None = None) -> None:
-        self.login = login or {}
+    def __init__(self) -> None:
+        self.login: JsonObject = {}
         self.save: Callable[[], None] = lambda: None
 
     async def get_tokens(self) -> OAuthToken | None:
@@ -204,7 +204,6 @@ def stored_login(home: Path, server: McpServer) -> httpx2.Auth | None:
     file = LoginFile(home, server)
     if file.read() is None:
         return None
-
     return _Provider(file, server, f"http://127.0.0.1{_PATH}", None, None)
 
 

@@ -100,7 +100,8 @@ class McpServers:
     async def fetch(self, server: McpServer, directory: str) -> Accepted:
         """Connect, and return the server's current tools together with the accepted ones. Raise MootError."""
         _, connection = await self._connected(server, directory)
-        return self.accepted.record(server, await connection.tools(), await connection.prompts())
+        tools, prompts = await connection.tools(), await connection.prompts()
+        return await to_thread.run_sync(self.accepted.record, server, tools, prompts)
 
     def prompts(self, servers: Iterable[McpServer]) -> list[tuple[McpServer, McpPrompt]]:
         """Return the prompts of the enabled servers, as they were at the last connection. Nothing is started."""
@@ -243,7 +244,8 @@ class McpServers:
                     await to_thread.run_sync(check_unchanged, self._home, server.plugin)
                 module = await to_thread.run_sync(import_module, _SDK)
                 async with module.connect(server, Path(directory or "/"), self._login(server)) as connection:
-                    self.accepted.record(server, await connection.tools(), await connection.prompts())
+                    tools, prompts = await connection.tools(), await connection.prompts()
+                    await to_thread.run_sync(self.accepted.record, server, tools, prompts)
                     scope.deadline = float("inf")
                     slot.connection, slot.error, slot.starting = connection, None, None
                     slot.used_at = anyio.current_time()

@@ -79,13 +79,15 @@ class Configuration:
     async def refresh(self) -> None:
         """Load changed files as soon as they have been stable for 500 ms. Return at once if nothing has changed."""
         for _ in range(_TRIES):
-            if not self._loader.is_stale():
+            if (before := await self._stamp()) == self._loader.seen:
                 return
-            before = self._loader.stamp()
             await anyio.sleep(DEBOUNCE)
             async with self._lock:
-                if self._loader.stamp() == before and self._loader.is_stale():  # not loaded by someone else meanwhile
+                if await self._stamp() == before != self._loader.seen:  # not loaded by someone else meanwhile
                     await self._load()
+
+    async def _stamp(self) -> tuple[object, ...]:
+        return await to_thread.run_sync(self._loader.stamp) if self._loader.has_plugins else self._loader.stamp()
 
     async def watch(self) -> None:
         """Load changed files until cancelled."""

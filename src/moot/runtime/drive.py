@@ -17,7 +17,7 @@ from moot.plugins.registry import attribute
 from moot.runtime.journal import LEG, PARKED, Journal, worked
 from moot.runtime.leg import Leg, check_budgets, close_checkpoint, keep_folders, mend, successor
 from moot.runtime.runtime import Runtime, first_error, log_fields
-from moot.runtime.setup import confined, find_agent, has_folder, in_project, load_project_agents, options_of, servers_of
+from moot.runtime.setup import confined, find_agent, has_folder, in_project, load_project_agents, options_of, servers_to_hand_out
 from moot.types import chunk
 from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
@@ -147,7 +147,7 @@ async def _open(runtime: Runtime, fence: Fence, snapshot: RunSnapshot) -> Leg:
         agent = in_project(find_agent(runtime.settings, run.agent, options, conversation.directory), snapshot.project)
     except MootError:
         agent = Agent(name=run.agent)  # the agent was removed from the configuration; the first step reports this
-    request = RunRequest(run, conversation, agent, options, servers_of(runtime.settings, agent))
+    request = RunRequest(run, conversation, agent, options, await servers_to_hand_out(runtime.settings, agent))
     leg = Leg(runtime, request, fence, snapshot.message, events, snapshot.inbox, snapshot.project)
     if "run" not in leg.index.starts and not _damaged(events):
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}

@@ -43,6 +43,7 @@ from moot.tools.memory import memory_folders
 from moot.types import chunk
 from moot.types.agent import Agent, Mode
 from moot.types.approval import Answer, Approval
+from moot.types.budget import QUESTION
 from moot.types.canonical import Json, JsonObject
 from moot.types.context import Result, StepSetup, Unknown, Verdict
 from moot.types.conversation import DEFAULT_PROJECT, Project
@@ -374,8 +375,9 @@ async def keep_folders(leg: Leg) -> None:
 
 async def check_budgets(leg: Leg) -> None:
     """Warn about nearly used budgets, and ask whether the run may continue if one is used up. An open step ends first."""
-    has_asked = any(part.get("type") == "data-questions" for part in leg.folder.parts())
-    if (leg.runtime.settings.budgets or has_asked) and not leg.step_open:
+    if leg.step_open:
+        return
+    if leg.runtime.settings.budgets or any(f"/{QUESTION}:" in str(part.get("id")) for part in leg.folder.parts()):
         await attribute(_BUDGETS)(leg)
 
 

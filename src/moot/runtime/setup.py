@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from moot.agents.known import agent_named, available_agents, fallback_agents, fa
 from moot.agents.prompt.parts import system_prompt
 from moot.config.agents.builtin import LOCAL
 from moot.config.agents.project import is_current, project_agents
-from moot.config.plugins.installed import used_plugins
+from moot.config.plugins.installed import has_plugins, used_plugins
 from moot.config.settings import Settings
 from moot.errors import MootError, UsageError
 from moot.guard.roots import folders, is_below
@@ -139,12 +140,17 @@ def has_folder(conversation: Conversation) -> bool:
 
 
 def servers_of(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
-    """Return the agent's enabled MCP servers, without those of plugins that have changed."""
+    """Return the agent's enabled MCP servers."""
     wanted = settings.mcp if agent.mcp is None else agent.mcp
-    found = tuple(server for name, server in settings.mcp.items() if name in wanted and server.enabled)
+    return tuple(server for name, server in settings.mcp.items() if name in wanted and server.enabled)
+
+
+async def servers_to_hand_out(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
+    """Return the servers that an outside agent starts itself: those of `servers_of`, without plugins that have changed."""
+    found = servers_of(settings, agent)
     if not any(server.plugin for server in found):
         return found
-    plugins = {plugin.name for plugin in used_plugins(settings.home)}
+    plugins = {plugin.name for plugin in await to_thread.run_sync(used_plugins, settings.home)}
     return tuple(server for server in found if not server.plugin or server.plugin in plugins)
 
 
@@ -315,7 +321,8 @@ async def skills_for(
     """Return the skills of a step, or None without any folder of skills. With `hashed`, they have digests."""
     boundary = boundary_of(conversation, project)
     is_local = conversation.owner == LOCAL_USER
-    if not roots_of(settings.home, conversation.directory, is_local=is_local, boundary=boundary):
+    find = partial(roots_of, settings.home, conversation.directory, is_local=is_local, boundary=boundary)
+    if not (await to_thread.run_sync(find) if has_plugins(settings.home) else find()):
         return None
     small = model is not None and model.small
     found: SkillSelection = await attribute(_SELECTED)(settings, agent, conversation, boundary, small=small, hashed=hashed)

@@ -79,7 +79,7 @@ async def read_package(
     if source.startswith(("https://", "http://")):
         data = await fetched(source, Policy(bytes=ARCHIVE_BYTES))
         files = await to_thread.run_sync(read_archive, data, repr(source), skipped)
-        return _inside(files, path, source), path.rpartition("/")[2], {"kind": "archive", "url": source}
+        return inside(files, path, source), path.rpartition("/")[2], {"kind": "archive", "url": source}
     return await to_thread.run_sync(_read_local, base, source, path, skipped)
 
 
@@ -104,10 +104,10 @@ def _read_local(base: Path, source: str, path: str, skipped: Collection[str]) ->
     if place.stat().st_size > ARCHIVE_BYTES:
         raise Refused(f"{str(place)!r} is larger than {ARCHIVE_BYTES >> 20} MiB.")
     files = read_archive(place.read_bytes(), repr(str(place)), skipped)
-    return _inside(files, path, str(place)), path.rpartition("/")[2], {"kind": "archive", "path": str(place)}
+    return inside(files, path, str(place)), path.rpartition("/")[2], {"kind": "archive", "path": str(place)}
 
 
-def _inside(files: Files, path: str, source: str) -> Files:
+def inside(files: Files, path: str, source: str) -> Files:
     """Return the files of a folder in an archive. Raise NotFound if there are none."""
     found = {name.removeprefix(f"{path}/"): data for name, data in files.items() if name.startswith(f"{path}/")} if path else files
     if not found:

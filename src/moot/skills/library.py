@@ -167,7 +167,7 @@ def _content(root: Root, path: Path) -> _Read:
 def _text(path: Path, root: Root) -> SkillText:
     try:
         text = read_text(path / SKILL_FILE, mark=False)
-        text = with_folder(text, Path(root.plugin_folder)) if root.plugin else text
+        text = with_folder(text, Path(root.boundary)) if root.plugin else text
         return read_document(text, path.name, lenient=root.is_lenient)
     except ConfigError as error:
         return SkillText(path.name, findings=(Finding(SKILL_FILE, error.line or 1, error.message),))

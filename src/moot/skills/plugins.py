@@ -34,7 +34,7 @@ from moot.plugins.registry import hint
 from moot.skills.content import FILE_BYTES
 from moot.skills.decisions import forget_below
 from moot.skills.document import hidden_findings, read_document
-from moot.skills.installation import read_package
+from moot.skills.installation import inside, read_package
 from moot.skills.package import commit_of, read_commit, text_of, write_files
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.skill import SKILL_FILE, Finding
@@ -89,11 +89,7 @@ class _Source:
             return await read_commit(self.place, self.commit, path, SKIPPED, public=True)
         if self.archive is None:
             return (await read_package(self.place, self.base, commit=self.commit, path=path, skipped=SKIPPED))[0]
-        prefix = f"{path}/" if path else ""
-        found = {name.removeprefix(prefix): data for name, data in self.archive.items() if name.startswith(prefix)}
-        if not found:
-            raise NotFound(f"{self.place!r} has no folder {path!r}.")
-        return found
+        return inside(self.archive, path, self.place)
 
 
 async def read_plugin_source(source: str, home: Path, base: Path, *, commit: str = "", path: str = "", plugin: str = "") -> PluginCandidate:
@@ -265,8 +261,10 @@ def _problems(plugin: Plugin, files: Files) -> tuple[list[str], list[str]]:
             lost.append(f"command {command.name}: {error.message}")
     for agent in plugin.agents:
         try:
-            notes = read_agent(agent.path, agent.text, foreign=True, known=PLUGIN_FIELDS)[1]
+            read, notes = read_agent(agent.path, agent.text, foreign=True, known=PLUGIN_FIELDS)
             lost += [f"agent {agent.name}: {note.partition(': ')[2]}" for note in notes]
+            if read.name != agent.path.stem:
+                lost.append(f"agent {agent.name}: its name {read.name!r}; agents of plugins are named after their files")
         except ConfigError as error:
             lost.append(f"agent {agent.name}: {error.message}")
             left_out.append(agent.name)
@@ -355,9 +353,9 @@ def _clean(home: Path) -> None:
     known = decisions(home)
     for top in sorted((home / FOLDER).iterdir()) if (home / FOLDER).is_dir() else ():
         used = known[top.name].folder if top.name in known else ""
-        for inside in sorted(top.iterdir()) if top.is_dir() and not top.is_symlink() else ():
-            if inside.name != used and _OURS.fullmatch(inside.name) and inside.is_dir() and not inside.is_symlink():
-                shutil.rmtree(inside, ignore_errors=True)
+        for folder in sorted(top.iterdir()) if top.is_dir() and not top.is_symlink() else ():
+            if folder.name != used and _OURS.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def accept(home: Path, candidate: PluginCandidate) -> None:

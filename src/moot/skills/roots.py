@@ -31,7 +31,6 @@ class Root:
     """The folder in which skills must be even after links are resolved; empty = links may lead anywhere."""
     plugin: str = ""
     """Name of the plugin if `path` is one of its skills. The name of the skill starts with it."""
-    plugin_folder: str = ""
 
 
 def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = "") -> list[Root]:
@@ -50,7 +49,7 @@ def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = 
         found += [Root(f"{user}/{name}", "user", lenient) for name, lenient in PLACES.items()]
         for plugin in used_plugins(home):
             inside = str(plugin.folder)
-            found += [Root(f"{inside}/{path}".rstrip("/"), "plugin", True, inside, plugin.name, inside) for path in plugin.skills]
+            found += [Root(f"{inside}/{path}".rstrip("/"), "plugin", True, inside, plugin.name) for path in plugin.skills]
     return [root for root in found if os.path.isdir(root.path)]  # noqa: PTH112
 
 

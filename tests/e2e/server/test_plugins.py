@@ -33,6 +33,9 @@ async def test_a_plugin_is_installed_as_shown_disabled_accepted_and_deleted(serv
         while not (await got(client, "/api/mcp"))["data"]:
             await anyio.sleep(0.05)
     await sent(client, "PATCH", "/api/mcp/plugin_house-style_words", {"enabled": False}, 400)
+    await sent(client, "POST", "/api/mcp/plugin_house-style_words/connect", None, 200)
+    accepted = server.engine.settings.home / "mcp/plugin_house-style_words.json"
+    assert accepted.is_file()
     assert (await sent(client, "PATCH", "/api/plugins/house-style", {"enabled": False}, 200))["status"] == "disabled"
     assert (await sent(client, "PATCH", "/api/plugins/house-style", {"enabled": True}, 200))["status"] == "enabled"
 
@@ -43,6 +46,10 @@ async def test_a_plugin_is_installed_as_shown_disabled_accepted_and_deleted(serv
     current = await got(client, "/api/plugins/house-style/content")
     assert {"title": "hooks/guard.sh", "text": "true\n"} in current["texts"]
     assert (await sent(client, "POST", "/api/plugins/house-style/accept", {"digest": current["digest"]}, 200))["status"] == "enabled"
+    (market / "plugins/house-style/.mcp.json").unlink()
+    newer = await sent(client, "POST", "/api/plugins/preview", wanted, 200)
+    await sent(client, "POST", "/api/plugins", {**wanted, "digest": newer["digest"], "update": True}, 201)
+    assert not accepted.exists()  # a later server of this name is a new one
     await sent(client, "DELETE", "/api/plugins/house-style", None, 200)
     assert (await got(client, "/api/plugins"))["data"] == []
     await sent(client, "DELETE", "/api/plugins/house-style", None, 404)

@@ -96,17 +96,17 @@ def test_the_configuration_sets_single_fields_of_files_and_built_in_agents(home:
 def test_a_reload_takes_all_files_or_none(home: Path) -> None:
     good = write(home / "agents" / "one.md", "One.")
     loader = Loader(home=home, environ={}, directory=home.parent)
-    assert not loader.is_stale()
+    assert loader.stamp() == loader.seen
     write(good, "Changed.")
     bad = write(home / "agents" / "two.md", "---\nrole: owner\n---\nTwo.")
-    assert loader.is_stale() and not loader.reload()
+    assert loader.stamp() != loader.seen and not loader.reload()
     assert loader.error is not None and str(bad) in loader.error.message
     assert {name: agent.instructions for name, agent in loader.current.settings.agents.items()} == {"one": "One."}
     write(bad, "Two.")
-    assert loader.is_stale() and loader.reload()
+    assert loader.stamp() != loader.seen and loader.reload()
     assert {name: agent.instructions for name, agent in loader.current.settings.agents.items()} == {"one": "Changed.", "two": "Two."}
     bad.unlink()
-    assert loader.is_stale() and loader.reload() and list(loader.current.settings.agents) == ["one"]
+    assert loader.stamp() != loader.seen and loader.reload() and list(loader.current.settings.agents) == ["one"]
 
 
 def test_the_same_name_in_two_files_is_refused(home: Path) -> None:

@@ -328,7 +328,7 @@ def test_a_missing_or_empty_file_does_not_replace_a_valid_one(home: Path, conten
         (home / FILE).unlink()
     else:
         (home / FILE).write_text(content)
-    assert loader.is_stale()
+    assert loader.stamp() != loader.seen
     assert loader.reload() is False
     assert loader.error is not None and str(home / FILE) in loader.error.message
     assert [rule.action for rule in loader.current.settings.permissions.rules] == ["deny"]
@@ -472,13 +472,13 @@ def test_a_trusted_project_is_used_until_its_file_changes(home: Path) -> None:
     loader = Loader(home=home, environ={}, directory=home.parent)
     assert f"moot trust {home.parent}" in loader.current.notes[0] and loader.current.settings.limits.steps == 50
     trust_file(home, file, text)
-    assert loader.is_stale() and loader.reload()
+    assert loader.stamp() != loader.seen and loader.reload()
     rules = [(rule.match, rule.origin.split()[0]) for rule in loader.current.settings.permissions.rules]
     assert (loader.current.notes, loader.current.settings.limits.steps) == ((), 7)
     assert rules == [("rm *", "user"), ("make *", "project")]
     assert loaded(home, environ={"MOOT_LIMITS__STEPS": "9"}).settings.limits.steps == 9
     file.write_text("limits: {steps: 8}\n")
-    assert loader.is_stale() and not loader.reload()
+    assert loader.stamp() != loader.seen and not loader.reload()
     assert loader.error is not None and "changed since it was trusted" in loader.error.message
     assert loader.current.settings.limits.steps == 7
     assert "has changed since it was trusted" in loaded(home).notes[0] and loaded(home).settings.limits.steps == 50

@@ -10,12 +10,14 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+import anyio
 import pytest
 
 from moot.config.commands import file_commands
 from moot.config.loader import Loader, load
 from moot.config.plugins.installed import FILE, FOLDER, check_unchanged, decide, installed_plugin, installed_plugins, used_plugins
 from moot.errors import ConfigError, MootError, NotFound, Refused, UsageError
+from moot.mcp.servers import McpServers
 from moot.skills.content import FILE_BYTES
 from moot.skills.decisions import decisions as skill_decisions
 from moot.skills.decisions import set_use
@@ -95,6 +97,10 @@ BAD_PARTS: list[tuple[dict[str, object], str]] = [
     ({"agents": "/etc"}, "agents '/etc': outside of the plugin"),
     ({"skills": "./none"}, "skills 'none': no SKILL.md there"),
     ({"commands": {"a": {"content": "x"}}}, "commands in .claude-plugin/plugin.json: only paths are supported here"),
+    ({"hooks": {"Stop": [{"command": "x"}]}}, "hook Stop: a group without a list of hooks"),
+    ({"hooks": {"Stop": ["x"]}}, "hook Stop: a group without a list of hooks"),
+    ({"hooks": [7]}, "hooks in .claude-plugin/plugin.json: neither a path nor an object"),
+    ({"mcpServers": True}, "mcpServers in .claude-plugin/plugin.json: neither a path nor an object"),
     ({"hooks": {"Stop": [{"hooks": [{"command": "x", "timeout": -1}]}]}}, "hook Stop 'x': invalid timeout"),
     ({"hooks": {"Stop": [{"hooks": [{"command": "x", "if": "Bash(git *)"}]}]}}, "hook Stop 'x': the field 'if' has no equivalent"),
     ({"hooks": {"PreToolUse": [{"matcher": "(", "hooks": [{"command": "x"}]}]}}, "hook PreToolUse 'x': nothing in moot matches '('"),
@@ -233,6 +239,12 @@ async def test_an_agent_with_mistakes_is_left_out_and_the_others_are_used(home: 
     assert [name for name in load(home=home, environ={}, directory=tmp_path).settings.agents if ":" in name] == ["p:good"]
 
 
+async def test_an_agent_is_named_after_its_file_and_another_name_is_reported(home: Path, tmp_path: Path) -> None:
+    found = await candidate(write(tmp_path / "p", {"agents/a.md": "---\nname: other\n---\nBe brief."}), home)
+    assert found.plugin.lost == ("agent p:a: its name 'other'; agents of plugins are named after their files",)
+    assert [agent.name for agent in found.plugin.agents] == ["p:a"]
+
+
 async def test_an_agent_cannot_name_programs_folders_or_hooks(home: Path, tmp_path: Path) -> None:
     head = "agent_type: acp:x\noptions: {command: [sh]}\nallowed_uris: [/]\nhooks: {before_run: [{tool: shell}]}\nmcp: [a]\nrole: read"
     found = await candidate(write(tmp_path / "p", {"agents/a.md": f"---\n{head}\n---\nBe brief."}), home)
@@ -280,6 +292,7 @@ CHANGES = ["hooks/guard.sh", "hooks/hooks.json", ".mcp.json", "commands/check.md
 async def test_after_any_change_nothing_is_used_until_it_is_accepted(changed: str, home: Path, source: Path, tmp_path: Path) -> None:
     folder = install(home, await candidate(source, home))
     check_unchanged(home, "house-style")
+    server = load(home=home, environ={}, directory=tmp_path).settings.mcp[SERVER]
     (folder / changed).parent.mkdir(parents=True, exist_ok=True)
     with (folder / changed).open("a") as file:
         file.write("\n")
@@ -289,6 +302,9 @@ async def test_after_any_change_nothing_is_used_until_it_is_accepted(changed: st
     assert not file_commands(home, None).commands and not find_skills(home) and used_plugins(home) == []
     with pytest.raises(Refused, match="has changed since it was accepted"):
         check_unchanged(home, "house-style")
+    async with anyio.create_task_group() as group:
+        with pytest.raises(Refused, match="has changed since it was accepted"):
+            await McpServers(home, group).fetch(server, str(tmp_path))  # the configuration was read before the change
     with pytest.raises(Refused, match="has changed since it was accepted"):
         set_enabled(home, "house-style", True)
     accept(home, installed_candidate(home, "house-style"))
@@ -316,17 +332,17 @@ async def test_any_change_of_a_plugin_reloads_the_configuration(changed: str, ho
     before = path.read_bytes() if path.exists() else None
     path.parent.mkdir(exist_ok=True)
     path.write_bytes((before or b"") + b"\n")
-    assert loader.is_stale() and loader.reload() and not loader.is_stale()
+    assert loader.stamp() != loader.seen and loader.reload() and loader.stamp() == loader.seen
     settings = loader.current.settings
     assert not settings.hooks and not settings.mcp and "p:editor" not in settings.agents
     path.unlink() if before is None else path.write_bytes(before)
     assert installed_plugin(home, "p").status == "enabled"
-    assert loader.is_stale() and loader.reload()
+    assert loader.stamp() != loader.seen and loader.reload()
     settings = loader.current.settings
     assert settings.hooks and settings.mcp and "p:editor" in settings.agents
     (folder / "deep/moment").write_text("")
     (folder / "deep/moment").unlink()
-    assert loader.is_stale()  # a load between the two would have seen another content
+    assert loader.stamp() != loader.seen  # a load between the two would have seen another content
 
 
 async def test_two_plugins_cannot_have_a_server_of_the_same_name(home: Path, tmp_path: Path) -> None:

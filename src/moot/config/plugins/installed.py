@@ -18,6 +18,7 @@ from moot.config.plugins.content import digest_of_files, entries, parents_of, re
 from moot.config.plugins.layout import Plugin, data_folder, is_name, read_plugin
 from moot.errors import ConfigError, MootError, NotFound, Refused
 from moot.plugins.registry import hint
+from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject, dumps, empty, loads_object
 
 FOLDER = "plugins"
@@ -62,6 +63,11 @@ class Installed:
     problem: str = ""
     """Why it is not used, unless it is disabled."""
 
+    @property
+    def servers(self) -> tuple[McpServer, ...]:
+        """Its MCP servers; none if its content can't be read."""
+        return self.plugin.servers if self.plugin is not None else ()
+
 
 def plugin_folder(home: Path, name: str) -> Path:
     """Return the folder of a plugin, with its content and the files that it writes itself."""
@@ -71,6 +77,11 @@ def plugin_folder(home: Path, name: str) -> Path:
 def decisions(home: Path) -> dict[str, Decision]:
     """Return the decisions by plugin. An unchanged file is not read again; an invalid one decides nothing."""
     return _decided(home)[1]
+
+
+def has_plugins(home: Path) -> bool:
+    """Return whether plugins are enabled. Reading their folders may take milliseconds."""
+    return any(decision.enabled for decision in decisions(home).values())
 
 
 def _decided(home: Path) -> tuple[Stamp, dict[str, Decision], str]:

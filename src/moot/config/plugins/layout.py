@@ -253,6 +253,8 @@ class _Reader:
         given = self._manifest.get(key)
         items = given if isinstance(given, list) else [given]
         inline = [item for item in items if isinstance(item, dict)]
+        if given is not None and len(inline) + sum(isinstance(item, str) for item in items) < len(items):
+            self._lost.append(f"{key} in {MANIFEST}: neither a path nor an object")
         paths = [default, *(item for item in items if isinstance(item, str))]
         for path in dict.fromkeys(PurePosixPath(path).as_posix() for path in paths):
             if path in self._files:
@@ -279,6 +281,8 @@ class _Reader:
         matcher = facts.get("matcher") or ""
         ours = _matcher(event, matcher)
         hooks = facts.get("hooks")
+        if not isinstance(hooks, list):
+            self._lost.append(f"hook {event}: a group without a list of hooks")
         for hook in hooks if isinstance(hooks, list) else []:
             problem = self._problem(hook) if ours is not None else f"nothing in moot matches {matcher!r}"
             if problem or not isinstance(hook, dict):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from moot.agents.budgets import reset_text, used_text, warning
+from moot.agents.budgets import limit_budgets, reset_text, used_text, warning
 from moot.convert.vendor import as_list
 from moot.errors import Busy, LimitReached, NotFound
 from moot.plugins.registry import attribute
@@ -18,7 +18,6 @@ from moot.types.canonical import Json, dumps
 from moot.types.chunk import Chunk
 from moot.types.conversation import Project
 from moot.types.event import Event
-from moot.types.limits import Limits
 from moot.types.message import Message
 from moot.types.run import Run
 from moot.types.served import Served
@@ -57,12 +56,6 @@ async def check_budgets(leg: Spender) -> None:
             raise LimitReached(f"The run stopped because the budget {state.budget.name!r} is used up: {used_text(state)}.", fix=fix)
 
 
-def with_limits(budgets: Sequence[Budget], limits: Limits) -> list[Budget]:
-    """Return the budgets, followed by the limits of a run's cost and tokens."""
-    own = ("limits.cost", limits.cost, 0), ("limits.tokens", 0, limits.tokens)
-    return [*budgets, *(Budget(name, cost=cost, tokens=tokens, ends_run=True) for name, cost, tokens in own if cost or tokens)]
-
-
 async def budget_states(runtime: Runtime, owner: str) -> list[BudgetState]:
     """Return the owner's budgets and limits, in the order of the configuration.
 
@@ -70,7 +63,7 @@ async def budget_states(runtime: Runtime, owner: str) -> list[BudgetState]:
     """
     users = {name: user.id for user in await runtime.store.tokens.users() for name in (user.id, user.name)}
     found: list[BudgetState] = []
-    for budget in with_limits(runtime.settings.budgets, runtime.settings.limits):
+    for budget in (*runtime.settings.budgets, *limit_budgets(runtime.settings.limits)):
         state, project = _state(runtime, budget), ""
         if budget.user and users.get(budget.user) != owner:
             if owner == LOCAL_USER and budget.user not in users:
@@ -134,9 +127,10 @@ def _query(state: BudgetState, owner: str, project: str, chain: Sequence[Run]) -
 async def _warn(leg: Spender, states: Sequence[BudgetState]) -> None:
     chunks: list[Chunk] = []
     changes: list[WarnBudget] = []
+    parts = leg.message().parts
     for state in states:
         subject = f"{state.budget.name}:{state.since}:{leg.request.conversation.owner if state.since else leg.request.run.id}"
-        notes, warned = warning(state, leg.message().parts, subject)
+        notes, warned = warning(state, parts, subject)
         chunks += notes
         changes += warned
     if chunks:

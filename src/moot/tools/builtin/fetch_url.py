@@ -17,7 +17,7 @@ from moot.tools.html import to_markdown
 from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
-HTML = frozenset({"text/html", "application/xhtml+xml"})
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT_TYPES = frozenset({"json", "xml", "javascript", "yaml", "x-yaml", "toml", "x-ndjson", "sql", "x-sh", "markdown"})
 
 
@@ -70,7 +70,7 @@ def page_text(page: Page) -> str:
     if texts.is_binary(page.body) or not is_text:
         raise Refused(f"{page.url} can't be shown as text ({kind or 'unknown type'}, {size_word(len(page.body))}).")
     text = _text(page)
-    return to_markdown(text) if kind in HTML else text
+    return to_markdown(text) if kind in _HTML else text
 
 
 def _output(page: Page) -> ToolOutput:

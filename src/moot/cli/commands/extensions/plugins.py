@@ -136,7 +136,7 @@ async def update_plugin(
     if not await confirmed(_question("Update", candidate), yes, output):
         return 1
     await to_thread.run_sync(partial(install, home, candidate, update=True))
-    _forget_servers(found, {server.name for server in candidate.plugin.servers})
+    AcceptedTools(home).forget_removed(found.servers, candidate.plugin.servers)
     write_done(output, json, {**_json(candidate), "updated": True}, f"updated {name}")
     return 0
 
@@ -177,17 +177,9 @@ async def remove_plugin(name: Name, /, *, yes: Yes = False, json: AsJson = False
     if not await confirmed(f"Delete the plugin {name} ({parts})?", yes, output):
         return 1
     await to_thread.run_sync(remove, home, name)
-    _forget_servers(found, set())
+    AcceptedTools(home).forget_removed(found.servers)
     write_done(output, json, {"name": name, "removed": True, "content": installed_json(found)}, f"removed {name}: {parts}")
     return 0
-
-
-def _forget_servers(found: Installed, kept: set[str]) -> None:
-    """Forget the accepted tools of MCP servers that no longer exist."""
-    accepted = AcceptedTools(home_of(os.environ))
-    for server in found.plugin.servers if found.plugin is not None else ():
-        if server.name not in kept:
-            accepted.forget(server.name)
 
 
 def _parts(found: Installed) -> str:
@@ -217,41 +209,39 @@ def _question(verb: str, candidate: PluginCandidate) -> str:
 def _show(output: Output, candidate: PluginCandidate) -> None:
     """Print what a person must know about a plugin: its files, the texts that models read, and the commands that it runs."""
     plugin = candidate.plugin
-    output.say(f"{' '.join(filter(None, (plugin.name, _safe(plugin.version))))}: {_safe(' '.join(plugin.description.split()))}", "bold")
+    output.say(
+        f"{' '.join(filter(None, (plugin.name, spelled_out(plugin.version))))}: {spelled_out(' '.join(plugin.description.split()))}", "bold"
+    )
     for fact in ("commit", "from"):
         if value := candidate.source.get(fact):
-            output.say(f"  {fact}: {_safe(value if isinstance(value, str) else output.to_json(value))}", "dim")
+            output.say(f"  {fact}: {spelled_out(value if isinstance(value, str) else output.to_json(value))}", "dim")
     for name, data in sorted(candidate.files.items()):
-        output.say(f"  {_safe(name)}  {format_bytes(len(data))}", "dim")
+        output.say(f"  {spelled_out(name)}  {format_bytes(len(data))}", "dim")
     for title, text in texts_of(candidate):
         _show_text(output, title, text)
     if plugin.hooks:
         output.say("These hooks run outside the sandbox, with your permissions. They get moot's names of tools and arguments:", "yellow")
     for event, hook in plugin.hooks:
-        output.say(f"  {event}{f' {_safe(hook.matcher)}' if hook.matcher else ''}: {_safe(hook.command)}")
+        output.say(f"  {event}{f' {spelled_out(hook.matcher)}' if hook.matcher else ''}: {spelled_out(hook.command)}")
     if plugin.servers:
         output.say("These MCP servers are started or connected when an agent uses them:", "yellow")
     for server in plugin.servers:
         _show_server(output, server)
     for lost in plugin.lost:
-        output.say(f"not installed: {_safe(lost)}", "yellow")
+        output.say(f"not installed: {spelled_out(lost)}", "yellow")
     report_findings(output, here() / candidate.name, list(candidate.findings))
     output.say(f"  content hash: {candidate.digest}", "dim")
 
 
 def _show_text(output: Output, title: str, text: str) -> None:
-    lines = _safe(text).strip().splitlines()
-    output.say(f"── {_safe(title)}", "yellow")
+    lines = spelled_out(text).strip().splitlines()
+    output.say(f"── {spelled_out(title)}", "yellow")
     output.say("\n".join(lines[:_LINES]))
     if len(lines) > _LINES:
         output.say(f"({len(lines) - _LINES:,} more lines)", "yellow")
 
 
 def _show_server(output: Output, server: McpServer) -> None:
-    output.say(f"  {server.name}: {_safe(server.url or ' '.join((server.command, *server.args)))}")
+    output.say(f"  {server.name}: {spelled_out(server.url or ' '.join((server.command, *server.args)))}")
     for key, value in {**server.env, **server.headers}.items():
-        output.say(f"    {_safe(key)}={_safe(value)}", "dim")
-
-
-def _safe(text: str) -> str:
-    return spelled_out(text)
+        output.say(f"    {spelled_out(key)}={spelled_out(value)}", "dim")

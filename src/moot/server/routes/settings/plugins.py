@@ -173,9 +173,9 @@ async def _found(server: Server, name: str) -> Installed:
 def _close(server: Server, found: Installed) -> None:
     """Close the connections to a plugin's MCP servers."""
     servers = server.engine.runtime.mcp
-    if servers is None or found.plugin is None:
+    if servers is None:
         return
-    for each in found.plugin.servers:
+    for each in found.servers:
         servers.close(each.name)
 
 
@@ -210,7 +210,12 @@ async def install_plugin(server: CurrentServer, _: Operator, body: PluginInstall
     candidate = await _read(server, body)
     if candidate.digest != body.digest:
         raise Problem(409, f"The plugin {candidate.name!r} has changed since you loaded it.", fix="Load it again, and review it.")
-    await to_thread.run_sync(partial(install, server.engine.settings.home, candidate, update=body.update))
+    home = server.engine.settings.home
+    before = await _found(server, candidate.name) if body.update else None
+    await to_thread.run_sync(partial(install, home, candidate, update=body.update))
+    if before is not None:
+        _close(server, before)
+        AcceptedTools(home).forget_removed(before.servers, candidate.plugin.servers)
     return _shown(await _found(server, candidate.name))
 
 
@@ -240,7 +245,5 @@ async def delete_plugin(server: CurrentServer, _: Operator, name: PluginName) ->
     home = server.engine.settings.home
     found = await to_thread.run_sync(remove, home, name)
     _close(server, found)
-    accepted = AcceptedTools(home)
-    for mcp_server in found.plugin.servers if found.plugin is not None else ():
-        accepted.forget(mcp_server.name)
+    AcceptedTools(home).forget_removed(found.servers)
     return _shown(found)
