@@ -14,7 +14,7 @@ export function Toasts() {
     <div
       role="status"
       aria-label={text.shell.notifications}
-      className="pointer-events-none fixed inset-x-3 bottom-[max(1rem,env(safe-area-inset-bottom))] z-40 flex flex-col items-center gap-2"
+      className="pointer-events-none fixed inset-x-3 top-[calc(3.75rem+env(safe-area-inset-top))] z-40 flex flex-col items-center gap-2"
     >
       {shown.map((toast) => (
         <One key={toast.id} toast={toast} />

@@ -78,11 +78,17 @@ export function describe(tool: string, input: Json | undefined): Described {
   }
   const first = Object.values(given).find((value) => typeof value === 'string' && value)
   return {
-    verb: tool.replaceAll('_', ' '),
+    verb: words(tool),
     object: typeof first === 'string' ? (first.split('\n')[0] ?? '') : '',
     detail: '',
     literal: true,
   }
+}
+
+/** Return a tool's name as words. A tool of an MCP server comes after the server's name: `git: git log`. */
+function words(tool: string): string {
+  const [server = '', ...rest] = tool.replace(/^mcp__/, '').split('__')
+  return rest.length > 0 ? `${server}: ${rest.join('_').replaceAll('_', ' ')}` : tool.replaceAll('_', ' ')
 }
 
 /** Read-only tools. Consecutive calls are collapsed into one line. */
