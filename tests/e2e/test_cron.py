@@ -334,6 +334,18 @@ async def test_a_prompt_whose_time_is_recorded_is_refused(jobs: Any) -> None:
         assert len((await at.on.engine.store.conversations.list()).items) == 1, "nothing of it is stored"
 
 
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [("/compact", "The command /compact can't be used here, because it doesn't send a prompt."), ("/comit all", "Did you mean 'commit'?")],
+)
+async def test_a_command_that_sends_no_prompt_is_not_sent_to_a_model(jobs: Any, prompt: str, reason: str) -> None:
+    async with jobs() as at:
+        await at.add(every=HOUR, prompt=prompt)
+        await at.move(HOUR)
+        (record,) = await at.history(1)
+        assert record.outcome == "failed" and reason in record.reason and not at.on.server.requests
+
+
 async def test_a_slash_command_as_the_prompt_is_expanded_when_it_is_due(jobs: Any) -> None:
     async with jobs() as at:
         path = at.on.engine.settings.home / "commands/report.md"

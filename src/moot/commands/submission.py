@@ -55,7 +55,7 @@ def text_of_reply(reply: Reply) -> str:
 async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
     """Return a prompt of a job or a channel. If its text is a command that sends a prompt, return what the command sends.
 
-    Raise UsageError if an argument is missing, or for a custom command that sends nothing.
+    Raise UsageError for an unknown command, if an argument is missing, or for a command that sends no prompt.
     """
     typed = parse(text_of(prompt.parts))
     if typed is None or prompt.user not in (None, LOCAL_USER):
@@ -64,12 +64,11 @@ async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
     folder = (current.directory if current is not None else "") or prompt.directory
     catalogue = await load(runtime.settings, folder, runtime.mcp)
     name, argument = typed
-    command = catalogue.find(name) if name in catalogue or name in catalogue.refused else None
-    if not isinstance(command, CustomCommand):
-        return prompt  # such as a path, or a command that sends no prompt
-    situation = Situation(runtime, folder, current, attended=False, agent=prompt.agent or "", mode=prompt.mode or "")
-    replies = await command.replies(situation, argument)
-    send = next((reply for reply in replies if isinstance(reply, Send)), None)
+    command = catalogue.find(name)
+    send: Send | None = None
+    if isinstance(command, CustomCommand):
+        situation = Situation(runtime, folder, current, attended=False, agent=prompt.agent or "", mode=prompt.mode or "")
+        send = next((reply for reply in await command.replies(situation, argument) if isinstance(reply, Send)), None)
     if send is None:
         raise UsageError(f"The command /{name} can't be used here, because it doesn't send a prompt.")
     files = tuple(part for part in prompt.parts if part["type"] != "text")
