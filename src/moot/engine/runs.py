@@ -73,10 +73,8 @@ class LocalRuns:
         self._failures: dict[str, MootError] = {}
         """Errors of runs whose end could not be recorded. In the store, this process still owns them."""
         self._changed = anyio.Event()
-        self._ending: Counter[str] = Counter()
-        """Runs with a leg that has ended and whose follow-up work is not done, with the number of such legs."""
-        self._finishing = 0
-        """Number of titles being generated, and of ended legs whose follow-up work is not done."""
+        self._finishing: Counter[str] = Counter()
+        """Number of titles being generated, and of ended legs whose follow-up work is not done, by run."""
         self.drove = False
         """True if this process drove a run, so there are messages to index."""
 
@@ -246,7 +244,7 @@ class LocalRuns:
         if run.status != "waiting":
             return False
         if run.awaits not in GOES_ON:  # if everything was answered while the run was parking, its follow-up work resumes it
-            return (run.id in self._scopes or run.id in self._ending) and not await records.approvals(run=run.id)
+            return (run.id in self._scopes or run.id in self._finishing) and not await records.approvals(run=run.id)
         asking = {approval.run for approval in await records.approvals(run=run.id, tree=True)}
         # a run that is being stopped has open requests until its end is recorded
         if any([(await records.run(one)).status == "waiting" for one in asking]):
@@ -395,19 +393,15 @@ class LocalRuns:
             if not self._scopes:
                 self._hearing.end()
             if run is not None and run.status == "finished":
-                self._finishing += 1
+                self._finishing[run.id] += 1
                 self._group.start_soon(self._entitle, run)
-            self._finishing += 1
-            self._ending[fence.run] += 1
+            self._finishing[fence.run] += 1
             self._notify()
-        try:
-            if run is None:
-                self._cancelled.discard(fence.run)
-            else:
-                await self._follow_up(run, answered)
-        finally:
-            self._ending -= Counter([fence.run])
-        self._finishing -= 1
+        if run is None:
+            self._cancelled.discard(fence.run)
+        else:
+            await self._follow_up(run, answered)
+        self._finishing -= Counter([fence.run])  # drops zeros
         self._notify()
         await self._tidy()
 
@@ -445,7 +439,7 @@ class LocalRuns:
         except Exception as error:  # noqa: BLE001  a provider may raise anything, and a title must not fail a run
             log.warning("could not generate a title: %s", error, extra=log_fields(run))
         finally:
-            self._finishing -= 1
+            self._finishing -= Counter([run.id])
             self._notify()
 
     def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
@@ -498,7 +492,6 @@ class LocalRuns:
         return True
 
     def _cancel_here(self, run: str) -> None:
-        """Cancel a run that is driven here."""
         self._cancelled.add(run)
         self._scopes[run].cancel()
 
