@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from moot.types.workflow import WorkflowStep
 
@@ -13,7 +13,6 @@ CommandType: TypeAlias = Literal["action", "prompt", "insert", "workflow"]
 
 Requirement: TypeAlias = Literal["conversation", "folder", "repository", "file"]
 """conversation: it has messages · folder: it has a directory · repository: the directory is in a Git repository · file: a file is open."""
-REQUIREMENTS: tuple[Requirement, ...] = get_args(Requirement)
 
 COMMAND_NAME = r"^[A-Za-z0-9][\w-]{0,63}(:[A-Za-z0-9][\w-]{0,63})*$"
 """Pattern of the names of custom commands. If the file is in a subfolder, its name comes first: `git:squash`."""

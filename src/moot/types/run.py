@@ -25,9 +25,8 @@ STARTED: frozenset[RunStatus] = frozenset({"running", "waiting", "interrupted"})
 OPEN: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
 Awaits: TypeAlias = Literal["person", "client", "run", "time"]
-"""Cause of a run's wait: a person's answer, the client's output of its own tool, runs that it started, or a time."""
-AWAITS: tuple[Awaits, ...] = ("person", "client", "run", "time")
-"""In order of precedence: a run that waits for several things awaits the first of them."""
+"""Cause of a run's wait: a person's answer, the client's output of its own tool, runs that it started, or a time. A run that waits for
+several things awaits the first of them."""
 
 Trigger: TypeAlias = Literal["user", "api", "cron", "task", "webhook", "delegate", "channel", "import", "agent"]
 OnCrash: TypeAlias = Literal["resume", "ask"]
