@@ -16,7 +16,7 @@ from moot.config.agents.files import FOLDER, NAME, SUFFIX, read_agent, split
 from moot.config.document import parse
 from moot.config.home import lock_file, read_text, write_atomically
 from moot.config.settings import Settings
-from moot.config.tree import Node, Place, interpolate
+from moot.config.tree import Node, Place, interpolate_root
 from moot.config.validation import refuse_agents, validate
 from moot.errors import ConfigError, NotFound, UsageError
 from moot.types.agent import Agent
@@ -70,16 +70,20 @@ def _put(root: Any, key: str, value: Any) -> None:
 def check_text(text: str, path: Path, environ: Mapping[str, str], before: str = "") -> None:
     """If the text is not a valid configuration, raise ConfigError with line and column.
 
-    Agents that name unknown tools, types, providers or models are invalid too, unless they are already in the text `before`.
+    Agents that name unknown tools, types, providers or models and MCP servers whose environment variables are not set are invalid too,
+    unless they are already in the text `before`.
     """
     place = Place("user", str(path))
-    tree = interpolate(parse(text, place), environ)
-    validate(tree)
+    tree, unset = interpolate_root(parse(text, place), environ)
+    known: dict[str, ConfigError] = {}
     try:
-        old = interpolate(parse(before, place), environ)
+        old, known = interpolate_root(parse(before, place), environ)
         validate(old)
     except ConfigError:
         old = Node({}, place)
+    for name in unset.keys() - known.keys():
+        raise unset[name]
+    validate(tree)
     refuse_agents(tree, old)
 
 

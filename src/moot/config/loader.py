@@ -18,7 +18,7 @@ from moot.config.plugins.installed import has_plugins, plugin_notes, plugins_sta
 from moot.config.plugins.layer import agents_layer, secrets_in, with_plugins
 from moot.config.secrets import secrets_of
 from moot.config.settings import Settings, build
-from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate, merge, place_of, plain
+from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate_root, merge, place_of, plain
 from moot.config.trust import check_project, is_trusted, trust_list, trusted_files, with_lists_of
 from moot.errors import ConfigError
 from moot.plugins import PROVIDERS, TOOLS
@@ -69,11 +69,13 @@ class Loaded:
     """The project's configuration file if it is in use; None if there is none or it is not trusted."""
     root: Node = field(default=Node({}, Place("default", "")), repr=False)
     """The merged tree with places. Contains secrets."""
+    unset: tuple[ConfigError, ...] = ()
+    """Environment variables that are not set. The MCP servers that refer to them are disabled."""
 
     @property
     def doubt(self) -> ConfigError | None:
         """Problems that only matter when a setting is used, and keys without effect, as `moot config check` reports them; None if none."""
-        return attribute("moot.config.validation:find_warnings")(self.root, without_effect(self.root))
+        return attribute("moot.config.validation:find_warnings")(self.root, [*without_effect(self.root), *self.unset])
 
 
 def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
@@ -94,10 +96,15 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     project = _project_layer(directory, home, notes)
     for layer in (file, *((with_lists_of(file, project),) if project is not None else ()), variables, flag_layer(flags or {})):
         root = merge(root, layer, known)
-    root = _with_built_in(_with_keys(interpolate(root, environ), environ), files)
+    root, unset = interpolate_root(root, environ)
+    root = _with_built_in(_with_keys(root, environ), files)
     configuration = memory.checked(plain(root), lambda: attribute("moot.config.validation:validated_json")(root))
     notes += [error.message for error in without_effect(root)]
+    notes += [f"{error.message} The MCP server {name!r} is disabled until it is set." for name, error in unset.items()]
     settings = build(configuration, home)
+    if unset:
+        servers = {name: replace(settings.mcp[name], problem=error.message) for name, error in unset.items()}
+        settings = replace(settings, mcp={**settings.mcp, **servers})
     rules = settings.permissions.rules
     placed = tuple(replace(rule, origin=str(place_of(root, ("permissions", "rules", at)))) for at, rule in enumerate(rules))
     agents = {name: replace(agent, origin=_origin_of_agent(root, name, files)) for name, agent in settings.agents.items()}
@@ -111,7 +118,7 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     if plugins:
         settings, lost = with_plugins(settings, plugins, environ)
         secrets, notes = tuple(sorted({*secrets, *secrets_of(secrets_in(settings))}, key=len, reverse=True)), [*notes, *lost]
-    return Loaded(settings, _origin(root), secrets, configuration, tuple(notes), not text.strip(), used, root)
+    return Loaded(settings, _origin(root), secrets, configuration, tuple(notes), not text.strip(), used, root, tuple(unset.values()))
 
 
 def _with_built_in(root: Node, own: Mapping[str, Node]) -> Node:

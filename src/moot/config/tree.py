@@ -108,7 +108,7 @@ _FILES = ("user", "project")
 def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disabled: bool = False) -> Node:
     """Return the tree with `${VAR}` references in values from files replaced. `$${` stands for `${`.
 
-    Raise ConfigError if a variable is not set. In sections with `enabled: false`, unset variables are empty instead.
+    Raise ConfigError if a variable is not set. In sections with `enabled: false`, references to unset variables stay instead.
     """
     if isinstance(node.value, dict):
         switch = node.value.get("enabled")
@@ -124,6 +124,23 @@ def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disab
     return replace(node, value=scalar(text) if node.plain else text, text=text, from_variable=True)
 
 
+def interpolate_root(root: Node, environ: Mapping[str, str]) -> tuple[Node, dict[str, ConfigError]]:
+    """Return the whole configuration with its `${VAR}` references replaced. Raise ConfigError as `interpolate` does.
+
+    MCP servers with variables that are not set are disabled, and returned with the reason, by name.
+    """
+    servers = find(root, "mcp")
+    unset: dict[str, ConfigError] = {}
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        try:
+            interpolate(server, environ, path=f"mcp.{name}")
+        except ConfigError as error:
+            unset[name] = error
+    place = Place("default", "")
+    off = {name: Node({"enabled": Node(False, place)}, place) for name in unset}
+    return interpolate(merge(root, Node({"mcp": Node(off, place)}, place)) if off else root, environ), unset
+
+
 def _resolve(match: re.Match[str], node: Node, environ: Mapping[str, str], path: str, disabled: bool) -> str:
     if match[0] == "$${":
         return "${"
@@ -136,7 +153,7 @@ def _resolve(match: re.Match[str], node: Node, environ: Mapping[str, str], path:
         return found or default
     if found is None and not disabled:
         raise node.place.error(f"{path}: The environment variable {name!r} is not set.", f"Set it, or write ${{{name}:-default}}.")
-    return found or ""
+    return match[0] if found is None else found
 
 
 PREFIX = "MOOT_"

@@ -13,7 +13,7 @@ import anyio
 import httpx2
 import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client.auth.exceptions import OAuthFlowError
+from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError
 from mcp.client.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -43,6 +43,7 @@ _STREAM_SECONDS = 2 * 3600.0
 """Time limit for the next bytes of an HTTP response, longer than that for the answer of a person."""
 LINE_BYTES = 32 * 1024 * 1024
 """Maximum length of one message. Over stdio, a longer one ends the connection."""
+_PACKED = "The response is compressed, which moot does not accept."
 _TOO_LONG = f"exceeded the {LINE_BYTES} byte limit"
 """Part of the text of errors about longer ones over HTTP. The SDK passes on only the text, and uses the same one for events."""
 _EVENTS = "text/event-stream"
@@ -255,13 +256,23 @@ def _transport(
 async def _http(server: McpServer, complaint: list[str], login: httpx2.Auth | None) -> AsyncGenerator[_Streams]:
     async def note(response: httpx2.Response) -> None:
         if str(response.url).rstrip("/") == str(httpx2.URL(server.url)).rstrip("/"):  # not a request of a login
-            complaint[:] = [f"HTTP {response.status_code}"] if response.status_code >= 400 else []  # the SDK does not report it
+            complaint[:] = _complaint(response)  # the SDK does not report it
 
     timeout = httpx2.Timeout(HANDSHAKE_SECONDS, read=_STREAM_SECONDS)
     async with _http_client(dict(server.headers), timeout, login) as http:
         http.event_hooks["response"].append(note)
         async with streamable_http_client(server.url, http_client=http, max_sse_event_size=LINE_BYTES) as streams:
             yield streams
+
+
+def _complaint(response: httpx2.Response) -> list[str]:
+    """Return what is wrong with a response to a message; nothing if it can be one of the protocol."""
+    if response.status_code >= 300:
+        return [f"HTTP {response.status_code}"]
+    kind = response.headers.get("content-type", "").lower()
+    if response.status_code != 200 or response.request.method != "POST" or kind.startswith(("application/json", _EVENTS)):
+        return []
+    return [f"content type {kind!r}" if kind else "no content type"]
 
 
 def _http_client(
@@ -290,7 +301,7 @@ class _Limited(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._is_packed:
-            raise httpx2.StreamError("The response is compressed, which moot does not accept.")
+            raise httpx2.StreamError(_PACKED)
         size = 0
         async for part in self._stream:
             size += len(part)
@@ -376,7 +387,10 @@ def _problem(server: McpServer, error: BaseException, complaint: Sequence[str]) 
     if _TOO_LONG in str(error):
         return ProviderError(f"{where} sent a message of more than {LINE_BYTES >> 20} MiB.", kind="protocol")
     if isinstance(error, OAuthFlowError):  # the rest of its text may quote what the login server has sent
-        return ProviderError(f"The login to the MCP server {server.name!r} failed: {str(error).partition(': ')[0]}.", kind="auth")
+        advice = f"If programs can't register there by themselves, register one and use 'moot mcp login {server.name} --client-id ID'."
+        reason = str(error).partition(": ")[0]
+        fix = advice if isinstance(error, OAuthRegistrationError) else ""
+        return ProviderError(f"The login to the MCP server {server.name!r} failed: {reason}.", kind="auth", fix=fix)
     if isinstance(error, httpx2.HTTPStatusError):
         complaint = (f"HTTP {error.response.status_code}",)
     if (status := next((one for one in complaint if one in ("HTTP 401", "HTTP 403")), "")) and not server.command:
@@ -385,8 +399,20 @@ def _problem(server: McpServer, error: BaseException, complaint: Sequence[str]) 
     if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == mcp_types.REQUEST_TIMEOUT):
         return ProviderError(f"{where} did not answer in time.", kind="timeout")
     if isinstance(error, MCPError) and error.code != mcp_types.CONNECTION_CLOSED:
-        return ProviderError(f"{where} reports an error: {clean(error.message)[:_ERROR]}", kind="protocol")
+        return _reported(server, error, " ".join(complaint) if server.url else "")
     if isinstance(error, ValidationError):
         return ProviderError(f"{where} sent a message that does not follow the protocol.", kind="protocol")
     said = " ".join(filter(None, complaint)) or (clean(str(error)) if not isinstance(error, MCPError) else "")
     return ProviderError(f"{where} closed the connection{f': {said[:_ERROR]}' if said else '.'}", kind="transport")
+
+
+def _reported(server: McpServer, error: MCPError, complaint: str) -> ProviderError:
+    """Return the error with which a server, or the SDK in its place, has answered."""
+    where, reason = f"The MCP server {server.name!r}", f" ({complaint})" if complaint else ""
+    advice = f"Check that mcp.{server.name}.url is the address of an MCP server."
+    if _PACKED in error.message:
+        return ProviderError(f"{where} sent something unexpected. {_PACKED}", kind="protocol")
+    if "content type" in complaint or error.code == mcp_types.PARSE_ERROR:
+        return ProviderError(f"{where} did not answer with a message of the protocol{reason}.", kind="protocol", fix=advice)
+    fix = advice if complaint in ("HTTP 404", "HTTP 405") or complaint.startswith("HTTP 3") else ""
+    return ProviderError(f"{where} reports an error{reason}: {clean(error.message)[:_ERROR]}", kind="protocol", fix=fix)

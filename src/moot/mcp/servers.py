@@ -190,7 +190,9 @@ class McpServers:
         error = next((slot.error for slot in slots if slot.error is not None), None)
         is_live = any(slot.connection is not None for slot in slots)
         state: McpState = "connected" if is_live else "failed" if error else "not started"
-        if not server.enabled:
+        if server.problem:
+            state, error = "failed", Refused(server.problem)
+        elif not server.enabled:
             state = "disabled"
         elif not is_live and any(slot.starting is not None for slot in slots):
             state = "starting"
@@ -201,6 +203,8 @@ class McpServers:
 
     async def _connected(self, server: McpServer, directory: str) -> tuple[_Slot, Connection]:
         """Return the connection for a folder, opening it if necessary. Raise MootError, also while the pause after a failure lasts."""
+        if server.problem:
+            raise Refused(f"The MCP server {server.name!r} can't be used: {server.problem}")
         slot = self._slot(server, directory)
         if slot.connection is not None and slot.connection.lost.is_set():  # its end has not been handled yet
             await slot.ended.wait()

@@ -74,7 +74,10 @@ async def read_package(
     """
     path = path.strip("/")
     if commit:
-        files = await read_commit(str(base / source) if (base / source).is_dir() else source, commit, path, skipped)
+        place = base / source
+        if place.is_dir() and not any((place / name).exists() for name in (".git", "HEAD")):
+            raise NotFound(f"{str(place)!r} is not a Git repository.", fix="Leave out --commit to take the folder as it is.")
+        files = await read_commit(str(place) if place.is_dir() else source, commit, path, skipped)
         return files, path.rpartition("/")[2], {"kind": "git", "url": source, "commit": commit, "path": path}
     if source.startswith(("https://", "http://")):
         data = await fetched(source, Policy(bytes=ARCHIVE_BYTES))
@@ -100,7 +103,9 @@ def _read_local(base: Path, source: str, path: str, skipped: Collection[str]) ->
             raise NotFound(f"{str(place)!r} has no folder {path!r}.")
         return read_folder(folder, skipped), folder.name, {"kind": "folder", "path": str(place)}
     if not place.is_file():
-        raise NotFound(f"{str(place)!r} does not exist.", fix="Give a folder, an archive, or a Git repository with --commit.")
+        raise NotFound(
+            f"{str(place)!r} does not exist.", fix="Give a folder, an archive or an address. For a Git repository, add --commit HASH."
+        )
     if place.stat().st_size > ARCHIVE_BYTES:
         raise Refused(f"{str(place)!r} is larger than {ARCHIVE_BYTES >> 20} MiB.")
     files = read_archive(place.read_bytes(), repr(str(place)), skipped)

@@ -30,6 +30,8 @@ class McpServer:
     """True if moot believes the server's claims that a tool is read-only or can be repeated. A false claim can then do harm."""
     plugin: str = ""
     """Name of the plugin that contains the server, which starts only while the plugin is unchanged."""
+    problem: str = ""
+    """Why it can't be used, such as an environment variable that is not set; empty if it can. Then it is not enabled."""
 
     def __repr__(self) -> str:
         return f"McpServer(name={self.name!r}, command={self.command!r}, url={self.url!r})"

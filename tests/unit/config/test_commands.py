@@ -74,7 +74,7 @@ def test_a_file_of_another_program_keeps_its_meaning_and_says_what_is_lost(tmp_p
     text = "---\nargument-hint: [file] [how]\nallowed-tools: Bash(git:*)\nmodel: sonnet\ncolor: red\n---\nFix $1."
     found = read_command("fix", tmp_path / ".claude/commands/fix.md", text)
     assert (found.facts.argument, found.model) == ("[file] [how]", "")
-    assert found.notes == ("no equivalent for allowed-tools, color",)
+    assert found.notes == ("moot has no such field: allowed-tools, color",)
 
 
 def test_the_nearest_command_wins_and_subfolders_are_part_of_the_name(tmp_path: Path) -> None:

@@ -1,12 +1,20 @@
+"""References to environment variables in the configuration."""
+
 from __future__ import annotations
 
 import string
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.config.changes import set_value
 from moot.config.document import parse
+from moot.config.loader import FILE as FILE_NAME
+from moot.config.loader import load
 from moot.config.tree import Node, Place, interpolate, plain
+from moot.errors import ConfigError
 
 NAMES = st.text(string.ascii_uppercase + "_", min_size=1, max_size=6)
 VALUES = st.text(max_size=20)
@@ -51,3 +59,36 @@ def test_only_files_have_references(name: str, value: str) -> None:
 def test_a_quoted_scalar_stays_text_whatever_the_variable_holds(value: str) -> None:
     tree = interpolate(parse("k: '${V}'", FILE), {"V": value})
     assert plain(tree) == {"k": value}
+
+
+UNSET = """
+mcp:
+  docs:
+    url: https://example.org/mcp
+    headers: {Authorization: "Bearer ${DOCS_KEY}"}
+  notes: {command: "${NOTES}", args: [serve]}
+  files: {command: files}
+"""
+
+
+def test_only_the_mcp_server_whose_variable_is_not_set_is_disabled(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text(UNSET)
+    found = load(home=tmp_path, environ={}, directory=tmp_path)
+    docs, files = found.settings.mcp["docs"], found.settings.mcp["files"]
+    problem = f"{tmp_path / FILE_NAME}:5:30: mcp.docs.headers.Authorization: The environment variable 'DOCS_KEY' is not set."
+    assert (docs.enabled, docs.problem, files.enabled, files.problem) == (False, problem, True, "")
+    assert found.notes[0] == f"{problem} The MCP server 'docs' is disabled until it is set."
+    assert "'NOTES' is not set" in found.notes[1] and not found.settings.mcp["notes"].enabled
+    assert found.doubt is not None and problem in found.doubt.message
+    known = load(home=tmp_path, environ={"DOCS_KEY": "secret", "NOTES": "n"}, directory=tmp_path)
+    assert known.settings.mcp["docs"].headers == {"Authorization": "Bearer secret"} and known.doubt is None and not known.notes
+
+
+def test_a_variable_that_is_not_set_can_stay_in_the_file_but_not_be_added(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    path.write_text(UNSET)
+    set_value(path, "mcp.docs.enabled", False, {})
+    set_value(path, "mcp.files.enabled", False, {})
+    with pytest.raises(ConfigError, match="'MORE' is not set"):
+        set_value(path, "mcp.more.command", "${MORE}", {})
+    assert "more" not in path.read_text()

@@ -60,8 +60,8 @@ async def test_everything_in_a_plugin_is_read_and_nothing_is_dropped_silently(ho
         "hook Stop 'prompt': moot has no hooks of the type 'prompt'",
         "hook WorktreeCreate in hooks/hooks.json: moot has no such event",
         "output-styles: moot has no output styles",
-        "command house-style:check: no equivalent for allowed-tools",
-        "agent house-style:editor: no equivalent for color",
+        "command house-style:check: moot has no such field: allowed-tools",
+        "agent house-style:editor: moot has no such field: color",
     )
     assert not (home / FOLDER).exists()  # nothing was written
 
@@ -89,7 +89,7 @@ async def test_a_manifest_names_other_places_and_contains_hooks_and_servers(home
     assert [agent.name for agent in plugin.agents] == ["p:a"] and plugin.skills == ("skills/s", "more/t")
     assert [hook.command for _, hook in plugin.hooks] == ["true 'a b'"]
     assert [(server.name, server.url) for server in plugin.servers] == [("plugin_p_docs", "https://example.org/mcp")]
-    assert plugin.lost == ("lspServers in .claude-plugin/plugin.json: no equivalent",)
+    assert plugin.lost == ("lspServers in .claude-plugin/plugin.json: moot has nothing like it",)
 
 
 BAD_PARTS: list[tuple[dict[str, object], str]] = [
@@ -102,13 +102,13 @@ BAD_PARTS: list[tuple[dict[str, object], str]] = [
     ({"hooks": [7]}, "hooks in .claude-plugin/plugin.json: neither a path nor an object"),
     ({"mcpServers": True}, "mcpServers in .claude-plugin/plugin.json: neither a path nor an object"),
     ({"hooks": {"Stop": [{"hooks": [{"command": "x", "timeout": -1}]}]}}, "hook Stop 'x': invalid timeout"),
-    ({"hooks": {"Stop": [{"hooks": [{"command": "x", "if": "Bash(git *)"}]}]}}, "hook Stop 'x': the field 'if' has no equivalent"),
+    ({"hooks": {"Stop": [{"hooks": [{"command": "x", "if": "Bash(git *)"}]}]}}, "hook Stop 'x': moot has no field 'if' here"),
     ({"hooks": {"PreToolUse": [{"matcher": "(", "hooks": [{"command": "x"}]}]}}, "hook PreToolUse 'x': nothing in moot matches '('"),
     ({"hooks": {"SubagentStop": [{"matcher": "(", "hooks": [{"command": "x"}]}]}}, "hook SubagentStop 'x': nothing in moot matches '('"),
     ({"hooks": {"PreToolUse": [{"matcher": "Task", "hooks": [{"command": "x"}]}]}}, "hook PreToolUse 'x': nothing in moot matches 'Task'"),
     ({"hooks": {"Stop": [{"hooks": [{"command": "${user_config.a}"}]}]}}, "it needs values that users enter at installation"),
     ({"mcpServers": {"a__b": {"command": "x"}}}, "use at most 64 letters, digits, - and single _"),
-    ({"mcpServers": {"a": {"command": "x", "cwd": "/"}}}, "MCP server 'a': the field 'cwd' has no equivalent"),
+    ({"mcpServers": {"a": {"command": "x", "cwd": "/"}}}, "MCP server 'a': moot has no field 'cwd' here"),
     ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "MCP server 'a': its url is not one of http"),
     ({"mcpServers": {"a": {"command": "x", "url": "https://a"}}}, "MCP server 'a': it needs either a command or a url"),
     ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "MCP server 'a': invalid args"),
@@ -248,7 +248,7 @@ async def test_an_agent_is_named_after_its_file_and_another_name_is_reported(hom
 async def test_an_agent_cannot_name_programs_folders_or_hooks(home: Path, tmp_path: Path) -> None:
     head = "agent_type: acp:x\noptions: {command: [sh]}\nallowed_uris: [/]\nhooks: {before_run: [{tool: shell}]}\nmcp: [a]\nrole: read"
     found = await candidate(write(tmp_path / "p", {"agents/a.md": f"---\n{head}\n---\nBe brief."}), home)
-    assert found.plugin.lost == ("agent p:a: no equivalent for agent_type, allowed_uris, hooks, mcp, options, role",)
+    assert found.plugin.lost == ("agent p:a: moot has no such field: agent_type, allowed_uris, hooks, mcp, options, role",)
     install(home, found)
     agent = load(home=home, environ={}, directory=tmp_path).settings.agents["p:a"]
     assert (agent.agent_type, agent.options, agent.allowed_uris, agent.mcp) == ("moot", {}, (), None)

@@ -70,7 +70,7 @@ def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: boo
         found["tools"] = Node([Node(name, place, name) for name in _offered() if name not in denied], place)
     lost = [name for name in lost if name != "disallowedTools"]
     if lost:
-        notes.append(f"no equivalent for {', '.join(sorted(lost))}")
+        notes.append(f"moot has no such field: {', '.join(sorted(lost))}")
     return found, notes
 
 
@@ -103,7 +103,7 @@ def _tools(node: Node, denied: set[str], notes: list[str], *, foreign: bool) -> 
         if pattern and bare in TOOL_NAMES:
             notes.append(f"the pattern of {name} was left out; moot's permissions decide")
         if not ours:
-            notes.append(f"no equivalent for the tool {name}")
+            notes.append(f"moot has no tool {name}")
         elif ours not in denied:
             kept.setdefault(ours, replace(item, value=ours, text=ours))
     return replace(node, value=list(kept.values()))
@@ -116,7 +116,7 @@ def command_fields(fields: Mapping[str, Node], *, foreign: bool) -> tuple[dict[s
     if (model := found.get("model")) is not None and model.value in _MODELS:
         alias = _MODELS[str(model.value)]
         found["model"] = replace(model, value="" if alias == "main" else alias)
-    return found, (f"no equivalent for {', '.join(sorted(lost))}",) if lost else ()
+    return found, (f"moot has no such field: {', '.join(sorted(lost))}",) if lost else ()
 
 
 _COMMAND_KNOWN = ("description", "model", "agent", "argument")

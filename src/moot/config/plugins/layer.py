@@ -68,7 +68,7 @@ def _resolved(server: McpServer, environ: Mapping[str, str]) -> tuple[McpServer,
     try:
         found = cast("JsonObject", plain(interpolate(from_json(facts, Place("user", f"plugin {server.plugin}")), environ)))
     except ConfigError as error:
-        return replace(server, enabled=False), f"The MCP server {server.name!r} is disabled: {error.message}"
+        return replace(server, enabled=False, problem=error.message), f"The MCP server {server.name!r} is disabled: {error.message}"
     return (
         replace(
             server,

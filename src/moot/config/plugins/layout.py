@@ -179,7 +179,7 @@ class _Reader:
 
     def _unused(self) -> None:
         for key in self._manifest.keys() - _FACTS - {*PARTS}:
-            self._lost.append(f"{key} in {MANIFEST}: no equivalent")
+            self._lost.append(f"{key} in {MANIFEST}: moot has nothing like it")
         tops = {path.partition("/")[0] for path in self._files}
         self._lost += [f"{top}: moot has no {what}" for top, what in _ELSEWHERE.items() if top in tops]
 
@@ -321,7 +321,7 @@ class _Reader:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0):
             return "invalid timeout"
         if unknown := sorted(hook.keys() - _HOOK_FIELDS):
-            return f"the field {unknown[0]!r} has no equivalent"
+            return f"moot has no field {unknown[0]!r} here"
         return _unresolved(hook)
 
     # ── MCP servers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -372,7 +372,7 @@ def _server_problem(name: str, facts: Json) -> str:
     if not isinstance(facts, dict):
         return "not an object"
     if unknown := sorted(facts.keys() - _SERVER_FIELDS):
-        return f"the field {unknown[0]!r} has no equivalent"
+        return f"moot has no field {unknown[0]!r} here"
     command, url = facts.get("command") or "", facts.get("url") or ""
     if not isinstance(command, str) or not isinstance(url, str) or bool(command) == bool(url):
         return "it needs either a command or a url"

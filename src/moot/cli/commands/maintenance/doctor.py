@@ -169,7 +169,7 @@ def _configuration(output: Output) -> tuple[Settings, Mapping[str, str], Finding
     output.hide(loaded.secrets)
     path = home / FILE
     words = str(path) if path.exists() else f"no file at {path}; using defaults"
-    return loaded.settings, loaded.origin, Finding("configuration", "ok", "; ".join([words, *loaded.notes]))
+    return loaded.settings, loaded.origin, Finding("configuration", "note" if loaded.notes else "ok", "; ".join([words, *loaded.notes]))
 
 
 def _home(settings: Settings) -> Finding:
