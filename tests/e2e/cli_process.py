@@ -34,7 +34,7 @@ class MootProcess:
         return {**kept, "PYTHONDONTWRITEBYTECODE": "1", "MOOT_HOME": str(self.home), "HOME": str(self.home.parent), **self.more}
 
     def run(
-        self, *arguments: str, stdin: bytes | IO[bytes] | None = None, timeout: float = 30, executed: bool = False
+        self, *arguments: str, stdin: bytes | IO[bytes] | None = None, timeout: float = 60, executed: bool = False
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command to its end. `executed` starts a new interpreter, for tests of what a command imports."""
         environ = self.environ

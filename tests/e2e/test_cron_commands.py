@@ -133,8 +133,13 @@ def test_a_running_server_takes_up_jobs_of_the_command_line_and_of_the_configura
 
 @pytest.mark.parametrize("point", ["cron.due", "run.started", "cron.settled"])
 def test_a_kill_while_a_job_is_due_neither_loses_nor_repeats_its_run(moot: MootProcess, served: Served, point: str) -> None:
-    soon = datetime.now(UTC) + timedelta(seconds=4)
-    cron(moot, "add", "once", "--at", soon.isoformat(), "--prompt", "only once")
+    for seconds in (4, 60):  # on a busy machine, the command may start after the first time
+        soon = datetime.now(UTC) + timedelta(seconds=seconds)
+        added = moot.run("cron", "add", "once", "--at", soon.isoformat(), "--prompt", "only once", timeout=60)
+        if added.returncode == 0:
+            break
+        assert b"is in the past" in added.stderr, added.stderr
+    assert added.returncode == 0, added.stderr
     assert served.start(crash_at=point).wait(120) == -signal.SIGKILL
     before = listed(moot, "history")
     assert len(before) == (point != "cron.due")
