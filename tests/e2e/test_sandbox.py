@@ -16,6 +16,7 @@ from moot.commands import CommandContext, built_in
 from moot.config.settings import Permissions, Rule, SandboxSettings, Settings
 from moot.errors import Refused, UsageError
 from moot.guard.sandbox.probe import find
+from moot.guard.worktrees import create
 from moot.runtime.approvals.answers import rule_on_edited
 from moot.runtime.approvals.sandbox import OTHER_USERS, OUTSIDE, UNCONFINED, confine, find_mechanism, rule_on_call
 from moot.testing._server import Recorded
@@ -74,6 +75,30 @@ async def test_git_works_in_a_subfolder_of_a_repository(stage: Any, directory: P
         assert "?? ./" in output_of(on) or "?? new" in output_of(on)
         assert not (directory / "beside").exists()
         assert "access=outside" in output_of(on)
+
+
+async def test_a_command_in_a_subfolder_of_a_worktree_can_commit_and_learns_why_it_can_not_tag(stage: Any, directory: Path) -> None:
+    git = ["git", "-C", str(directory), "-c", "user.name=me", "-c", "user.email=me@example.org"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    (directory / "sub").mkdir()
+    (directory / "sub" / "file").touch()
+    for words in (
+        ("config", "user.name", "me"),
+        ("config", "user.email", "me@example.org"),
+        ("add", "."),
+        ("commit", "--quiet", "-m", "one"),
+    ):
+        subprocess.run([*git, *words], check=True)
+    tree = await create(str(directory), "parser")
+    async with stage(
+        calling("touch new && git add new && git commit --quiet -m two && git log --format=%s && git tag v1"), sandbox=ENABLED
+    ) as on:
+        await confined(on)
+        on.directory = Path(tree.path, "sub")
+        await on.ask("go")
+        assert "two" in output_of(on) and "can't change the rest of the repository" in output_of(on)
+    found = subprocess.run([*git, "log", "--format=%s", "moot/parser"], check=True, capture_output=True, text=True)
+    assert found.stdout == "two\none\n"
 
 
 async def test_folders_of_the_agent_are_allowed_in_new_conversations_with_the_working_folder(

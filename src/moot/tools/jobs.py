@@ -267,12 +267,19 @@ _BLOCKED = (
     *("No such file or directory", "Connection refused", "Device or resource busy", "not a git repository"),
 )
 _GIT_SETTINGS = re.compile(r"could not lock config file|\.git/(config|hooks)\b|could not write config file")
+_GIT_REPOSITORY = re.compile(
+    r"/\.git/\S*: (Read-only file system|Permission denied|Device or resource busy)"
+    r"|^fatal: .*: unable to create directory for \S*/\.git/|^Cannot save the current status$",  # the last one is of `git stash`
+    re.MULTILINE,
+)
 
 
 def hint_of(text: str, sandbox: Confinement, advice: str) -> str:
     """Return a hint with the advice if a command's output suggests that it failed because of its sandbox; otherwise empty."""
     if _GIT_SETTINGS.search(text):
         return f"[sandbox: .git/config and .git/hooks are read-only. To change them, {advice}.]"
+    if _GIT_REPOSITORY.search(text):
+        return f"[sandbox: in a worktree, commands can't change the rest of the repository, such as other branches. To do it, {advice}.]"
     if not any(words in text for words in _BLOCKED):
         return ""
     folders = ", ".join(str(folder) for folder in sandbox.writable)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from moot.guard.sandbox.mounts import Mount, hidden_paths, is_below, is_private_home, plan
+from moot.guard.sandbox.protected import create_branch_folders, real_paths
 from moot.types.sandbox import Confinement, Mechanism
 
 PROCESSES = 8192
@@ -28,9 +29,10 @@ Wrapped = tuple[list[str], dict[str, str]]
 
 
 def wrap(argv: Sequence[str], confinement: Confinement, environment: Mapping[str, str]) -> Wrapped:
-    """Return the command line and the environment that start a command in the sandbox. Creates the private folders."""
+    """Return the command line and the environment that start a command in the sandbox. Create the folders that it needs."""
     for name in ("tmp", "home", "root"):
         (confinement.scratch / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_branch_folders(real_paths((*confinement.writable, *confinement.repositories)))
     return _WRAPPERS[confinement.mechanism](argv, confinement, environment)
 
 

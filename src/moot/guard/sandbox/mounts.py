@@ -163,8 +163,12 @@ def _in_home(home: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _repository(repository: Repository) -> Iterator[Mount]:
+    for path in repository.closed:
+        yield Mount("read", path, path)
     for path in repository.held:  # a mount point can't be renamed
-        yield Mount("write", path, path)
+        if Path(path).is_dir():
+            real = os.path.realpath(path)
+            yield Mount("write", real, real)
     for path in repository.protected:
         if Path(path).exists():
             real = os.path.realpath(path)

@@ -2,6 +2,8 @@
 
 Mounts prevent a command from changing existing ones. If it creates new ones, they are moved to a quarantine folder afterwards. With
 Landlock, which has no mounts, changed files are restored too.
+
+In a linked worktree, all of the repository is read-only, except for the few folders in which git stores the commits of this worktree.
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
+from moot.guard.worktrees import BRANCHES, FOLDER
 from moot.types.sandbox import Confinement
 
 _IN_GIT = ("config", "config.worktree", "commondir", "hooks", "info/attributes")
+_SHARED = ("objects", "lfs", "reftable")
+"""Folders of a repository that commits of every worktree change. `reftable` contains all branches, in repositories with that format."""
 _LARGEST = 1 << 20
 """Maximum size in bytes of a configuration file that can count as harmless."""
 
@@ -36,9 +41,11 @@ class Repository:
     """Protected files of a writable folder, or of a repository around one."""
 
     held: tuple[str, ...]
-    """Existing folders that stay writable but can't be renamed."""
+    """Folders that stay writable but can't be renamed. Some may not exist."""
     protected: tuple[str, ...]
     """Paths that must not be written or created. Some may not exist."""
+    closed: tuple[str, ...] = ()
+    """Existing paths that are read-only, except for the folders `held` in them."""
 
 
 def real_paths(folders: Iterable[Path]) -> list[str]:
@@ -46,32 +53,94 @@ def real_paths(folders: Iterable[Path]) -> list[str]:
     return list(dict.fromkeys(os.path.realpath(folder) for folder in folders if folder.is_dir()))
 
 
-def repositories(roots: Iterable[str]) -> Iterator[Repository]:
+def repositories(roots: Sequence[str]) -> Iterator[Repository]:
     """Return the protected files of writable folders and of repositories around them."""
     for root in roots:
         git, own = f"{root}/.git", f"{root}/.moot"
         if Path(git).is_file():  # a worktree: its .git names a folder in the main repository
-            common = _common(git)
-            held = (common,) if common else ()
-            yield Repository(held, (own, git, *(f"{common}/{name}" for name in _IN_GIT if common)))
+            yield _linked(root, roots)
         elif Path(git).is_dir() and not Path(git).is_symlink():
-            modules = [entry.path for entry in _entries(f"{git}/modules")]
-            inside = (f"{folder}/{name}" for folder in (git, *modules) for name in _IN_GIT)
-            yield Repository((git,), (own, *inside))
+            yield Repository((git,), (own, *_settings(git)))
         else:
             yield Repository((), (own, *(f"{git}/{name}" for name in _IN_GIT), git))
+
+
+def _settings(git: str) -> Iterator[str]:
+    """Return the settings and hooks in a `.git` folder and in those of its submodules."""
+    modules = (entry.path for entry in _entries(f"{git}/modules") if entry.is_dir(follow_symlinks=False))
+    return (f"{folder}/{name}" for folder in (git, *modules) for name in _IN_GIT)
+
+
+def _linked(root: str, roots: Sequence[str]) -> Repository:
+    """Return the protected files of a linked worktree."""
+    protected = (f"{root}/.moot", f"{root}/.git")
+    admin = _admin(f"{root}/.git")
+    if not admin:
+        return Repository((), protected)
+    common = str(Path(admin).parent.parent)
+    protected = (*protected, f"{admin}/gitdir", *_settings(admin), *(f"{common}/{name}" for name in _IN_GIT))
+    if any(Path(common).is_relative_to(other) for other in roots):  # the main checkout is writable too
+        return Repository((common,), protected)
+    shared, folders = [f"{common}/{name}" for name in _SHARED], _branch_folders(root, admin)
+    branch = _branch(admin)
+    writable = {*folders, f"{common}/{branch}", f"{common}/logs/{branch}"}
+    ours = (f"{common}/refs/heads/{BRANCHES}", f"{common}/logs/refs/heads/{BRANCHES}")
+    beside = (entry.path for folder in folders if not f"{folder}/".startswith(ours) for entry in _entries(folder))
+    return Repository((admin, *shared, *folders), protected, (common, *(path for path in beside if path not in writable)))
+
+
+def create_branch_folders(roots: Iterable[str]) -> None:
+    """Create the folders of worktrees' branches again. Git deletes empty ones, for example when it packs branches."""
+    found = (folder for root in roots if (admin := _admin(f"{root}/.git")) for folder in _branch_folders(root, admin))
+    for folder in found:
+        with suppress(OSError):  # the worktree is on an impossible branch, which git reports
+            Path(folder).mkdir(parents=True, exist_ok=True)
+
+
+def _branch_folders(root: str, admin: str) -> list[str]:
+    """Return the folders with the branches that a worktree's commands may change, and with the logs of these branches.
+
+    In a worktree of moot, these are the branches of moot; in another one, the branch that it has checked out. A command can change this
+    branch, so it doesn't count if another worktree uses it.
+    """
+    common = Path(admin).parent.parent
+    branch = _branch(admin)
+    if Path(root).parent == common.with_name(FOLDER):
+        above = f"refs/heads/{BRANCHES}".rstrip("/")
+    elif branch and branch not in _used_elsewhere(str(common), admin):
+        above = str(Path(branch).parent)
+    else:
+        return []
+    folders = (f"{common}/{above}", f"{common}/logs/{above}")
+    return [folder for folder in folders if os.path.realpath(folder) == folder]  # a command may have made links
+
+
+def _used_elsewhere(common: str, admin: str) -> set[str]:
+    """Return the branches that the main checkout and the other worktrees have checked out."""
+    main = [common] if Path(common, "index").exists() else []  # a bare repository has no index
+    return {_branch(folder) for folder in (*main, *(entry.path for entry in _entries(f"{common}/worktrees"))) if folder != admin}
+
+
+def _branch(folder: str) -> str:
+    """Return the branch that the HEAD in a folder names, such as `refs/heads/main`; empty if it names none."""
+    try:
+        name = Path(folder, "HEAD").read_text().removeprefix("ref:").strip()
+    except (OSError, ValueError):
+        return ""
+    is_branch = name.startswith("refs/heads/") and name.isprintable() and all(part.strip(".") for part in name.split("/"))
+    return name if is_branch else ""
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
-            return sorted((entry for entry in found if entry.is_dir(follow_symlinks=False)), key=lambda entry: entry.name)
+            return sorted((entry for entry in found if not entry.is_symlink()), key=lambda entry: entry.name)
     except OSError:
         return []
 
 
-def _common(git: str) -> str:
-    """Return the `.git` folder of a worktree's main repository, or an empty string if that repository does not list the worktree."""
+def _admin(git: str) -> str:
+    """Return the folder in which the main repository keeps a worktree's state, or an empty string if it does not list the worktree."""
     try:
         folder = os.path.realpath(Path(git).read_text().removeprefix("gitdir:").strip())
         listed = Path(folder, "gitdir").read_text().strip()
@@ -80,7 +149,7 @@ def _common(git: str) -> str:
         return ""
     # a model that could write `.git` must not make other folders writable
     is_listed = os.path.realpath(listed) == os.path.realpath(git) and Path(folder).parent == Path(common, "worktrees")
-    return common if is_listed else ""
+    return folder if is_listed else ""
 
 
 Kept = dict[str, tuple[int, bytes | None]]
