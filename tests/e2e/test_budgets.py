@@ -14,6 +14,7 @@ from e2e.acp_stage import acp_stage
 from e2e.cli_process import make
 from e2e.cron_stage import HOUR, START, Jobs, opener
 from moot.engine import open_engine
+from moot.errors import UsageError
 from moot.runtime.approvals.budgets import budget_states
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
@@ -48,6 +49,13 @@ def per_day(dollars: float, name: str = "daily", **more: Any) -> Budget:
 
 def chosen(label: str) -> Answer:
     return Answer(approved=True, value=[[label]])
+
+
+def priced_config(model: ScriptedProcess) -> str:
+    """Return a configuration with a priced model and a budget of one dollar per month."""
+    provider = f"models: {{main: scripted@mine}}\nproviders:\n  mine: {{dialect: openai-chat, base_url: '{model.openai_url}', api_key: k"
+    price = ", models: {scripted: {context: 9000000, price: {input: 1, output: 0}}}}\n"
+    return f"{provider}{price}budgets: {{daily: {{per: month, cost: 1, tz: UTC}}}}\n"
 
 
 @pytest.fixture
@@ -118,6 +126,25 @@ async def test_a_run_that_may_not_continue_fails(jobs: Any, answer: Answer) -> N
         ended = await at.on.engine.runs.wait(run.id)
         assert ended.status == "failed" and ended.error is not None and ended.error.kind == "limit"
         assert "'daily' is used up: $1.25 of $1.00" in ended.error.message and len(at.on.server.requests) == 1
+
+
+@pytest.mark.parametrize("value", [[["Maybe"]], ["Stop now"], [[]], [["continue, please"]]])
+async def test_other_replies_than_the_options_are_refused(jobs: Any, value: Any) -> None:
+    async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
+        asked = await question(at.on, await parked(at.on))
+        with pytest.raises(UsageError, match="not a possible answer") as refused:
+            await at.on.engine.runs.answer(asked.id, Answer(approved=True, value=value))
+        assert refused.value.fix == "Answer with 'Continue' or 'Stop'."
+        await question(at.on, await at.on.engine.store.records.run(asked.run))
+
+
+@pytest.mark.parametrize(
+    ("on_crash", "words"), [("ask", "or later with `moot chat resume "), ("resume", "Without an answer, the run continues at")]
+)
+async def test_the_question_says_what_happens_when_the_budget_resets(jobs: Any, on_crash: str, words: str) -> None:
+    async with jobs([costs(1.25)], priced=PRICED, budgets=(per_day(1),)) as at:
+        asked = await question(at.on, await parked(at.on, on_crash=on_crash))
+        assert words in asked.questions[0]["text"] and "2026-09-22 00:00" in asked.questions[0]["text"]
 
 
 async def test_a_run_continues_by_itself_when_the_budget_resets(jobs: Any) -> None:
@@ -294,7 +321,7 @@ async def test_a_raised_budget_that_is_used_up_again_asks_again(jobs: Any) -> No
         with anyio.fail_after(60):
             while len(at.on.server.requests) < 2 or (await records.run(run.id)).status != "waiting":
                 await anyio.sleep(0.01)
-        await at.on.engine.runs.answer((await question(at.on, run)).id, chosen("continue, please"))
+        await at.on.engine.runs.answer((await question(at.on, run)).id, chosen("continue"))
         assert (await resumed(at.on, run)).status == "finished"
 
 
@@ -341,13 +368,44 @@ async def test_an_outside_agent_is_not_started_while_a_budget_is_used_up(tmp_pat
         assert (await on.ended(second)).status == "finished" and await on.text(second) == "Hello."
 
 
+def test_the_terminal_names_the_commands_that_answer(tmp_path: Path) -> None:
+    with ScriptedProcess([costs(1.25), costs(0.5, "All done.", times=0)]) as model:
+        moot = make(tmp_path, priced_config(model))
+        try:
+            asked = moot.run("run", "go")
+            (id,) = [approval["id"] for approval in json.loads(moot.run("approvals", "list", "--json").stdout)["data"]]
+            command = f"moot approvals allow {id} --answer Continue"
+            assert asked.returncode == 3 and f"is waiting for your answer; answer with: {command}\n".encode() in asked.stderr
+            for words in (
+                ("run", "-c", "1", "hello"),
+                ("chat", "continue", "1", "hello"),
+                ("run", "-c", "1", "--on-busy", "queue", "hello"),
+            ):
+                refused = moot.run(*words)
+                assert (
+                    refused.returncode == 7 and b"another prompt would cancel it" in refused.stderr and command.encode() in refused.stderr
+                )
+            refused = moot.run("approvals", "allow", id, "--answer", "Maybe")
+            assert (
+                refused.returncode == 2
+                and b"'Maybe' is not a possible answer" in refused.stderr
+                and b"'Continue' or 'Stop'" in refused.stderr
+            )
+            assert moot.run("approvals", "allow", id, "--answer", "stop").returncode == 0
+            stopped = moot.run("chat", "resume", "1")
+            assert b"Raise `budgets.daily` in the configuration, then `moot chat continue " in stopped.stderr
+            assert moot.run("run", "-c", "1", "hello").returncode == 3
+            replaced = moot.run("run", "-c", "1", "--on-busy", "interrupt", "hello")
+            assert replaced.returncode == 3 and b"is used up" in replaced.stderr
+        finally:
+            moot.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["approval.asked", "run.parked"])
 def test_a_killed_run_waits_for_the_answer_and_continues(tmp_path: Path, point: str) -> None:
     with ScriptedProcess([costs(1.25), costs(0.5, "All done.", times=0)]) as model:
-        priced = f"models: {{main: scripted@mine}}\nproviders:\n  mine: {{dialect: openai-chat, base_url: '{model.openai_url}', api_key: k"
-        price = ", models: {scripted: {context: 9000000, price: {input: 1, output: 0}}}}\n"
-        moot = make(tmp_path, f"{priced}{price}budgets: {{daily: {{per: month, cost: 1, tz: UTC}}}}\n")
+        moot = make(tmp_path, priced_config(model))
         try:
             moot.more |= {"MOOT_TESTING": "1", "MOOT_CRASH_AT": point}
             assert moot.run("run", "go").returncode == -9

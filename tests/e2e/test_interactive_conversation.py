@@ -12,7 +12,7 @@ from moot.cli.approvals.decide import Decision
 from moot.cli.repl.conversation import InteractiveConversation
 from moot.commands import CommandContext
 from moot.errors import MootError
-from moot.testing.script import Reply
+from moot.testing.script import Reply, ToolCall
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -52,7 +52,8 @@ class Recorder:
     def failed(self, error: MootError) -> None:
         self.seen.append(f"failed {error}")
 
-    def notice(self, text: str) -> None: ...
+    def notice(self, text: str) -> None:
+        self.seen.append(text)
 
     def changed(self) -> None: ...
 
@@ -108,4 +109,26 @@ async def test_a_run_that_starts_early_waits_until_the_end_of_the_run_before_is_
             while view.seen.count("ended") < 2:
                 await anyio.sleep(0.02)
         assert view.seen == ["prompt first", "started", "ended", "prompt second", "started", "ended"]
+        group.cancel_scope.cancel()
+
+
+class Postponing(Recorder):
+    """A display whose user leaves every approval open."""
+
+    async def decide(self, approval: Approval, conversation: Conversation) -> Decision:
+        return Decision(None, outcome="later")
+
+
+async def test_a_prompt_that_cancels_a_waiting_run_says_so(stage: Any) -> None:
+    script = [Reply(when="first", tool_calls=[ToolCall("shell", {"command": "true"})]), Reply(text="Two.")]
+    async with stage(script, mode="ask") as on, anyio.create_task_group() as group:
+        view = Postponing()
+        conversation = InteractiveConversation(CommandContext(on.engine, str(on.directory)), group, view)
+        for number, text in enumerate(("first", "second"), 1):
+            await conversation.send([text_part(text)], text)
+            with anyio.fail_after(60):
+                while view.seen.count("ended") < number:
+                    await anyio.sleep(0.02)
+        notice = "The run that was waiting for your answer was cancelled, because you sent another prompt."
+        assert view.seen.count(notice) == 1
         group.cancel_scope.cancel()

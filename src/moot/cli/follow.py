@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from moot.cli.approvals.answer_command import answer_command, open_approval
 from moot.cli.console.lines import write_error
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.console.results import OnScreen, Show
@@ -94,7 +95,7 @@ class Follower:
         with suppress(NotFound):
             message = await self._engine.store.conversations.message(final.message)
         await self._show.end(final, message)
-        code = self._exit_code(final, message)
+        code = await self._exit_code(final, message)
         return await self._finish_others(final, code) if self._stops and final.status in ("finished", "waiting") else code
 
     async def _finish_others(self, run: Run, code: int) -> int:
@@ -107,7 +108,7 @@ class Follower:
                 ended = await self._until_settled(others[0])
                 left.add(ended.id)
                 if ended.status == "waiting":
-                    code = self._exit_code(ended, None) if code == 0 else code
+                    code = await self._exit_code(ended, None) if code == 0 else code
                 else:
                     self._output.say(f"moot: {ended.agent} has ended: {ended.status}", "dim")
             group.cancel_scope.cancel()
@@ -241,13 +242,16 @@ class Follower:
                 self._output.say("moot: stopping; press Ctrl+C again to exit immediately", "yellow")
                 await stop()
 
-    def _exit_code(self, run: Run, message: Message | None) -> int:
+    async def _exit_code(self, run: Run, message: Message | None) -> int:
         if message is not None and message.metadata.get("finish_reason") == BLOCKED:
             return exit_code_of("refused")
         if run.status == "finished":
             return NEEDS_APPROVAL if self._denied_unattended else 0
         if run.status == "waiting":
-            self._output.say(f"moot: the run is waiting for approval; answer with: moot chat resume {run.conversation[:13]}", "yellow")
+            approval = await open_approval(self._engine, run.id)
+            command = answer_command(approval, run.conversation) if approval is not None else f"moot chat resume {run.conversation[:13]}"
+            needed = "approval" if approval is None or approval.questions is None else "your answer"
+            self._output.say(f"moot: the run is waiting for {needed}; answer with: {command}", "yellow", exact=True)
             return NEEDS_APPROVAL
         if run.status == "failed" and run.error is not None:
             write_error(self._output, run.error.message, run.error.fix)

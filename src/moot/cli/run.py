@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from moot.agents.known import agent_named, fallback_models
+from moot.cli.approvals.answer_command import answer_command, open_approval
 from moot.cli.arguments.signatures import LATEST, PREVIOUS, Parameter
 from moot.cli.console.lines import write_notes
 from moot.cli.console.messages import print_messages, with_edits
@@ -25,7 +26,7 @@ from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, Out, 
 from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
-from moot.errors import UsageError
+from moot.errors import Busy, UsageError
 from moot.features.prompts.attachments import MAX_TEXT, as_text, attach, read_whole
 from moot.features.settings import allow_folders, chosen_folders
 from moot.guard.json_schema import check_answer
@@ -169,6 +170,7 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     named = None if request.conversation is None else await find_conversation(engine, request.conversation, directory)
     existing = named and (await copy_of(engine.store.conversations, named) or named)
     answers = await _answers(engine, request, existing) if existing is not None else None
+    await _check_not_waiting(engine, flags, existing)
     if existing is not None and request.show_history and output.stdout_terminal and request.shown.form() == "text":
         output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
         print_messages(await with_edits(engine.store, await engine.store.conversations.branch(existing.id)), output)
@@ -209,6 +211,19 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
         if not is_withheld(message.metadata):  # a skipped run has no answer
             await check_answer(message, schema)
     return code
+
+
+async def _check_not_waiting(engine: Engine, flags: RunFlags, existing: Conversation | None) -> None:
+    """Raise Busy if a run of the conversation waits for the user, because another prompt would cancel it."""
+    if existing is None or flags.on_busy == "interrupt":
+        return
+    for run in await engine.store.records.runs(conversation=existing.id, statuses=frozenset({"waiting"})):
+        if (approval := await open_approval(engine, run.id)) is not None:
+            needed = "approval" if approval.questions is None else "an answer"
+            raise Busy(
+                f"A run in this conversation is waiting for {needed}, and another prompt would cancel it.",
+                fix=f"Answer with `{answer_command(approval, existing.id)}`, or use --on-busy interrupt to cancel the run.",
+            )
 
 
 async def _answers(engine: Engine, request: Request, existing: Conversation) -> str | None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.approvals.prompts import ALONE, QUIET, CallPrompt, KeyGuard, Pending
+from moot.cli.approvals.prompts import ALONE, QUIET, CallPrompt, KeyGuard, Pending, QuestionPrompt
 from moot.cli.approvals.screen import Viewport, draw
 from moot.cli.terminal.prompts.rows import Row, render, visible_lines
 from moot.cli.terminal.text import width_of
 from moot.features.approvals import CallPreview, preview_call
 from moot.types.approval import Answer, Approval, ApprovalPart
-from moot.types.canonical import dumps
+from moot.types.canonical import JsonObject, dumps
 
 PART = ApprovalPart("git status -s", "ask", "mode ask", ("git status *", "git status -s"), True)
 
@@ -157,3 +157,9 @@ def test_changed_words_are_marked_and_no_line_is_treated_as_a_file_name() -> Non
         assert wanted in said
     assert ("bad,marked", "1") in [span for line in lines for span in line]
     assert ("good,marked", "2") in [span for line in lines for span in line]
+
+
+def test_a_question_that_accepts_only_its_options_offers_no_other_answer():
+    question: JsonObject = {"text": "Continue?", "options": [{"label": "Continue"}, {"label": "Stop"}]}
+    assert list(QuestionPrompt([question], "default").keys()) == ["1", "2", "w", "n"]
+    assert list(QuestionPrompt([{**question, "choices_only": True}], "default").keys()) == ["1", "2", "n"]

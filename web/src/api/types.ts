@@ -97,6 +97,8 @@ export interface Question {
   text?: string
   options: { label: string; description: string }[]
   multiple: boolean
+  /** True if only the options are accepted, no other text. */
+  choices_only?: boolean
 }
 
 export type Approval = Omit<Schemas['ApprovalOut'], 'input' | 'questions'> & {

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 import anyio
 
+from moot.cli.approvals.answer_command import answer_command
 from moot.cli.approvals.preview import call_rows
 from moot.cli.approvals.prompts import (
     EDITS,
@@ -105,7 +106,7 @@ def approval_context(engine: Engine, approval: Approval, conversation: Conversat
     return ApprovalContext(
         directory=conversation.directory,
         requested_by=" · ".join(filter(None, (f"{role}{conversation.agent}", f"step {step[1]}" if step else ""))),
-        resume=f"moot chat resume {conversation.id[:13]}" if approval.outside is None else "the agent keeps waiting",
+        resume=answer_command(approval, conversation.id) if approval.outside is None else "the agent keeps waiting",
         now=lambda: engine.runtime.now() // 1000,
         answered=answered,
         check=check,
@@ -218,14 +219,19 @@ async def _reply(question: JsonObject, output: Output) -> Sequence[str] | None:
         description = f" · {option['description']}" if option.get("description") else ""
         output.say(f"  {number} {option.get('label', '')}{description}")
     multiple = question.get("multiple") is True
-    hint = ("numbers separated by spaces" if multiple else "a number") + " or text" if labels else "text"
+    only = question.get("choices_only") is True
+    numbers = "numbers separated by spaces" if multiple else "a number"
+    hint = numbers if only else f"{numbers} or text" if labels else "text"
     await anyio.sleep(QUIET)
     while True:
         line = await ask_line(f"Answer ({hint}): ", output)
         if line is None:
             return None
-        if line.strip():
-            return parse_reply(line.strip(), labels, multiple=multiple)
+        reply = parse_reply(line.strip(), labels, multiple=multiple)
+        if only and not {name.casefold() for name in reply} <= {name.casefold() for name in labels}:
+            output.say(f"Answer with {' or '.join(map(repr, labels))}.", "yellow")
+        elif line.strip():
+            return reply
 
 
 _APPLICATION = "moot.cli.approvals.screen:run"
@@ -251,7 +257,7 @@ async def decide(approval: Approval, context: ApprovalContext, output: Output, *
     words = {
         "elsewhere": "answered elsewhere",
         "expired": "expired, so it was denied",
-        "later": f"still waiting for approval; {context.resume}",
+        "later": f"still waiting for {'approval' if approval.questions is None else 'your answer'}; {context.resume}",
         "stop": "stopping the run",
         "answered": _answer_text(approval, decision.answer) if approval.questions is None else "answered",
     }

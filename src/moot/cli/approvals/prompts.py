@@ -311,7 +311,8 @@ class QuestionPrompt(Prompt):
             return {"w": "write an answer", "n": "don't answer"}
         numbers = {str(number): "" for number in range(1, len(self._options) + 1)}
         done = {"d": "done"} if self._multiple and self._selected else {}
-        return numbers | done | {"w": "other answer", "n": "don't answer"}
+        other = {} if self._question.get("choices_only") is True else {"w": "other answer"}
+        return numbers | done | other | {"n": "don't answer"}
 
     def choose(self, key: str) -> None:
         if key == "n":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from moot.cli.approvals.answer_command import open_approval
 from moot.cli.approvals.requests import ask_approvals
 from moot.cli.console.messages import for_display
 from moot.cli.context.references import copied, in_folder
@@ -260,7 +261,10 @@ class InteractiveConversation:
         prompt = prompt_of(context, command or Send(""), prompt)
         if context.conversation is None:
             prompt = replace(prompt, allowed_uris=with_folders((), context.directory, context.further_folders or ()))
+        waiting = await self._waiting_run()
         submitted = await self._engine.runs.submit(prompt)
+        if waiting is not None and (await self._engine.store.records.run(waiting)).status == "cancelled":
+            self._view.notice("The run that was waiting for your answer was cancelled, because you sent another prompt.")
         context.take_folders()
         if self.conversation is not None and not self.conversation.directory and submitted.conversation.directory:
             self._view.notice(in_folder(submitted.conversation))
@@ -278,6 +282,16 @@ class InteractiveConversation:
             self._watch_from(submitted.conversation.id, max(submitted.seq - 2, 0))
             self._tend(submitted.run.id)
         return submitted
+
+    async def _waiting_run(self) -> str | None:
+        """Return the run of the conversation that waits for the user; None if there is none."""
+        if self.conversation is None:
+            return None
+        waiting = await self._engine.store.records.runs(conversation=self.conversation.id, statuses=frozenset({"waiting"}))
+        for run in waiting:
+            if await open_approval(self._engine, run.id) is not None:
+                return run.id
+        return None
 
     async def interrupt(self) -> list[QueuedPrompt]:
         """Stop the active run and keep its output. Return the prompts that were taken back: unread messages and the queue, in order."""

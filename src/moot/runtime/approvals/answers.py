@@ -11,6 +11,7 @@ import anyio.to_thread
 
 from moot.config.loader import FILE
 from moot.config.settings import Rule
+from moot.convert.vendor import as_list, as_object
 from moot.errors import MootError, NotFound, UsageError
 from moot.plugins import Registry
 from moot.runtime.approvals import patterns
@@ -75,6 +76,7 @@ async def rule_on_edited(runtime: Runtime, asked: Approval, arguments: bytes) ->
 
 async def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:
     """Return the complete answer. Raise UsageError if it is not possible."""
+    _check_replies(asked, answer)
     if not answer.approved or asked.questions is not None:
         return answer
     if asked.outside is not None and answer.option in {option.id for option in asked.options}:
@@ -100,6 +102,20 @@ async def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Co
         shown = ", ".join(map(repr, wanted))
         raise UsageError(f"{shown} does not cover this call of {asked.tool}.", fix="Use a wider pattern, or answer with 'once'.")
     return replace(answer, patterns=wanted)
+
+
+def _check_replies(asked: Approval, answer: Answer) -> None:
+    """Raise UsageError if a question accepts only its options, and the reply is something else."""
+    questions = as_list(asked.questions) if answer.approved else []
+    for question, reply in zip(questions, as_list(answer.value), strict=False):
+        if not isinstance(question, dict) or question.get("choices_only") is not True:
+            continue
+        labels = [str(as_object(option).get("label")) for option in as_list(question.get("options"))]
+        given = [str(text).strip() for text in (reply if isinstance(reply, list) else [reply])]
+        known = {label.casefold() for label in labels}
+        if not given or any(text.casefold() not in known for text in given):
+            words = ", ".join(map(repr, given)) or "An empty list"
+            raise UsageError(f"{words} is not a possible answer.", fix=f"Answer with {' or '.join(map(repr, labels))}.")
 
 
 async def _edits(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:

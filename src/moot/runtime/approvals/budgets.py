@@ -52,7 +52,8 @@ async def check_budgets(leg: Spender) -> None:
     has_no_person = Served.of(leg.request.settings) is not None  # a program waits for the response to its request
     for state in states:
         if state.share >= 1 and (has_no_person or not await _may_continue(leg, chain, state)):
-            fix = f"Raise the budget with budgets.{state.budget.name}."
+            more = "" if has_no_person else f", then `moot chat continue {leg.request.conversation.id[:13]}`"
+            fix = f"Raise `budgets.{state.budget.name}` in the configuration{more}."
             raise LimitReached(f"The run stopped because the budget {state.budget.name!r} is used up: {used_text(state)}.", fix=fix)
 
 
@@ -171,21 +172,26 @@ def _allows(answer: Answer) -> bool:
     """Return True if a person chose to continue. Approving the question without a reply means the same."""
     first = next(iter(as_list(answer.value)), CONTINUE)
     reply = first[0] if isinstance(first, list) and first else first
-    return answer.approved and str(reply).strip().casefold().startswith(CONTINUE.casefold())
+    return answer.approved and str(reply).strip().casefold() == CONTINUE.casefold()
 
 
 def _question(leg: Spender, id: str, run: Run, state: BudgetState) -> Approval:
     """Return the question whether the run may continue. It is open until the budget resets, when the run continues by itself."""
     reset = reset_text(state)
-    later = f" Without an answer, the run continues at {reset}, when the budget resets." if reset else ""
+    if leg.request.run.on_crash == "resume":  # a server continues it
+        later = f" Without an answer, the run continues at {reset}, when the budget resets."
+    else:
+        place = f"`moot chat resume {leg.request.conversation.id[:13]}`"
+        later = f" It resets at {reset}. The run continues then if this conversation is still open, or later with {place}."
     question: Json = {
         "header": "Budget",
-        "text": f"The budget {state.budget.name!r} is used up: {used_text(state)}.{later}",
+        "text": f"The budget {state.budget.name!r} is used up: {used_text(state)}.{later if reset else ''}",
         "options": [
             {"label": CONTINUE, "description": "Continue this run without this budget" + (" until it resets." if reset else ".")},
             {"label": STOP, "description": "Stop this run."},
         ],
         "multiple": False,
+        "choices_only": True,
     }
     arguments, now = dumps([question]), leg.runtime.now() // 1000
     expires = state.resets_at

@@ -11,7 +11,7 @@ interface Props {
   answer: (answer: Answer) => Promise<void>
 }
 
-/** Questions from a model. Each one also accepts a free-text answer. */
+/** Questions from a model or about a budget. Most of them also accept a free-text answer. */
 export function Questions({ approval, answer }: Props) {
   const questions = approval.questions ?? []
   const [replies, setReplies] = useState<string[][]>(() => questions.map(() => []))
@@ -105,13 +105,15 @@ function One({ question, chosen, own, choose, write }: OneProps) {
             </span>
           </label>
         ))}
-        <input
-          value={own}
-          onChange={(event) => write(event.target.value)}
-          aria-label={question.options.length ? text.questions.other : asked}
-          placeholder={question.options.length ? text.questions.otherPlaceholder : text.questions.placeholder}
-          className="min-h-9 w-full rounded-lg border border-line-strong bg-surface px-3 text-sm max-md:min-h-11"
-        />
+        {!question.choices_only && (
+          <input
+            value={own}
+            onChange={(event) => write(event.target.value)}
+            aria-label={question.options.length ? text.questions.other : asked}
+            placeholder={question.options.length ? text.questions.otherPlaceholder : text.questions.placeholder}
+            className="min-h-9 w-full rounded-lg border border-line-strong bg-surface px-3 text-sm max-md:min-h-11"
+          />
+        )}
       </div>
     </fieldset>
   )
