@@ -59,6 +59,25 @@ async def test_macros_that_grow_without_end_are_refused(stage: Any) -> None:
             assert problem in raised.value.message
 
 
+@pytest.mark.parametrize(
+    ("lines", "place", "message"),
+    [
+        ("  x:", 2, "macros.x: The value is missing. Expected text."),
+        ("  x: ''", 2, "macros.x: The text is empty."),
+        ("  x: [a]", 2, "macros.x: Expected text."),
+        ("  ok: '@{x} `@{ok}`'\n  x: 'again @{x}'", 3, "macros.x: The macro contains itself: x → x."),
+        ("  a: '@{b}'\n  b: '@{c} @{unknown}'\n  c: '@{a}'", 2, "macros.a: The macro contains itself: a → b → c → a."),
+    ],
+)
+def test_a_wrong_macro_of_the_configuration_is_reported_with_its_place(tmp_path: Path, lines: str, place: int, message: str) -> None:
+    (tmp_path / "config.yaml").write_text("macros: {}\n")
+    load(home=tmp_path, environ={}, directory=tmp_path)  # the result is cached
+    (tmp_path / "config.yaml").write_text(f"macros:\n{lines}\n")
+    with pytest.raises(ConfigError) as raised:
+        load(home=tmp_path, environ={}, directory=tmp_path)
+    assert raised.value.line == place and raised.value.message.endswith(f" {message}")
+
+
 @pytest.mark.parametrize("line", ["{two words: x}", "{style: ''}", "{style: [a]}", "[style]"])
 def test_macros_of_the_configuration_are_checked(tmp_path: Path, line: str) -> None:
     (tmp_path / "config.yaml").write_text("macros: {style: Be brief., a-b_2: Two}\n")

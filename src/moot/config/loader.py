@@ -18,7 +18,7 @@ from moot.config.plugins.installed import has_plugins, plugin_notes, plugins_sta
 from moot.config.plugins.layer import agents_layer, secrets_in, with_plugins
 from moot.config.secrets import secrets_of
 from moot.config.settings import Settings, build
-from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate_root, merge, place_of, plain
+from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate_root, merge, place_of, plain_configuration
 from moot.config.trust import check_project, is_trusted, trust_list, trusted_files, with_lists_of
 from moot.errors import ConfigError
 from moot.plugins import PROVIDERS, TOOLS
@@ -98,7 +98,7 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
         root = merge(root, layer, known)
     root, unset = interpolate_root(root, environ)
     root = _with_built_in(_with_keys(root, environ), files)
-    configuration = memory.checked(plain(root), lambda: attribute("moot.config.validation:validated_json")(root))
+    configuration = memory.checked(plain_configuration(root), lambda: attribute("moot.config.validation:validated_json")(root))
     notes += [error.message for error in without_effect(root)]
     notes += [f"{error.message} The MCP server {name!r} is disabled until it is set." for name, error in unset.items()]
     settings = build(configuration, home)

@@ -69,6 +69,20 @@ def plain(node: Node) -> Json:
     return node.value
 
 
+_COMPLETE = ("budgets", "macros")
+"""Sections whose entries can't be null: a budget without a value would limit nothing."""
+
+
+def plain_configuration(root: Node) -> Json:
+    """Return the values of a complete configuration as `plain` does, but with null for entries that must have a value."""
+    values = plain(root)
+    for section in _COMPLETE if isinstance(values, dict) else ():
+        entries = find(root, section)
+        if isinstance(values, dict) and isinstance(entries, dict):
+            values[section] = {name: None if entry.value is None else plain(entry) for name, entry in entries.items()}
+    return values
+
+
 def find(node: Node, *path: str) -> Scalar | list[Node] | dict[str, Node]:
     """Return the value at a path of keys, or None."""
     for key in path:

@@ -15,13 +15,14 @@ from moot.config.plugins.layout import SERVER_PREFIX
 from moot.config.schema import Configuration, fields_at
 from moot.config.schema.definitions import CUSTOM, SETTINGS, CustomToolPart
 from moot.config.secrets import is_secret
-from moot.config.tree import Node, Place, place_of, plain
+from moot.config.tree import Node, Place, place_of, plain_configuration
 from moot.errors import ConfigError, UsageError
 from moot.plugins import AGENTS, DIALECTS, PROMPT_PARTS, PROVIDERS, TOOLS
 from moot.plugins.registry import attribute
 from moot.types.canonical import JsonObject
 from moot.types.command import CommandParameter, argument_names
 from moot.types.command_tool import NAME
+from moot.types.macro import cycles
 from moot.types.prompt import PART_ORDER
 from moot.types.workflow import problems_of
 
@@ -63,7 +64,7 @@ def validated_json(root: Node) -> JsonObject:
 def validate(root: Node) -> Configuration:
     """Return the validated configuration. If it is invalid, raise ConfigError listing all problems in file order."""
     try:
-        configuration = Configuration.model_validate(plain(root))
+        configuration = Configuration.model_validate(plain_configuration(root))
     except ValidationError as error:
         changed = False
         # unquoted numbers from environment variables become text again where text is expected, such as an API key made of digits
@@ -78,7 +79,7 @@ def validate(root: Node) -> Configuration:
             problems.add_invalid(cast("dict[str, Any]", item))
         raise _joined(problems) from None  # pydantic quotes values, which may be secrets
     problems = _Problems(root)
-    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _workflows):
+    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _workflows, _macros):
         find(problems, configuration)
     if problems:
         raise _joined(problems)
@@ -145,8 +146,12 @@ class _Problems(list[ConfigError]):
             # the last name in the path is that of the key; indexes of lists may follow it
             wanted = next((_PATTERNS[step] for step in reversed(path) if step in _PATTERNS), "a URL starting with http:// or https://")
             self.add(path, f"Expected {wanted}{got}.", shown=path[:-1] if path[-1] == _KEY else None)
+        elif kind in _EXPECTED and item.get("input") is None:
+            self.add(path, f"The value is missing. Expected {_EXPECTED[kind]}.", key=True)
         elif kind in _EXPECTED:
             self.add(path, f"Expected {_EXPECTED[kind]}{got}.")
+        elif kind == "string_too_short" and item["ctx"]["min_length"] == 1:
+            self.add(path, "The text is empty.")
         elif kind == "value_error":
             reason = str(item["ctx"]["error"]).rstrip(".")
             self.add(path, f"{reason[:1].upper()}{reason[1:]}{got}.")
@@ -226,6 +231,11 @@ def _workflows(problems: _Problems, configuration: Configuration) -> None:
             known = argument_names([CommandParameter(one.name) for one in part.parameters])
             for at, problem in problems_of(steps, known):
                 problems.add(("commands", name, "steps", at), problem)
+
+
+def _macros(problems: _Problems, configuration: Configuration) -> None:
+    for path in cycles(configuration.macros):
+        problems.add(("macros", path[0]), f"The macro contains itself: {' → '.join(path)}.")
 
 
 def _mcp_servers(problems: _Problems, configuration: Configuration) -> None:

@@ -47,6 +47,8 @@ budgets:
         ("{per: day, tokens: -1}", 29, "budgets.daily.tokens: The value should be greater than or equal to 0, got -1."),
         ("{per: day, cost: .inf}", 27, "budgets.daily.cost: Expected a number, got '.inf'."),
         ("{per: year, cost: 1}", 16, "budgets.daily.per: Expected 'run', 'day', 'week' or 'month', got 'year'."),
+        ("", 3, "budgets.daily: The value is missing. Expected a mapping of keys to values."),
+        ("null", 3, "budgets.daily: The value is missing. Expected a mapping of keys to values."),
         ("{cost: 1}", 3, "budgets.daily: The required key 'per' is missing."),
         ("{per: day}", 3, "budgets.daily: Expected cost or tokens, or both."),
         ("{per: day, cost: 1, tz: Mars/Base}", 3, "budgets.daily: Unknown time zone 'Mars/Base'."),

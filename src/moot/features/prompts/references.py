@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +25,7 @@ from moot.tools.catalogue import is_tool, provided_tool, tools_for, unknown_tool
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject, loads_exact, loads_object
 from moot.types.conversation import Conversation
+from moot.types.macro import SIGN, definition, definitions, macros_in, without_code
 from moot.types.message import Message, Part, text_of
 
 if TYPE_CHECKING:
@@ -53,11 +53,6 @@ MAX_EXPANDED = 1_000_000
 _FETCH, _TEXT = "moot.tools.builtin.fetch_url:fetch_page", "moot.tools.builtin.fetch_url:page_text"
 """Loaded by path, because most prompts name no web page."""
 
-_SIGN = re.compile(r"(?<![\w@/])@")
-"""The start of a reference, which an e-mail address doesn't contain."""
-_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_PARAGRAPHS = re.compile(r"(\n[ \t]*\n)")
-_TICKS = re.compile(r"`+")
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
@@ -127,9 +122,9 @@ def _check_number(number: int, most: int, what: str) -> None:
 
 
 def _references(text: str) -> Iterator[tuple[Kind, str]]:
-    searched = _without_code(text)
+    searched = without_code(text)
     at = 0
-    while sign := _SIGN.search(searched, at):
+    while sign := SIGN.search(searched, at):
         at = sign.end()
         for kind in KINDS:
             if (found := kind.find(text, at)) is not None:
@@ -138,38 +133,7 @@ def _references(text: str) -> Iterator[tuple[Kind, str]]:
                 break
 
 
-def _without_code(text: str) -> str:
-    """Return the text with spaces in place of Markdown code, so that all positions stay the same."""
-    if "`" in text or "~~~" in text:
-        text = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
-        text = "".join(map(_without_spans, _PARAGRAPHS.split(text)))
-    return text
-
-
-def _without_spans(paragraph: str) -> str:
-    ticks = list(_TICKS.finditer(paragraph))
-    closing: list[int | None] = [None] * len(ticks)
-    """For each run of backticks, the next one of the same length."""
-    later: dict[int, int] = {}
-    for number in range(len(ticks) - 1, -1, -1):
-        length = len(ticks[number][0])
-        closing[number] = later.get(length)
-        later[length] = number
-    pieces: list[str] = []
-    at = number = 0
-    while number < len(ticks):
-        if (end := closing[number]) is not None:
-            pieces += [paragraph[at : ticks[number].start()], " " * (ticks[end].end() - ticks[number].start())]
-            at, number = ticks[end].end(), end
-        number += 1
-    return "".join([*pieces, paragraph[at:]])
-
-
 # ── macros ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_MACRO = re.compile(r"\{([A-Za-z_][\w-]*)\}")
-_DEFINITION = re.compile(r"\{define[ \t]+([A-Za-z_][\w-]*)[ \t]*,((?:[^{}]++|\{[^{}]*+\})*+)\}")
-"""Its text can contain other macros and pairs of braces, but no braces within braces."""
 
 
 async def _known_macros(text: str, place: Place) -> Mapping[str, str]:
@@ -181,7 +145,7 @@ async def _known_macros(text: str, place: Place) -> Mapping[str, str]:
         conversations = place.runtime.store.of(place.conversation.owner).conversations
         messages = await conversations.branch(place.conversation.id, limit=MAX_MESSAGES)
     texts = (*(_typed(message) for message in messages if message.role == "user"), text)
-    return {**place.runtime.settings.macros, **{name: value for each in texts for _, _, name, value in _definitions(each)}}
+    return {**place.runtime.settings.macros, **{name: value for each in texts for _, _, name, value in definitions(each)}}
 
 
 def _typed(message: Message) -> str:
@@ -189,23 +153,8 @@ def _typed(message: Message) -> str:
     return text_of([part for part in message.parts if part.get("type") == "text"][-1:])
 
 
-def _definitions(text: str) -> Iterator[tuple[int, int, str, str]]:
-    """Yield start, end, name and text of each `@{define NAME, TEXT}`."""
-    at = 0
-    for sign in _SIGN.finditer(_without_code(text)) if "@{define" in text else ():
-        if sign.start() >= at and (found := _definition(text, sign.end())) is not None:
-            name, value, at = found
-            yield sign.start(), at, name, value
-
-
-def _definition(text: str, at: int) -> tuple[str, str, int] | None:
-    """Return name, text and end of the definition whose `@` ends at this position; None if there is none, or it never ends."""
-    match = _DEFINITION.match(text, at)
-    return (match[1], match[2].strip(), match.end()) if match is not None else None
-
-
 def _find_definition(text: str, at: int) -> tuple[str, int] | None:
-    found = _definition(text, at)
+    found = definition(text, at)
     return (text[at : found[2]], found[2]) if found is not None else None
 
 
@@ -224,7 +173,7 @@ def expand_macros(text: str, macros: Mapping[str, str]) -> tuple[str, tuple[str,
     def expanded(text: str, users: tuple[str, ...]) -> str:
         pieces: list[str] = []
         at = length = 0
-        for start, end, name in _macros(text):
+        for start, end, name in macros_in(text):
             if name not in macros:
                 notes[f"Macro {name!r} not found; sent as text.{hint(name, list(macros))}"] = None
                 continue
@@ -242,19 +191,6 @@ def expand_macros(text: str, macros: Mapping[str, str]) -> tuple[str, tuple[str,
         return "".join([*pieces, text[at:]])
 
     return expanded(text, ()), tuple(notes)
-
-
-def _macros(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and name of each macro that a text uses outside of definitions."""
-    if "@{" not in text:
-        return
-    defined = deque(_definitions(text))
-    for sign in _SIGN.finditer(_without_code(text)):
-        while defined and defined[0][1] <= sign.start():
-            defined.popleft()
-        inside = bool(defined) and defined[0][0] <= sign.start()
-        if not inside and (match := _MACRO.match(text, sign.end())) is not None:
-            yield sign.start(), match.end(), match[1]
 
 
 # ── files ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
