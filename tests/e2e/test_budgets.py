@@ -302,6 +302,16 @@ async def test_unknown_users_and_projects_are_reported(jobs: Any) -> None:
         assert [state.problem for state in await budget_states(at.on.engine.runtime, "someone")] == []
 
 
+async def test_a_run_starts_with_notes_about_unknown_users_and_projects(jobs: Any) -> None:
+    budgets = (per_day(1, user="nobody"), per_day(1, "shop", project="shop"), per_day(1, "known", user="local"))
+    async with jobs([costs(0.1), costs(0.1, "Done.")], priced=PRICED, budgets=budgets) as at:
+        run = await at.on.engine.runs.wait((await at.on.submit("go")).run.id)
+        assert await notes(at.on, run) == [
+            "The budget 'daily' has no effect. User 'nobody' not found.",
+            "The budget 'shop' has no effect. Project 'shop' not found.",
+        ]
+
+
 async def test_a_raised_budget_lets_a_resumed_run_continue(jobs: Any) -> None:
     async with jobs([costs(1.25), costs(0.5, "Done.")], priced=PRICED, budgets=(per_day(1),)) as at:
         run = await parked(at.on)
@@ -451,5 +461,8 @@ def test_the_list_of_budgets_names_the_place_of_a_problem(tmp_path: Path) -> Non
         assert listed.returncode == 0 and b"config.yaml:2:38: budgets.shop: Project 'shop' not found." in listed.stderr
         rows = [line.split("  ") for line in listed.stdout.decode().splitlines()[1:]]
         assert [row[0] for row in rows] == ["shop", "each", "limits.cost"] and "limit 5,000 tokens" in listed.stdout.decode()
+        (checked,) = [one for one in json.loads(moot.run("doctor", "--json").stdout)["data"] if one["name"] == "budgets"]
+        assert checked["state"] == "note" and "budgets.shop has no effect: Project 'shop' not found. (user " in checked["detail"]
+        assert "config.yaml:2:38)" in checked["detail"]
     finally:
         moot.close()

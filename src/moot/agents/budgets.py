@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 from zoneinfo import ZoneInfo
 
+from moot.errors import NotFound
 from moot.types import chunk
 from moot.types.budget import NEARLY, Budget, BudgetState
 from moot.types.chunk import Chunk
 from moot.types.limits import Limits
 from moot.types.message import Part
-from moot.types.store import WarnBudget
+from moot.types.store import Store, WarnBudget
 
 _NANO = 1e9
 
@@ -20,6 +23,37 @@ def limit_budgets(limits: Limits) -> list[Budget]:
     """Return the limits of a run's cost and tokens as budgets that end the run."""
     own = ("limits.cost", limits.cost, 0), ("limits.tokens", 0, limits.tokens)
     return [Budget(name, cost=cost, tokens=tokens, ends_run=True) for name, cost, tokens in own if cost or tokens]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownName:
+    """A budget that covers no runs, because no user or project has the name in it."""
+
+    budget: str
+    key: Literal["user", "project"]
+    problem: str
+
+
+async def unknown_names(store: Store, budgets: Iterable[Budget]) -> list[UnknownName]:
+    """Return the budgets with an unknown user or project. A budget without a user may name the project of any user."""
+    named = [budget for budget in budgets if budget.user or budget.project]
+    users = {name: user.id for user in await store.tokens.users() for name in (user.id, user.name)} if named else {}
+    found: list[UnknownName] = []
+    for budget in named:
+        owners = {users[budget.user]} if budget.user in users else set[str]() if budget.user else set(users.values())
+        if not owners:
+            found.append(UnknownName(budget.name, "user", f"User {budget.user!r} not found."))
+        elif budget.project and not [owner for owner in owners if await _has_project(store, owner, budget.project)]:
+            found.append(UnknownName(budget.name, "project", f"Project {budget.project!r} not found."))
+    return found
+
+
+async def _has_project(store: Store, owner: str, project: str) -> bool:
+    try:
+        await store.of(owner).projects.get(project)
+    except NotFound:
+        return False
+    return True
 
 
 def used_text(state: BudgetState) -> str:

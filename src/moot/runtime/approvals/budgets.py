@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from moot.agents.budgets import limit_budgets, reset_text, used_text, warning
+from moot.agents.budgets import limit_budgets, reset_text, unknown_names, used_text, warning
 from moot.convert.vendor import as_list
 from moot.errors import Busy, LimitReached, NotFound
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.requests import Asker, answered, ask, expiry
 from moot.runtime.runtime import Runtime
+from moot.types import chunk
 from moot.types.approval import Answer, Approval, bind
 from moot.types.budget import NEARLY, QUESTION, Budget, BudgetState, Spending, SpendingQuery
 from moot.types.canonical import Json, dumps
@@ -47,6 +48,7 @@ async def check_budgets(leg: Spender) -> None:
     """
     chain = await _chain(leg)
     states = await _states(leg, chain)
+    await _report_unknown_names(leg)
     await _close_questions(leg, {_question_id(chain[0], state) for state in states if state.share >= 1})
     await _warn(leg, states)
     has_no_person = Served.of(leg.request.settings) is not None  # a program waits for the response to its request
@@ -123,6 +125,21 @@ def _query(state: BudgetState, owner: str, project: str, chain: Sequence[Run]) -
     if budget.per == "run":  # of the run of that agent that started all others, or of the prompt
         return SpendingQuery(run=[run.id for run in chain if budget.agent in ("", run.agent)][-1])
     return SpendingQuery(owner, state.since, project if budget.project else "", budget.agent)
+
+
+async def _report_unknown_names(leg: Spender) -> None:
+    """Add notes about budgets of unknown users and projects at the start of a run of the local user, who can correct them."""
+    run, has_started = leg.request.run, any(part.get("type") == "step-start" for part in leg.message().parts)
+    if leg.request.conversation.owner != LOCAL_USER or run.parent_run is not None or has_started:
+        return
+    texts = [
+        (one.budget, f"The budget {one.budget!r} has no effect. {one.problem}")
+        for one in await unknown_names(leg.runtime.store, leg.runtime.settings.budgets)
+    ]
+    known = {str(part.get("id")) for part in leg.message().parts if part.get("type") == "data-note"}
+    chunks = tuple(chunk.data("note", {"text": text}, id=id) for name, text in texts if (id := f"budget-{name}-unknown") not in known)
+    if chunks:
+        await leg.append(Event("chunks", chunks), fold=True)
 
 
 async def _warn(leg: Spender, states: Sequence[BudgetState]) -> None:

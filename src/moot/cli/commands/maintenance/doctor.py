@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 import moot
 from moot import __version__
+from moot.agents.budgets import unknown_names
 from moot.cli.arguments.signatures import AsJson
 from moot.cli.console.format import plural
 from moot.cli.console.lines import innermost
@@ -133,6 +134,7 @@ async def doctor(*, json: AsJson = False, output: Out) -> int:
         ("disk", _disk),
         ("sqlite", _library),
         ("database", _database),
+        ("budgets", lambda settings: _budgets(settings, origin)),
         ("processes", processes),
         ("clock", clock),
         ("terminal", lambda _: terminal(output)),
@@ -215,6 +217,18 @@ async def _database(settings: Settings) -> Finding:
     if health["integrity"] == "ok":
         return Finding("database", "ok", words)
     return Finding("database", "broken", words, f"Make a copy of {settings.database.parent} before anything else.")
+
+
+async def _budgets(settings: Settings, origin: Mapping[str, str]) -> Finding:
+    """Check that the users and projects that budgets name exist."""
+    if not settings.budgets or not settings.database.exists():
+        return Finding("budgets", "ok", "none" if not settings.budgets else f"{len(settings.budgets)}, not checked without a database")
+    async with await open_store(settings) as store:
+        unknown = await unknown_names(store, settings.budgets)
+    if not unknown:
+        return Finding("budgets", "ok", ", ".join(budget.name for budget in settings.budgets))
+    faults = [f"budgets.{one.budget} has no effect: {one.problem} ({origin[f'budgets.{one.budget}.{one.key}']})" for one in unknown]
+    return Finding("budgets", "note", " ".join(faults), "Correct the name, or create the user or project.")
 
 
 async def _sandbox(settings: Settings) -> Finding:
