@@ -9,11 +9,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import pytest
 
 from e2e.cli_process import MootProcess
 from e2e.test_subagents import children, until
 from moot.agents import workflow as agents_workflow
+from moot.agents.calls import UNKNOWN_REPEATED
 from moot.commands import CommandContext, Send, catalogue_of
 from moot.commands.submission import expanded, submit
 from moot.config.settings import Permissions, Rule
@@ -275,6 +277,24 @@ async def test_a_workflow_continues_in_another_process_without_repeating_a_step(
         await until(on, submitted.run, None, "finished")
         assert [text.partition(" ")[0] for text in sent(on)] == ["Draft", "Review", "Review"]
         assert len(await children(on, submitted.run)) == 2
+
+
+async def test_the_card_of_a_check_that_was_cut_off_says_that_it_is_made_again(stage: Any) -> None:
+    check = "{command: 'test -f go || { touch started; exec sleep 600; }'}"
+    async with stage([Reply(text="Written.")], agents=AGENTS) as on:
+        define(on, f"type: workflow\nsteps:\n- prompt: Write.\n  check: {check}\n")
+        async with open_engine(on.engine.settings) as dead:
+            submitted = await start(on, engine=dead)
+            with anyio.fail_after(60):
+                while not (on.directory / "started").exists():
+                    await anyio.sleep(0.01)
+        (on.directory / "go").touch()
+        await on.engine.runs.sweep(resume=True)
+        run = await until(on, submitted.run, None, "finished")
+        parts = (await on.engine.store.conversations.message(run.message)).parts
+        first, second = (part for part in parts if part["type"] == "tool-shell")
+        assert first["errorText"] == UNKNOWN_REPEATED and "not repeated" not in UNKNOWN_REPEATED
+        assert second["state"] == "output-available"
 
 
 async def test_a_message_sent_meanwhile_goes_to_the_next_step(stage: Any) -> None:

@@ -33,6 +33,11 @@ UNKNOWN = (
     "Check the current state before you continue."
 )
 
+UNKNOWN_REPEATED = (
+    "The outcome of this call is unknown: moot was stopped while it ran. It may or may not have taken effect, and it is made again."
+)
+"""The same for a call with `Call.repeated`."""
+
 EDITED = "[The user changed the arguments before allowing the call. It ran with: {}]\n"
 
 CHANGED = "[A hook changed the arguments of the call. It ran with: {}]\n"
@@ -228,7 +233,7 @@ async def _settle(context: RunContext, key: str, *chunks: Chunk, value: Json = N
 
 async def _tell_unknown(context: RunContext, call: Call, outcome: Unknown) -> None:
     await kill_noted(outcome.note)
-    output = chunk.tool_error(call.id, UNKNOWN)
+    output = chunk.tool_error(call.id, UNKNOWN_REPEATED if call.repeated else UNKNOWN)
     await context.append(Event("chunks", (output,), phase="end", key=outcome.key, body={"unknown": True}), sync=True, fold=True)
     point("call.unknown")
 

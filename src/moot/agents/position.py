@@ -27,6 +27,8 @@ class Call:
     """Why the input is invalid; empty if it is valid."""
     chosen: bool = False
     """True if a person has chosen the call, so that only rules, and not the mode, can require an approval."""
+    repeated: bool = False
+    """True if the same call is made again if its outcome is unknown, because moot was stopped while it ran."""
 
     @property
     def arguments(self) -> bytes:

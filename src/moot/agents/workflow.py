@@ -15,7 +15,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from moot.agents.calls import UNKNOWN, run_call
+from moot.agents.calls import UNKNOWN, UNKNOWN_REPEATED, run_call
 from moot.agents.journal import take_steers
 from moot.agents.position import Call
 from moot.convert.history import output_text
@@ -42,6 +42,9 @@ _SEARCHED = 100_000
 
 _SECONDS = 10.0
 """Time limit for applying a regular expression."""
+
+_UNKNOWN = (UNKNOWN, UNKNOWN_REPEATED)
+"""Errors of a check that was cut off. Old versions stored the first one."""
 
 _QUOTED = 4_000
 """Number of characters of an earlier attempt that the next one gets to see."""
@@ -130,7 +133,7 @@ class _Attempts:
         except ValueError as error:
             return _Fault(str(error), final=True)
         repetition = 0
-        while (part := await self._call(f"{key}:{repetition}", "shell", {"command": line}, "")).get("errorText") == UNKNOWN:
+        while (part := await self._call(f"{key}:{repetition}", "shell", {"command": line}, "")).get("errorText") in _UNKNOWN:
             repetition += 1  # moot was stopped while the check ran
         if part.get("state") == "output-available":
             return output
@@ -154,7 +157,7 @@ class _Attempts:
             chunks = (*_next_step(context), *notes, piece)
             await context.append(Event("chunks", chunks, phase="end", key=f"{key}:call.0"), fold=True)
         # the person who runs a workflow has chosen its agents; what its checks may do is up to the permissions
-        call = Call(id, tool, _part(context, id).get("input"), chosen=tool == "delegate")
+        call = Call(id, tool, _part(context, id).get("input"), chosen=tool == "delegate", repeated=tool == "shell")
         await run_call(context, key, call, {tool: provided_tool(tool)})
         return _part(context, id)
 
