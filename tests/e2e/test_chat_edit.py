@@ -56,6 +56,16 @@ def editor(moot: MootProcess, program: str) -> str:
     return f"{shlex.quote(sys.executable)} {shlex.quote(str(script))}"
 
 
+def test_an_edited_prompt_has_the_files_that_it_names_once(moot: MootProcess) -> None:
+    (moot.work / "notes.txt").write_text("one")
+    assert moot.run("run", "Read @notes.txt").returncode == 0
+    (moot.work / "notes.txt").write_text("two")
+    moot.more["EDITOR"] = "sed -i s/Read/Explain/"
+    assert moot.run("chat", "edit", "1", "1").returncode == 0
+    file, text = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"][0]["parts"]
+    assert (file["url"], text["text"]) == ("data:text/plain;base64,dHdv", "Explain @notes.txt")
+
+
 def test_an_edited_message_is_a_new_branch_and_answered(moot: MootProcess) -> None:
     moot.more["EDITOR"] = "sed -i s/pears/plums/"
     ended = moot.run("chat", "edit", "1", "3")

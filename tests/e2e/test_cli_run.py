@@ -71,6 +71,24 @@ def test_in_a_pipe_the_answer_streams_as_plain_text(moot: MootProcess) -> None:
     assert nothing_leaked(moot, ended.stdout, ended.stderr, out, err)
 
 
+def test_a_prompt_has_the_files_that_it_names_and_standard_input_is_literal(moot: MootProcess) -> None:
+    (moot.work / "notes.txt").write_text("plums")
+    (moot.work.parent / "outside.txt").write_text("secret")
+    prompt = "Read @notes.txt and @gone.txt but not `@notes.txt` or me@example.org"
+    ended = moot.run("run", prompt, stdin=b"piped @notes.txt @other.txt")
+    assert (ended.returncode, ended.stderr) == (0, b"moot: File 'gone.txt' not found; sent as text.\n")
+    file, text = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"][0]["parts"]
+    assert (file["filename"], text["text"]) == ("notes.txt", f"{prompt}\n\npiped @notes.txt @other.txt")
+    for refused, code in (('Read @"../outside.txt"', 4), ("Read @notes.txt#7-9", 2), ("See @http://10.0.0.1/", 4)):
+        ended = moot.run("run", refused)
+        assert (ended.returncode, ended.stdout) == (code, b""), ended.stderr
+    assert len(json.loads(moot.run("chat", "list", "--json").stdout)["data"]) == 1
+    ended = moot.run("run", "--allow", "..", "Read @../outside.txt")
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    report = json.loads(moot.run("chat", "context", "1", "--prompt", "@notes.txt @gone.txt", "--json", "--request").stdout)
+    assert "plums" in str(report["request"]) and report["notes"] == ["File 'gone.txt' not found; sent as text."]
+
+
 @pytest.mark.parametrize(
     ("prompt", "words"),
     [("html", b""), ("nothing", b""), ("half an event", b""), ("a billion bytes", b""), ("refused", b"\n  Check providers.mine.api_key")],

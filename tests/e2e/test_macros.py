@@ -14,10 +14,11 @@ from e2e.test_references import attach, read, texts
 from moot.cli.repl.completion import ReplCompleter
 from moot.commands.command import CommandContext
 from moot.config.loader import load
+from moot.convert.files.attachments import is_referenced, typed_parts, typed_text
 from moot.errors import ConfigError, UsageError
-from moot.features.prompts.references import References
+from moot.features.prompts.references import Place, References, attach_references
 from moot.testing.script import Reply
-from moot.types.message import text_part
+from moot.types.message import Part, text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +31,26 @@ async def test_a_macro_stands_for_its_text_which_can_contain_references(stage: A
         found = await read(on, "Review this. @{style} `@{tone}` @{tone}")
         assert found.text == "Review this. Follow @rules.md. Be kind. `@{tone}` Be kind."
         assert texts(found) == [f"{directory}/rules.md:\n\nBe brief."] and found.notes == ()
+
+
+async def test_the_last_text_is_read_and_what_was_typed_is_kept(stage: Any, directory: Path) -> None:
+    (directory / "rules.md").write_text("Be brief.")
+    async with stage([], macros={"style": "Follow @rules.md."}) as on:
+        place = Place(on.engine.runtime, str(directory))
+        output = text_part("$ ls @rules.md")
+        picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:,"}
+        typed = (output, picture, text_part("Hi. @{style}"))
+        prompt, notes = await attach_references(Prompt(typed), place, literal="piped @rules.md")
+        *before, file, text = prompt.parts
+        assert before == [output, picture] and is_referenced(file) and not notes
+        assert text["text"] == "Hi. Follow @rules.md.\n\npiped @rules.md"
+        assert typed_parts(prompt.parts) == (output, picture, text_part("Hi. @{style}\n\npiped @rules.md"))
+        assert typed_text(prompt.parts[-2:]) == "Hi. @{style}\n\npiped @rules.md"
+        for same in (Prompt((output, text_part("hi"), picture)), Prompt((picture,)), Prompt(())):
+            assert await attach_references(same, place) == (same, ())
+        assert (await attach_references(Prompt(()), place, literal="piped @rules.md"))[0].parts == (text_part("piped @rules.md"),)
+        prompt, notes = await attach_references(Prompt((text_part('@[list_files{"path": "."}]'),), on_busy="steer"), place)
+        assert prompt.on_busy == "queue" and "Queued, because" in notes[0] and "before_run" in str(prompt.settings)
 
 
 async def test_unknown_macros_are_reported_and_everything_else_in_braces_is_text(stage: Any) -> None:

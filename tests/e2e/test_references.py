@@ -82,7 +82,7 @@ async def test_references_are_files_lines_folders_pictures_or_plain_text(stage: 
         assert (lines["type"], lines["filename"], lines["providerMetadata"]) == (
             "file",
             "a b.txt",
-            {"moot": {"path": "a b.txt", "size": 9, "lines": [2, 3]}},
+            {"moot": {"path": "a b.txt", "size": 9, "lines": [2, 3], "referenced": True}},
         )
         assert prompt_text(lines) == "a b.txt, lines 2 to 3:\n\ntwo\nthree"
         assert label_of(lines) == "a b.txt (lines 2 to 3), text/plain, 9 bytes"

@@ -28,6 +28,7 @@ from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, UsageError
 from moot.features.prompts.attachments import MAX_TEXT, as_text, attach, read_whole
+from moot.features.prompts.references import Place, attach_references
 from moot.features.settings import allow_folders, chosen_folders
 from moot.guard.json_schema import check_answer
 from moot.guard.roots import with_folders
@@ -36,7 +37,7 @@ from moot.types.canonical import JsonObject, empty, loads_object
 from moot.types.conversation import Conversation
 from moot.types.hooks import is_withheld
 from moot.types.message import Part, text_part
-from moot.types.run import Prompt
+from moot.types.run import Prompt, Submitted
 
 if TYPE_CHECKING:
     from moot.commands import Send
@@ -45,8 +46,21 @@ PATIENCE = 3.0
 """Seconds without input on stdin before a hint is printed."""
 
 
-def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed: bool = True) -> tuple[Part, ...]:
-    """Return the parts of a message: the files, then the prompt and stdin as one text.
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A prompt from the command line."""
+
+    parts: tuple[Part, ...] = ()
+    """The files, then the text of the arguments."""
+    piped: str = ""
+    """The text of standard input."""
+
+    def __bool__(self) -> bool:
+        return bool(self.parts or self.piped)
+
+
+def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed: bool = True) -> Typed:
+    """Return the prompt: its files and text, and stdin.
 
     Raise UsageError if a file is missing or too large, or if `needed` and there is no prompt.
     """
@@ -57,12 +71,13 @@ def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed:
         if attached.note:
             output.say(f"moot: {attached.note}", "yellow")
     piped = _stdin(output, alone=prompt is None)
-    text = "\n\n".join(piece for piece in (prompt, piped) if piece)
-    if text.strip():
-        parts.append(text_part(text))
-    if not parts and needed:
+    if not f"{prompt or ''}{piped}".strip():
+        piped = ""
+    elif prompt:
+        parts.append(text_part(prompt))
+    if not parts and not piped and needed:
         raise UsageError("No prompt given.", fix='Pass it as an argument, as in moot run "…", or on stdin.')
-    return tuple(parts)
+    return Typed(tuple(parts), piped)
 
 
 def read_schema(path: Path) -> JsonObject:
@@ -103,13 +118,13 @@ _SCREEN = "moot.cli.transcript.screen:ShowScreen"
 class Request:
     """A prompt and how to run and show it."""
 
-    parts: tuple[Part, ...]
+    typed: Typed
     flags: RunFlags
     shown: ShowFlags
     conversation: str | None = None
     """Reference to the conversation, as typed by the user; None for a new conversation."""
     again: bool = False
-    """True to repeat the last answer instead of sending `parts`."""
+    """True to repeat the last answer instead of sending a prompt."""
     directory: str = ""
     """Folder of a new conversation; empty = the current one."""
     show_history: bool = False
@@ -177,32 +192,26 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     allowed = chosen_folders(map(str, flags.allow or ()), directory)
     if existing is not None and allowed:
         existing = await allow_folders(engine, existing.id, allowed, directory)
-    await prepare_models(engine, flags, existing, output)
-    submitted = await engine.runs.submit(
-        Prompt(
-            request.parts,
-            conversation=existing.id if existing else None,
-            directory=directory,
-            allowed_uris=with_folders((), directory, allowed),
-            agent=flags.agent,
-            model=flags.model,
-            mode=flags.mode,
-            once=request.command is not None and (request.command.agent is not None or request.command.model is not None),
-            on_busy=flags.on_busy,
-            settings=settings,
-            answers=answers,
-        )
+    prompt = Prompt(
+        request.typed.parts,
+        conversation=existing.id if existing else None,
+        directory=directory,
+        allowed_uris=with_folders((), directory, allowed),
+        agent=flags.agent,
+        model=flags.model,
+        mode=flags.mode,
+        once=request.command is not None and (request.command.agent is not None or request.command.model is not None),
+        on_busy=flags.on_busy,
+        settings=settings,
+        answers=answers,
     )
+    if request.command is None:
+        prompt = await with_references(engine, prompt, existing, output, piped=request.typed.piped)
+    await prepare_models(engine, flags, existing, output)
+    submitted = await engine.runs.submit(prompt)
     if request.chosen:
         await engine.store.conversations.update(submitted.conversation.id, settings=request.chosen)
-    if named is not None and submitted.conversation.id != named.id:
-        output.say(f"moot: {copied(named, submitted.conversation)}", "dim")
-    if existing is not None and not existing.directory:
-        output.say(f"moot: {in_folder(submitted.conversation)}", "dim")
-    if submitted.steered:
-        output.say("moot: added to the running answer", "dim")
-    elif submitted.run.status == "queued":
-        output.say("moot: queued behind another run", "dim")
+    _say_where(submitted, named, existing, output)
     follower = Follower(engine, output, show, stops=not submitted.steered)
     code = await follower.follow(submitted.run, submitted.conversation, submitted.seq)
     schema = settings.get("schema")
@@ -226,9 +235,39 @@ async def _check_not_waiting(engine: Engine, flags: RunFlags, existing: Conversa
             )
 
 
+def _say_where(submitted: Submitted, named: Conversation | None, existing: Conversation | None, output: Output) -> None:
+    """Print where the prompt is, if that is not obvious."""
+    if named is not None and submitted.conversation.id != named.id:
+        output.say(f"moot: {copied(named, submitted.conversation)}", "dim")
+    if existing is not None and not existing.directory:
+        output.say(f"moot: {in_folder(submitted.conversation)}", "dim")
+    if submitted.steered:
+        output.say("moot: added to the running answer", "dim")
+    elif submitted.run.status == "queued":
+        output.say("moot: queued behind another run", "dim")
+
+
+async def with_references(engine: Engine, prompt: Prompt, conversation: Conversation | None, output: Output, *, piped: str = "") -> Prompt:
+    """Return the prompt with what its text refers to. Print notes about it. `piped` is added to the text as it is."""
+    folder = (conversation.directory if conversation is not None else "") or prompt.directory
+    place = Place(
+        engine.runtime,
+        folder,
+        conversation,
+        prompt.agent or "",
+        attended=output.attended,
+        mode=prompt.mode or "",
+        allowed_uris=prompt.allowed_uris,
+    )
+    prompt, notes = await attach_references(prompt, place, literal=piped)
+    for note in notes:
+        output.say(f"moot: {note}", "yellow")
+    return prompt
+
+
 async def _answers(engine: Engine, request: Request, existing: Conversation) -> str | None:
     """Return the id of the message to answer if there is no prompt, otherwise None. Raise UsageError if there is nothing to answer."""
-    if request.parts:
+    if request.typed:
         return None
     last = next(iter(await engine.store.conversations.branch(existing.id, limit=1)), None)
     if last is not None and (last.role == "user" or request.again):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from moot.commands.command import BaseCommand, CommandContext, Notice, Reply
 from moot.features.context import compact_conversation, context_report
+from moot.types.token import LOCAL_USER
 
 
 class CompactCommand(BaseCommand):
@@ -16,10 +17,10 @@ class CompactCommand(BaseCommand):
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.require_current()
         overrides = context.overrides
-        chosen = {"agent": overrides.agent or "", "model": overrides.model or ""}
-        before = await context_report(context.engine, conversation, **chosen)
-        await compact_conversation(context.engine, conversation, focus=argument, **chosen)
-        after = await context_report(context.engine, conversation, **chosen)
+        agent, model = overrides.agent or "", overrides.model or ""
+        before = await context_report(context.engine, conversation, agent=agent, model=model)
+        await compact_conversation(context.engine, conversation, focus=argument, agent=agent, model=model)
+        after = await context_report(context.engine, conversation, agent=agent, model=model)
         words = f"Compacted: about {after.tokens:,} tokens instead of {before.tokens:,}."
         if after.tokens >= before.tokens:
             words = f"{words} This saved nothing. Undo it with: moot chat compact {conversation.id[:13]} --undo"
@@ -27,12 +28,19 @@ class CompactCommand(BaseCommand):
 
 
 class ContextCommand(BaseCommand):
-    help = "Show what fills the context of the next request"
-    argument = ""
+    help = "Show what fills the context of the next request, with a prompt if given"
+    argument = "[PROMPT]"
     category = "context"
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.require_current()
         overrides = context.overrides
-        report = await context_report(context.engine, conversation, agent=overrides.agent or "", model=overrides.model or "")
+        report = await context_report(
+            context.engine,
+            conversation,
+            prompt=argument,
+            references=context.owner == LOCAL_USER,
+            agent=overrides.agent or "",
+            model=overrides.model or "",
+        )
         return [Notice("\n".join(report.lines()))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moot.commands.command import BaseCommand, Choice, Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Reply
+from moot.convert.files.attachments import typed_text
 from moot.errors import NotFound, UsageError
 from moot.types.message import text_of
 from moot.types.tree import Node
@@ -33,7 +34,7 @@ class EditCommand(BaseCommand):
         if node.role != "user":
             raise UsageError(f"Message {node.no} was not written by you.", fix="/edit lists your messages.")
         message = await context.store.conversations.message(node.id)
-        return [Compose(text_of(message.parts), edits=message.id)]
+        return [Compose(typed_text(message.parts), edits=message.id)]
 
 
 class TreeCommand(BaseCommand):

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 from anyio import to_thread
 
 from moot.agents.checkpoints import close_folders
+from moot.convert.files.attachments import typed_text
 from moot.errors import Busy, UsageError
 from moot.guard.roots import allowed_folders
 from moot.runtime.runtime import Runtime
@@ -28,7 +29,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.checkpoint import NOTHING, FileChange, FilePlace, FileState, SeenFile, Undone
 from moot.types.conversation import Conversation
 from moot.types.crash import point
-from moot.types.message import text_of
 from moot.types.run import OPEN
 from moot.types.tree import Node
 
@@ -233,7 +233,7 @@ class Undo:
         self._runtime.hub.touch(self._conversation.id)
 
     async def _text(self, message: str) -> str:
-        return text_of((await self._store.conversations.message(message)).parts)
+        return typed_text((await self._store.conversations.message(message)).parts)
 
     async def _work(self, work: Callable[[Connection], T]) -> T:
         def opened() -> T:

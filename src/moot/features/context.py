@@ -11,6 +11,7 @@ from moot.agents.window import fitted, in_request, off_loop, offered, room_for_h
 from moot.convert.history import CHARACTERS, estimate, history_tokens
 from moot.engine import Engine
 from moot.errors import UsageError
+from moot.features.prompts.references import Place, attach_references
 from moot.runtime.history import compact, stored_history
 from moot.runtime.setup import DEFAULT_CONTEXT, confined_conversation, find_agent, load_project_agents, step_setup
 from moot.types.agent import Agent
@@ -18,7 +19,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.compaction import Compaction
 from moot.types.conversation import Conversation
 from moot.types.message import Message, is_tool, text_part
-from moot.types.run import Run
+from moot.types.run import Prompt, Run
 
 BAR = 20
 """Length in characters of the bar that shows how full the context is."""
@@ -47,6 +48,8 @@ class ContextReport:
     """Number of messages, including the summary."""
     request: JsonObject
     """The body of the request."""
+    notes: tuple[str, ...] = ()
+    """Warnings about what the prompt refers to."""
 
     @property
     def tokens(self) -> int:
@@ -57,6 +60,7 @@ class ContextReport:
         pieces = list[Json]({"name": each.name, "tokens": each.tokens, "share": self.share(each.tokens)} for each in self.pieces)
         totals: JsonObject = {"tokens": self.tokens, "share": self.share(self.tokens), "compact_at": self.compact_at}
         about: JsonObject = {"model": self.model, "window": self.window, **totals, "messages": self.messages, "pieces": pieces}
+        about["notes"] = list[Json](self.notes)
         return {**about, "request": self.request} if request else about
 
     def share(self, tokens: int) -> float:
@@ -69,13 +73,16 @@ class ContextReport:
         bar, used = "█" * filled + "░" * (BAR - filled), f"{self.tokens:,} of {self.window:,} tokens"
         head = f"{bar}  {used} ({self.share(self.tokens):.0%}) · {self.model}"
         rows = [f"{each.name:14}{each.tokens:>10,}  {self.share(each.tokens):>4.0%}" for each in self.pieces]
-        return [head, *rows, f"The numbers are estimates. The history is compacted at {self.compact_at:,} tokens."]
+        return [head, *rows, f"The numbers are estimates. The history is compacted at {self.compact_at:,} tokens.", *self.notes]
 
 
 async def context_report(
-    engine: Engine, conversation: Conversation, *, prompt: str = "", agent: str = "", model: str = ""
+    engine: Engine, conversation: Conversation, *, prompt: str = "", references: bool = False, agent: str = "", model: str = ""
 ) -> ContextReport:
-    """Return a report on the next request, without sending it. Raise UsageError for an agent that makes its own requests."""
+    """Return a report on the next request, as if the prompt had been sent. With `references`, what it refers to is attached.
+
+    Raise UsageError for an agent that makes its own requests, and the errors of `read_references`.
+    """
     store, settings = engine.store.of(conversation.owner), engine.runtime.settings
     found = await confined_conversation(engine.store, conversation.id)
     options = found.own_settings.for_run()
@@ -89,9 +96,14 @@ async def context_report(
     choice, budget = setup.choices[0], setup.history_tokens
     definitions = offered(setup, setup.tools)
     history = await stored_history(store, found.id, found.head, budget)
-    typed = [Message("", "user", (text_part(prompt),))] if prompt else []
+    typed, notes = Prompt((text_part(prompt),)), ()
+    if references:
+        typed, notes = await attach_references(typed, Place(engine.runtime, found.directory, found, chosen.name))
+        if typed.settings:
+            notes = (*notes, "The outputs of the prompt's tool calls are not included, because they run when the prompt is sent.")
+    added = [Message("", "user", typed.parts)] if prompt else []
     room = room_for_history(setup, definitions, budget)
-    messages = await off_loop([*history.as_sent(), *typed], lambda messages: fitted(in_request(messages), room, budget))
+    messages = await off_loop([*history.as_sent(), *added], lambda messages: fitted(in_request(messages), room, budget))
     return ContextReport(
         str(choice.model.id),
         choice.model.context or DEFAULT_CONTEXT,
@@ -103,6 +115,7 @@ async def context_report(
         ),
         len(messages),
         await body_of(setup, choice, messages, definitions, Files(store.blobs, engine.runtime.documents, choice.model)),
+        notes,
     )
 
 

@@ -239,6 +239,9 @@ class PromptIn(In):
     effort: Literal["none", "low", "medium", "high", "max"] | None = None
     max_steps: Annotated[int, Field(ge=1, le=1000)] | None = None
     on_busy: OnBusy = "reject"
+    references: bool = False
+    """Attach what the last text refers to after `@`, such as files of the conversation's folder. Requires the scope `tools` and the user
+    `local`. By default, texts are sent as they are."""
 
 
 class SubmittedOut(Out):
@@ -250,6 +253,8 @@ class SubmittedOut(Out):
     seq: int
     """Sequence number of the last event before the run. Pass it as `after` to stream the run's events."""
     steered: bool
+    notes: list[str] = Field(default_factory=list[str])
+    """Warnings about what the prompt refers to, such as files that were not found."""
 
 
 class ForkIn(In):

@@ -11,7 +11,10 @@ import anyio
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel
 
+from moot.engine import Engine
+from moot.engine.submissions import default_directory
 from moot.errors import NotFound, Refused, UsageError
+from moot.features.prompts.references import Place, attach_references
 from moot.guard.roots import is_below
 from moot.server.credentials import Caller
 from moot.server.models import ListOut
@@ -20,7 +23,11 @@ from moot.server.state import Server
 from moot.types.approval import Approval
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation, Page
-from moot.types.run import STARTED, Run, RunStatus
+from moot.types.message import Message
+from moot.types.run import STARTED, Prompt, Run, RunStatus
+
+Notes: TypeAlias = tuple[str, ...]
+"""Warnings for the user."""
 
 LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
@@ -35,6 +42,23 @@ async def check_directory(caller: Caller, directory: str) -> None:
         )
     if not Path(directory).is_absolute() or not await anyio.Path(directory).is_dir():
         raise UsageError(f"{directory!r} is not the absolute path of a folder.", fix="Use the path of an existing folder.")
+
+
+def check_references(caller: Caller) -> None:
+    """Raise Problem (403) if the caller may not attach what a prompt refers to: files, web pages, resources and outputs of tools."""
+    if not caller.may("tools") or not caller.is_home_owner:
+        detail = "`references` requires a token of the user who runs the server, with the scope 'tools'."
+        raise Problem(403, detail, fix="Omit `references`, and upload files to /api/blobs.")
+
+
+async def with_references(engine: Engine, caller: Caller, prompt: Prompt, conversation: Conversation | None) -> tuple[Prompt, Notes]:
+    """Return the prompt with what its last text refers to, and notes for the user. Files are those of the conversation's folder.
+
+    Raise Problem (403) if the caller may not do this, and the errors of `attach_references`.
+    """
+    check_references(caller)
+    folder = (conversation.directory if conversation is not None else "") or prompt.directory or default_directory(caller.owner_id)
+    return await attach_references(prompt, Place(engine.runtime, folder, conversation, prompt.agent or ""))
 
 
 async def _assigned(caller: Caller, directory: str) -> bool:
@@ -55,6 +79,17 @@ async def conversation_of(caller: Caller, id: str) -> Conversation:
     if found is None:
         raise NotFound(f"No conversation with id {id!r}.")
     return found
+
+
+async def user_message(caller: Caller, conversation: Conversation | None, id: str | None) -> Message | None:
+    """Return the user message with the client's id, or None if it is new."""
+    if conversation is None or id is None:
+        return None
+    try:
+        found = await caller.store.conversations.message(id, conversation=conversation.id)
+    except NotFound:
+        return None
+    return found if found.role == "user" else None
 
 
 async def run_of(caller: Caller, id: str) -> Run:

@@ -19,10 +19,11 @@ from moot.cli.context.references import copied, find_message, in_folder
 from moot.cli.edits.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
 from moot.cli.follow import Follower
 from moot.cli.options import NO_FLAGS, NO_SHOW, Out, RunFlags, ShowFlags, Which, run_settings
-from moot.cli.run import make_show, prepare_models
+from moot.cli.run import make_show, prepare_models, with_references
 from moot.cli.terminal.prompts.editor import edit_text, save_text
 from moot.cli.terminal.prompts.items import Column, Item
 from moot.cli.terminal.prompts.pick import pick
+from moot.convert.files.attachments import typed_parts
 from moot.engine import Engine
 from moot.errors import UsageError
 from moot.features.settings import allow_folders, chosen_folders
@@ -62,6 +63,9 @@ async def edit_message(
 ) -> int:
     """Edit a message. If `text` is given, edit it instead of the message's text. Return the exit code."""
     message = await engine.store.conversations.message(node.id)
+    answered = message.role == "user" and not options.no_answer
+    if answered:  # what the text refers to is attached again
+        message = replace(message, parts=typed_parts(message.parts))
     entry = entry_of(message, node.no)
     single = sum(isinstance(block, Text) for block in entry.blocks) <= 1
     again = f"moot chat edit {conversation.id} {node.no} --from {{path}}"
@@ -78,7 +82,7 @@ async def edit_message(
     except UsageError as error:
         where = await save_text(edited)
         raise UsageError(f"{error.message} The text is saved in {where}", fix=f"To continue, run {again.format(path=where)}") from error
-    if message.role == "user" and not options.no_answer:
+    if answered:
         return await answer(engine, conversation, Prompt(parts, edits=message.id), options, output)
     await engine.store.tree.edit(message.id, parts)
     output.say(f"moot: changed message {node.no}; moot chat tree {conversation.id[:13]} shows all branches")
@@ -91,12 +95,15 @@ async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, opt
     if flags.worktree is not None:
         raise UsageError("--worktree is only for new conversations. A conversation keeps its folder.", fix="moot run --worktree PROMPT")
     if allowed := chosen_folders(map(str, flags.allow or ()), str(here())):
-        await allow_folders(engine, conversation.id, allowed, str(here()))
+        conversation = await allow_folders(engine, conversation.id, allowed, str(here()))
     show = make_show(options.shown, output)
-    await prepare_models(engine, flags, conversation, output)
     settings = run_settings(flags, None, attended=output.attended)
     prompt = replace(prompt, conversation=conversation.id, directory=conversation.directory or str(here()), settings=settings)
-    submitted = await engine.runs.submit(replace(prompt, agent=flags.agent, model=flags.model, mode=flags.mode))
+    prompt = replace(prompt, agent=flags.agent, model=flags.model, mode=flags.mode)
+    if prompt.parts:
+        prompt = await with_references(engine, prompt, conversation, output)
+    await prepare_models(engine, flags, conversation, output)
+    submitted = await engine.runs.submit(prompt)
     if submitted.conversation.id != conversation.id:
         output.say(f"moot: {copied(conversation, submitted.conversation)}", "dim")
     if not conversation.directory:

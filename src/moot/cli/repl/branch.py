@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from moot.convert.files.attachments import typed_text
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.compaction import summaries_of
@@ -44,7 +45,7 @@ def parts_of(value: Json) -> list[Part]:
 
 def withdrawn(run: str, item: InboxItem) -> QueuedPrompt:
     """Return a message from a run's inbox as a prompt that was not sent."""
-    return QueuedPrompt(run, text_of(parts_of(item.body.get("parts") if isinstance(item.body, dict) else None)))
+    return QueuedPrompt(run, typed_text(parts_of(item.body.get("parts") if isinstance(item.body, dict) else None)))
 
 
 class MessageView(Protocol):

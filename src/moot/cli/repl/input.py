@@ -33,13 +33,13 @@ from moot.commands import (
     catalogue_of,
     parse,
 )
-from moot.commands.custom import hooks_of
 from moot.config.loader import Loaded
 from moot.errors import ConfigError, MootError, UsageError
 from moot.features.exports import save_conversation
-from moot.features.prompts.references import Place, read_references
+from moot.features.prompts.references import Place, attach_references
+from moot.guard.roots import with_folders
 from moot.types.message import Part, text_part
-from moot.types.run import OnBusy
+from moot.types.run import OnBusy, Prompt
 
 T = TypeVar("T")
 
@@ -135,22 +135,22 @@ class InputHandler:
             await self.prompt((), text, on_busy, echoed=echoed)
 
     async def prompt(self, parts: Sequence[Part], text: str, on_busy: OnBusy = "queue", *, echoed: bool = True) -> None:
-        """Send a prompt: shell output, what it refers to, the parts and the text."""
+        """Send a prompt: shell output, the parts and the text, with what its last text refers to."""
         try:
-            runtime, conversation = self._context.engine.runtime, self._conversation.conversation
-            agent = self._context.overrides.agent or ""
-            found = await read_references(text, Place(runtime, self._context.directory, conversation, agent))
-            notes = found.notes
-            if found.calls and on_busy == "steer":
-                on_busy, notes = "queue", (*notes, "Queued, because its tool calls can't run within the running answer.")
+            context, conversation = self._context, self._conversation.conversation
+            folders = with_folders((), context.directory, context.further_folders or ())
+            agent = context.overrides.agent or ""
+            place = Place(context.engine.runtime, context.directory, conversation, agent, allowed_uris=folders)
+            typed = Prompt((*parts, *((text_part(text),) if text else ())), on_busy=on_busy)
+            prompt, notes = await attach_references(typed, place)
             for note in notes:
                 self._scrollback.say(f"{note}\n", "yellow")
             await self._provide_weights(self._next_model())
-            message = (*self.shell_output, *found.parts, *parts, *((text_part(found.text),) if found.text else ()))
             edits, self.edits = self.edits, None
             extra = tuple(self.shell_output)
-            send = Send("", settings=hooks_of((), found.calls))
-            await self._conversation.send(message, text, on_busy, echoed=echoed, edits=edits, extra=extra, command=send)
+            send = Send("", settings=prompt.settings)
+            message = (*extra, *prompt.parts)
+            await self._conversation.send(message, text, prompt.on_busy, echoed=echoed, edits=edits, extra=extra, command=send)
             self.shell_output.clear()
         except MootError:
             if echoed:

@@ -16,6 +16,10 @@ from moot.types.message import Part, text_of, text_part
 
 HEAD = "head"
 """Name of the metadata field with the start of a client's `data:` URL, up to its content."""
+REFERENCED = "referenced"
+"""Name of the metadata field that is true for a file to which the text of the prompt refers."""
+TYPED = "typed"
+"""Name of the metadata field with the text that a person typed, if it differs from the text that is sent."""
 
 
 MEDIA_TYPES = {
@@ -96,8 +100,36 @@ def readable_prompt(parts: Sequence[Part]) -> str:
     return "\n".join(filter(None, [*labels, text_of([*parts])]))
 
 
+def typed_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the parts of a prompt as a person typed them: without the files to which the text refers, and before macros were replaced."""
+    return tuple(_typed(part) for part in parts if not is_referenced(part))
+
+
+def typed_text(parts: Sequence[Part]) -> str:
+    """Return the text of a prompt as a person typed it, for editing."""
+    return text_of(typed_parts(parts))
+
+
+def is_referenced(part: Part) -> bool:
+    """Return True for a file to which the text of the prompt refers."""
+    return facts_of(part).get(REFERENCED) is True
+
+
+def _typed(part: Part) -> Part:
+    typed = facts_of(part).get(TYPED)
+    if part.get("type") != "text" or not isinstance(typed, str):
+        return part
+    return {**{name: value for name, value in part.items() if name != "providerMetadata"}, "text": typed}
+
+
+def with_facts(part: Part, facts: JsonObject) -> Part:
+    """Return the part with more of moot's metadata."""
+    metadata = part.get("providerMetadata")
+    return {**part, "providerMetadata": {**(metadata if isinstance(metadata, dict) else {}), OURS: {**facts_of(part), **facts}}}
+
+
 def facts_of(part: Part) -> JsonObject:
-    """Return moot's metadata of a file part: `path`, `size` in bytes and `lines`, if known."""
+    """Return moot's metadata of a part, such as `path`, `size` in bytes and `lines` of a file."""
     metadata = part.get("providerMetadata")
     about = metadata.get(OURS) if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) else {}

@@ -14,7 +14,7 @@ from moot.convert.files.attachments import MEDIA_TYPES, kind_of, local_file
 from moot.errors import NotFound, UsageError
 from moot.guard.paths import Paths
 from moot.guard.roots import folders
-from moot.types.message import Part, text_part
+from moot.types.message import Part
 
 MAX_TEXT = 10 * 1024 * 1024
 MAX_MEDIA = 20 * 1024 * 1024
@@ -132,7 +132,8 @@ def _part(paths: Paths, check: Check, path: str, first: int, last: int) -> Attac
     if paths.kind(path) == "directory":
         check("list_files", path)
         names = [f"{entry.name}/" if entry.kind == "directory" else entry.name for entry in paths.listdir(path, MAX_NAMES)]
-        return Attached(text_part(f"{path}:\n\n" + "\n".join(names)))
+        part = local_file("\n".join(names).encode("utf-8", "replace"), path, "text/plain")
+        return Attached({**part, "filename": f"{part['filename']}/"})
     check("read_file", path)
     real = paths.resolve(path)
     data = read_whole(real, MAX_MEDIA, partial(paths.open_read, path))

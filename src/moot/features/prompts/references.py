@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from moot.agents.known import default_agent
-from moot.convert.files.attachments import local_file
+from moot.convert.files.attachments import REFERENCED, TYPED, local_file, with_facts
 from moot.errors import Refused, UsageError
 from moot.features.prompts.attachments import Attached, media_of, mentioned, paths_of
 from moot.plugins.registry import attribute, hint
@@ -23,10 +23,12 @@ from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, load_project_agents, mode_of, servers_of
 from moot.tools.catalogue import is_tool, provided_tool, tools_for, unknown_tool
 from moot.types.agent import Agent
-from moot.types.canonical import JsonObject, loads_exact, loads_object
+from moot.types.canonical import Json, JsonObject, loads_exact, loads_object
 from moot.types.conversation import Conversation
+from moot.types.hooks import HOOKS
 from moot.types.macro import SIGN, definition, definitions, macros_in, without_code
-from moot.types.message import Message, Part, text_of
+from moot.types.message import Message, Part, text_of, text_part
+from moot.types.run import Prompt
 
 if TYPE_CHECKING:
     from moot.guard.urls import Page
@@ -71,6 +73,8 @@ class Place:
     """True if the person who wrote the prompt is sending it, which answers the question of an `ask` rule."""
     mode: str = ""
     """Mode of the prompt; empty = the one of the conversation."""
+    allowed_uris: tuple[str, ...] = ()
+    """Folders that a new conversation may use, see `Conversation.allowed_uris`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,25 @@ class Kind(NamedTuple):
     """Return the content of a target. Raise MootError if it can't be attached."""
 
 
+async def attach_references(prompt: Prompt, place: Place, *, literal: str = "") -> tuple[Prompt, tuple[str, ...]]:
+    """Return a prompt with what its last text refers to, and notes for the user. Earlier texts stay as they are.
+
+    `literal` is added to the text as it is, such as standard input. Raise the same errors as `read_references`.
+    """
+    at = max((at for at, part in enumerate(prompt.parts) if part.get("type") == "text"), default=len(prompt.parts))
+    part = prompt.parts[at] if at < len(prompt.parts) else text_part("")
+    typed = text_of((part,))
+    found = await read_references(typed, place)
+    text, own = ("\n\n".join(filter(None, (each, literal))) for each in (found.text, typed))
+    sent = {**part, "text": text} if text == own else with_facts({**part, "text": text}, {TYPED: own})
+    on_busy, notes = prompt.on_busy, found.notes
+    if found.calls and on_busy == "steer":
+        on_busy, notes = "queue", (*notes, "Queued, because its tool calls can't run within the running answer.")
+    settings: JsonObject = {**prompt.settings, HOOKS: {"before_run": list[Json](found.calls)}} if found.calls else prompt.settings
+    parts = (*prompt.parts[:at], *found.parts, *((sent,) if text else ()), *prompt.parts[at + 1 :])
+    return replace(prompt, parts=parts, settings=settings, on_busy=on_busy), notes
+
+
 async def read_references(text: str, place: Place) -> References:
     """Return what a prompt refers to, in the order of its text. References in Markdown code, and names of missing files, stay plain text.
 
@@ -111,7 +134,8 @@ async def read_references(text: str, place: Place) -> References:
     result = References(text, notes=notes)
     for kind, target in found:
         more = await kind.attach(target, place)
-        result = References(text, (*result.parts, *more.parts), (*result.notes, *more.notes), (*result.calls, *more.calls))
+        parts = (with_facts(part, {REFERENCED: True}) for part in more.parts)
+        result = References(text, (*result.parts, *parts), (*result.notes, *more.notes), (*result.calls, *more.calls))
         _check_number(len(result.parts) + len(result.calls), MAX_REFERENCES, "references")
     return result
 
@@ -208,7 +232,7 @@ async def _file(target: str, place: Place) -> References:
     name, quoted = target.strip('"'), target.startswith('"')
     if not place.directory:
         return References()
-    paths = paths_of(place.directory, place.conversation.allowed_uris if place.conversation is not None else ())
+    paths = paths_of(place.directory, place.conversation.allowed_uris if place.conversation is not None else place.allowed_uris)
     judged: list[str] = []
 
     def check(tool: str, path: str) -> None:

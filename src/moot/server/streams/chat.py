@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Literal, cast
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, field_validator
@@ -16,9 +17,9 @@ from moot.server.credentials import Caller
 from moot.server.idempotency import Attempt
 from moot.server.models import ClientId
 from moot.server.problems import Problem
-from moot.server.resources import check_directory
+from moot.server.resources import Notes, check_directory, check_references, user_message, with_references
 from moot.server.streams.frames import WHOLE
-from moot.server.streams.parts import is_same, stored_answer, stored_parts
+from moot.server.streams.parts import is_same, own_parts, stored_answer, stored_parts
 from moot.server.streams.positions import Opening, end_of_wait, opening_of
 from moot.tools.schema import SETTING
 from moot.types.agent import Mode
@@ -83,6 +84,9 @@ class ChatIn(BaseModel):
     project: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Id or name of the project of a new conversation. Defaults to the project whose root contains the folder."""
     on_busy: OnBusy = "reject"
+    references: bool = False
+    """Attach what the last text of a user message refers to after `@`, such as files of the conversation's folder. Requires the scope
+    `tools` and the user `local`. By default, texts are sent as they are."""
     effort: Literal["none", "low", "medium", "high", "max"] | None = None
     max_steps: int | None = Field(default=None, ge=1, le=1000)
     tools: bool | list[str | ClientTool] | dict[str, _NamelessTool] | None = None
@@ -186,6 +190,8 @@ async def open_stream(engine: Engine, caller: Caller, request: ChatIn, attempt: 
     """Perform the request and return the start of its stream. Raise Busy, NotFound, UsageError or Problem (403)."""
     if request.mode not in _FREE and not caller.may("tools"):
         raise Problem(403, f"Mode {request.mode!r} requires a token with the scope 'tools'.", fix="moot tokens create NAME --scopes tools")
+    if request.references:
+        check_references(caller)
     if request.directory is not None:
         await check_directory(caller, request.directory)
     if request.project is not None:
@@ -219,28 +225,39 @@ async def _submit(
 ) -> Opening:
     """Submit a new prompt or an edit. A prompt that already exists with the same parts is joined instead."""
     quota = engine.runtime.settings.limits.uploads
-    parts = await stored_parts(caller.store.blobs, last.parts, quota)
+    references = request.references
+    parts = await stored_parts(caller.store.blobs, own_parts(last.parts) if references else last.parts, quota)
     if len(request.messages or ()) > 1 and (conversation is None or not conversation.message_count):
         conversation = await _import_history(engine, caller, request, conversation, quota)
-    existing = await _existing(caller, conversation, last.id)
-    if existing is not None and is_same(existing.parts, parts) and (run := await caller.store.records.last_answer(existing.id)) is not None:
-        return await opening_of(engine, caller, run.message)
+    existing = await user_message(caller, conversation, last.id)
+    if existing is not None and (answer := await _answer_to(caller, existing, parts, references=references)) is not None:
+        return await opening_of(engine, caller, answer)
     edited = existing
     if edited is None and request.message_id is not None:
-        edited = await _existing(caller, conversation, request.message_id)
+        edited = await user_message(caller, conversation, request.message_id)
         if edited is None:
             raise NotFound(f"No user message with id {request.message_id!r} in the conversation.", fix="See GET /api/chat/ID/messages.")
     edits = edited.id if edited is not None else None
     prompt = _prompt(caller, request, conversation, attempt.id, parts=parts, client_id=last.id, edits=edits)
+    notes: Notes = ()
+    if references:
+        prompt, notes = await with_references(engine, caller, prompt, conversation)
     try:
         submitted = await engine.runs.submit(prompt)
     except Busy:  # another process may have submitted the same prompt concurrently
         stored = await continued_conversation(caller, request.id)
-        existing = await _existing(caller, stored, last.id)
-        if existing is None or not is_same(existing.parts, parts) or (run := await caller.store.records.last_answer(existing.id)) is None:
+        existing = await user_message(caller, stored, last.id)
+        answer = None if existing is None else await _answer_to(caller, existing, parts, references=references)
+        if answer is None:
             raise
-        return await opening_of(engine, caller, run.message)
-    return await _opening(engine, caller, submitted)
+        return await opening_of(engine, caller, answer)
+    return replace(await _opening(engine, caller, submitted), notes=notes)
+
+
+async def _answer_to(caller: Caller, existing: Message, parts: Sequence[Part], *, references: bool) -> str | None:
+    """Return the answer to a prompt that the client has sent again, or None if the client sent other parts."""
+    run = await caller.store.records.last_answer(existing.id) if is_same(existing.parts, parts, references=references) else None
+    return None if run is None else run.message
 
 
 async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, quota: int) -> Conversation:
@@ -266,17 +283,6 @@ async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conve
     )
     await caller.store.tree.graft(found.id, None, messages)
     return await caller.store.conversations.get(found.id)
-
-
-async def _existing(caller: Caller, conversation: Conversation | None, id: str | None) -> Message | None:
-    """Return the user message with the client's id, or None if it is new."""
-    if conversation is None or id is None:
-        return None
-    try:
-        found = await caller.store.conversations.message(id, conversation=conversation.id)
-    except NotFound:
-        return None
-    return found if found.role == "user" else None
 
 
 async def _retry(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, attempt: Attempt) -> Opening:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
-from moot.convert.files.attachments import HEAD
+from moot.convert.files.attachments import HEAD, is_referenced, typed_parts
 from moot.convert.ui_message import problem_of
 from moot.errors import NotFound, UsageError
 from moot.server.problems import Problem
@@ -60,8 +60,17 @@ def check_parts(parts: Sequence[JsonObject]) -> None:
             raise Problem(422, f"Part {number} of the message is not valid: {problem}", fix="Send parts that `validateUIMessages` accepts.")
 
 
-def is_same(stored: Sequence[Part], sent: Sequence[Part]) -> bool:
-    """Return True if the client sent these parts again. Parts stored by older versions have a state that the client did not send."""
+def own_parts(parts: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return the parts without files to which the text of the prompt refers. They are attached again when the text is read."""
+    return [part for part in parts if not is_referenced(part)]
+
+
+def is_same(stored: Sequence[Part], sent: Sequence[Part], *, references: bool = False) -> bool:
+    """Return True if the client sent these parts again. Parts stored by older versions have a state that the client did not send.
+
+    With `references`, `stored` also has what the text of the prompt refers to.
+    """
+    stored = typed_parts(stored) if references else stored
     return [_stateless(part) for part in stored] == [_stateless(part) for part in sent]
 
 

@@ -61,6 +61,8 @@ class Opening:
     """Position that the client has reached after the last of `chunks`; (0, 0) = none."""
     step: Step = "closed"
     """State of the client's step before `chunks`."""
+    notes: tuple[str, ...] = ()
+    """Warnings about the prompt, which are not part of a message."""
 
 
 async def shown(engine: Engine, caller: Caller, conversation: Conversation, last_event_id: str | None) -> Opening | None:

@@ -17,13 +17,13 @@ async def context(
     /,
     *,
     request: Annotated[bool, Parameter(help="Print the exact body of the next request as JSON.")] = False,
-    prompt: Annotated[str, Parameter(help="Prompt to include as if you had sent it.")] = "",
+    prompt: Annotated[str, Parameter(help="Prompt to include as if you had sent it, with the files that it names after @.")] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
     """Show what fills the context of a conversation's next request, without sending anything."""
     async with opened_at(conversation, output) as (engine, found):
-        report = await context_report(engine, found, prompt=prompt)
+        report = await context_report(engine, found, prompt=prompt, references=True)
     if request and not json:
         output.json(report.request)
     elif json:

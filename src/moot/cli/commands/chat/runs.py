@@ -62,8 +62,8 @@ Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are 
 async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = NO_FLAGS, shown: ShowFlags = NO_SHOW, output: Out) -> int:
     """Start a conversation. On a terminal, keep it open for further prompts."""
     staying = stays(flags, shown, output)
-    parts = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
-    return await stay(None, parts, flags, output) if staying else await perform(Request(parts, flags, shown), output)
+    typed = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
+    return await stay(None, typed.parts, flags, output) if staying else await perform(Request(typed, flags, shown), output)
 
 
 async def continue_(
@@ -77,16 +77,16 @@ async def continue_(
     output: Out,
 ) -> int:
     """Continue a conversation, or answer its last message. On a terminal, keep the conversation open."""
-    parts = gather(" ".join(prompt) or None, file or [], output, needed=False)
-    if parts and again:
+    typed = gather(" ".join(prompt) or None, file or [], output, needed=False)
+    if typed and again:
         raise UsageError("--again does not take a prompt.", fix=f"moot chat continue {conversation} --again")
     if stays(flags, shown, output) and not again:
         async with opened(output) as engine:
             found = await find_conversation(engine, conversation, str(here()))
         if found.deleted_at is not None:
             raise NotFound(f"Conversation {found.title or found.id!r} is deleted.", fix=f"moot chat restore {found.id[:13]}")
-        return await stay(found.id, parts, flags, output)
-    return await perform(Request(parts, flags, shown, conversation, again=again, show_history=True), output)
+        return await stay(found.id, typed.parts, flags, output)
+    return await perform(Request(typed, flags, shown, conversation, again=again, show_history=True), output)
 
 
 async def resume(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> int:

@@ -14,7 +14,7 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, Out, RunFlags, ShowFlags
-from moot.cli.run import Request, perform
+from moot.cli.run import Request, Typed, perform
 from moot.commands import Catalogue, CommandContext, Notice, OpenConversation, Reply, RunOverrides, Save, Send, catalogue_of
 from moot.commands.custom import CustomCommand
 from moot.commands.status import usage
@@ -119,7 +119,7 @@ async def run_command(
     if send is None:
         return 0
     flags = replace(flags, agent=send.agent or flags.agent, model=send.model or flags.model, mode=send.mode or flags.mode)
-    return await perform(Request(send.message(), flags, shown, continue_, command=send, chosen=context.unstored), output)
+    return await perform(Request(Typed(send.message()), flags, shown, continue_, command=send, chosen=context.unstored), output)
 
 
 async def _carried_out(context: CommandContext, reply: Reply) -> str:

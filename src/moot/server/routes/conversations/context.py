@@ -13,7 +13,7 @@ from moot.features.context import ContextPiece, ContextReport, context_report
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
 from moot.server.models import In, ListOut, Out
-from moot.server.resources import conversation_of
+from moot.server.resources import check_references, conversation_of
 from moot.server.state import CurrentServer
 from moot.types.compaction import Compaction
 
@@ -28,7 +28,7 @@ class PieceOut(Out, of=ContextPiece, fields="name tokens share"):
     """Share of the window, from 0 to 1."""
 
 
-class ContextOut(Out, of=ContextReport, fields="model window tokens share compact_at messages pieces request"):
+class ContextOut(Out, of=ContextReport, fields="model window tokens share compact_at messages pieces request notes"):
     """The contents of the next request to the model. Numbers of tokens are estimates."""
 
     tokens: int
@@ -38,6 +38,8 @@ class ContextOut(Out, of=ContextReport, fields="model window tokens share compac
     pieces: list[PieceOut]
     request: dict[str, Any] | None = None
     """The body of the request, only if `request` was set."""
+    notes: list[str]
+    """Warnings about what the prompt refers to, such as files that were not found."""
 
 
 class CompactionOut(Out, of=Compaction, fields="through summary plan exchange seq at"):
@@ -62,9 +64,16 @@ async def get_context(
     conversation_id: str,
     request: Annotated[bool, Query(description="Include the exact body of the request.")] = False,
     prompt: Annotated[str, Query(max_length=20_000, description="Prompt to include in the request, as if it had been sent.")] = "",
+    references: Annotated[
+        bool,
+        Query(description="Attach what the prompt refers to after `@`. Requires the scope `tools` and the user `local`."),
+    ] = False,
 ) -> ContextOut:
     """Show what fills the context of the next model request, without sending it."""
-    report = await context_report(server.engine, await conversation_of(caller, conversation_id), prompt=prompt)
+    if references:
+        check_references(caller)
+    found = await conversation_of(caller, conversation_id)
+    report = await context_report(server.engine, found, prompt=prompt, references=references)
     return ContextOut.model_validate(report.to_json(request=request))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, cast
 
 from fastapi import Query
@@ -13,9 +14,9 @@ from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
 from moot.server.idempotency import CurrentAttempt
 from moot.server.models import EventOut, ListOut, MessageOut, PartsIn, PromptIn, QueueOut, RunOut, SubmittedOut, TreeOut, run_out
-from moot.server.resources import Limit, conversation_of, message_id, run_of
+from moot.server.resources import Limit, Notes, check_references, conversation_of, message_id, run_of, user_message, with_references
 from moot.server.state import CurrentServer, Server
-from moot.server.streams.parts import stored_parts
+from moot.server.streams.parts import is_same, own_parts, stored_parts
 from moot.server.streams.view import Blobs, part_view
 from moot.server.streams.writers import store_blobs
 from moot.types.canonical import Json, dumps
@@ -52,30 +53,39 @@ async def submit_prompt(
     found = await conversation_of(caller, conversation_id)
     if body.mode in FREE and not caller.may("tools"):
         raise Refused(f"Mode {body.mode!r} requires the 'tools' scope.")
+    if body.references:
+        check_references(caller)
     if body.text is not None and body.parts:
         raise UsageError("`text` and `parts` can't be combined.")
     parts = (text_part(body.text),) if body.text is not None else ()
     if body.parts:
-        parts = await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads)
-    submitted = await server.engine.runs.submit(
-        Prompt(
-            parts,
-            conversation=found.id,
-            client_id=body.client_id,
-            edits=await message_id(caller, found.id, body.edits),
-            answers=await message_id(caller, found.id, body.answers),
-            agent=body.agent,
-            model=body.model,
-            mode=body.mode,
-            on_busy=body.on_busy,
-            trigger="api",
-            on_crash="resume",
-            settings=body.model_dump(include={"effort", "max_steps"}, exclude_none=True),
-            id=attempt.id,
-            user=caller.owner_id,
-        )
+        own = own_parts(body.parts) if body.references else body.parts
+        parts = await stored_parts(caller.store.blobs, own, server.engine.runtime.settings.limits.uploads)
+    prompt = Prompt(
+        parts,
+        conversation=found.id,
+        client_id=body.client_id,
+        edits=await message_id(caller, found.id, body.edits),
+        answers=await message_id(caller, found.id, body.answers),
+        agent=body.agent,
+        model=body.model,
+        mode=body.mode,
+        on_busy=body.on_busy,
+        trigger="api",
+        on_crash="resume",
+        settings=body.model_dump(include={"effort", "max_steps"}, exclude_none=True),
+        id=attempt.id,
+        user=caller.owner_id,
     )
-    return SubmittedOut.of(submitted, conversation=submitted.conversation.id, run=run_out(submitted.run))
+    notes: Notes = ()
+    if body.references and parts:
+        known = await user_message(caller, found, body.client_id)
+        if known is not None and body.edits is None and is_same(known.parts, parts, references=True):
+            prompt = replace(prompt, parts=known.parts)  # sent again
+        else:
+            prompt, notes = await with_references(server.engine, caller, prompt, found)
+    submitted = await server.engine.runs.submit(prompt)
+    return SubmittedOut.of(submitted, conversation=submitted.conversation.id, run=run_out(submitted.run), notes=list(notes))
 
 
 @router.get("/messages/{message_id}", response_model=MessageOut)
