@@ -79,7 +79,7 @@ def test_a_prompt_has_the_files_that_it_names_and_standard_input_is_literal(moot
     assert (ended.returncode, ended.stderr) == (0, b"moot: File 'gone.txt' not found; sent as text.\n")
     file, text = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"][0]["parts"]
     assert (file["filename"], text["text"]) == ("notes.txt", f"{prompt}\n\npiped @notes.txt @other.txt")
-    for refused, code in (('Read @"../outside.txt"', 4), ("Read @notes.txt#7-9", 2), ("See @http://10.0.0.1/", 4)):
+    for refused, code in (('Read @"../outside.txt"', 1), ("Read @notes.txt#7-9", 2), ("See @http://10.0.0.1/", 1)):
         ended = moot.run("run", refused)
         assert (ended.returncode, ended.stdout) == (code, b""), ended.stderr
     assert len(json.loads(moot.run("chat", "list", "--json").stdout)["data"]) == 1

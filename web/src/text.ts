@@ -318,6 +318,8 @@ export const text = {
     attachments: 'Attachments',
     attachedImage: 'Attached image',
     bytes: (count: number) => plural(count, 'byte'),
+    lines: (name: string, first: number, last: number) =>
+      first === last ? `${name} (line ${first})` : `${name} (lines ${first} to ${last})`,
     showMore: 'Show more',
     showLess: 'Show less',
     fork: 'Fork from here',

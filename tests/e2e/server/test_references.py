@@ -120,7 +120,7 @@ async def test_an_edited_prompt_has_each_file_once_and_the_editor_gets_the_typed
 
 async def test_notes_of_a_stream_are_transient_frames(server: LiveServer, directory: Path) -> None:
     chunks = await post(server, say("Read @gone.txt", references=True, directory=str(directory)))
-    note = {"type": "data-note", "data": {"text": "File 'gone.txt' not found; sent as text."}, "transient": True}
+    note = {"type": "data-notice", "data": {"text": "File 'gone.txt' not found; sent as text."}, "transient": True}
     assert chunks[0] == note and chunks[1]["type"] == "start"
 
 

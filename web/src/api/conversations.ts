@@ -67,7 +67,7 @@ export const conversations = {
   submit: (
     id: string,
     prompt: { client_id: string; parts: Part[]; on_busy: 'queue' | 'steer'; [name: string]: unknown },
-  ) => api.post(`${at(id)}/messages`, prompt),
+  ) => api.post<{ notes: string[] }>(`${at(id)}/messages`, prompt),
   queue: async (id: string, signal?: AbortSignal) => queueOf(await api.get<StoredQueue>(`${at(id)}/queue`, { signal })),
   withdraw: (id: string, run: string) => api.delete(`${at(id)}/queue/${run}`),
   withdrawSteered: (id: string, message: string) =>

@@ -17,12 +17,22 @@ export async function signInFromAddress(): Promise<void> {
   await api.post('/login', { code }).catch(() => undefined) // ignore a used code: the next request tells whether the browser is signed in
 }
 
+let loaded: SignedInSession | null = null
+
+async function load(signal?: AbortSignal): Promise<SignedInSession> {
+  loaded = await api.get<SignedInSession>('/session', { signal })
+  return loaded
+}
+
 /** Return the signed-in session. */
 export function useSession() {
-  return useQuery({
-    queryKey: ['session'],
-    queryFn: ({ signal }) => api.get<SignedInSession>('/session', { signal }),
-  })
+  return useQuery({ queryKey: ['session'], queryFn: ({ signal }) => load(signal) })
+}
+
+/** Return true if the server attaches what a prompt of this user refers to after `@`. */
+export async function mayRefer(): Promise<boolean> {
+  const { owner, scopes } = loaded ?? (await load())
+  return owner === 'local' && scopes.includes('tools')
 }
 
 /** Show the unsent prompts of the signed-in user. */

@@ -7,7 +7,7 @@ import {
 import { type ReactNode, useMemo } from 'react'
 import type { Message, Part } from '@/api/types'
 import { attachments } from '@/conversation/composer/attachments'
-import { textOf } from '@/conversation/messages/parts'
+import { ownFiles, typedText } from '@/conversation/messages/parts'
 import type { Session } from '@/conversation/session'
 import { notifyError } from '@/ui/toasts'
 
@@ -45,7 +45,7 @@ export function Runtime({ session, messages, busy, send, children }: Props) {
 
 /** Messages are rendered from their own parts. assistant-ui only needs role and text, for copying and editing. */
 function convertMessage(message: Message): ThreadMessageLike {
-  return { id: message.id, role: message.role, content: [{ type: 'text', text: textOf(message) }] }
+  return { id: message.id, role: message.role, content: [{ type: 'text', text: typedText(message.parts) }] }
 }
 
 /** Convert the composer's content to message parts. */
@@ -61,6 +61,5 @@ export function partsOf(message: Pick<AppendMessage, 'content' | 'attachments'>)
 }
 
 function filesOf(session: Session, id: string): Part[] {
-  const message = session.chat.messages.find((one) => one.id === id)
-  return message?.parts.filter((part) => part.type === 'file') ?? []
+  return ownFiles(session.chat.messages.find((one) => one.id === id)?.parts ?? [])
 }

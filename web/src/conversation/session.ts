@@ -2,6 +2,8 @@ import { Chat } from '@ai-sdk/react'
 import { Problem } from '@/api/client'
 import { conversations, runs } from '@/api/conversations'
 import type { Conversation, Failure, Message, Node, Part, Queue, Queued, Run } from '@/api/types'
+import { mayRefer } from '@/app/session'
+import { textOf } from '@/conversation/messages/parts'
 import { outbox, type Unsent } from '@/conversation/outbox'
 import { type Extra, isLost, transport } from '@/conversation/transport'
 import { Watch } from '@/conversation/watch'
@@ -83,6 +85,9 @@ export class Session {
       transport: transport(() => this.accepted()),
       generateId: () => crypto.randomUUID(),
       onError: (error) => this.failed(error),
+      onData: ({ type, data }) => {
+        if (type === 'data-notice') notify(noticeIn(data))
+      },
       onFinish: ({ isDisconnect, isError }) => {
         if (!isDisconnect && !isError) this.settled()
       },
@@ -372,21 +377,24 @@ export class Session {
   }
 
   private async carry(entry: Unsent): Promise<void> {
+    const references = entry.parts.some((part) => part.type === 'text' && part.text.includes('@')) && (await mayRefer())
+    const extra = { ...entry.extra, ...(references && { references }) }
     const delivery = entry.delivery ?? (this.busy && !entry.edits ? 'queue' : undefined)
     if (delivery) {
-      await conversations.submit(this.id, {
+      const submitted = await conversations.submit(this.id, {
         client_id: entry.id,
         parts: entry.parts,
-        ...entry.extra,
+        ...extra,
         on_busy: delivery,
       })
+      for (const note of submitted.notes) notify(note)
       outbox.remove(entry.id)
       await this.sync(!this.busy)
       this.resend()
       return
     }
     const { session, id } = await this.continuation(entry.edits)
-    if (session === this) return this.post(entry)
+    if (session === this) return this.post({ ...entry, extra })
     outbox.remove(entry.id)
     await session.keep({ ...entry, ...(id && { edits: id }) })
   }
@@ -410,10 +418,25 @@ export class Session {
 
   /** Called when the server has accepted the open request. */
   private accepted(): void {
-    if (this.carried) outbox.remove(this.carried)
+    if (this.carried) {
+      outbox.remove(this.carried)
+      void this.showAttached(this.carried)
+    }
     this.carried = null
     this.fresh = false
     this.resend()
+  }
+
+  /** Show what the server has attached to a prompt that refers to it. */
+  private async showAttached(id: string): Promise<void> {
+    if (!this.chat.messages.some((one) => one.id === id && textOf(one).includes('@'))) return
+    try {
+      const { messages } = await conversations.messages(this.id, null, 2)
+      const stored = messages.find((one) => one.id === id)
+      if (stored) this.chat.messages = this.chat.messages.map((one) => (one.id === id ? stored : one))
+    } catch {
+      // the messages are loaded again when the answer ends
+    }
   }
 
   private refused(entry: Unsent, error: unknown): void {
@@ -508,6 +531,10 @@ export class Session {
     await conversations.switch(this.id, message)
     await this.sync(true)
   }
+}
+
+function noticeIn(data: unknown): string {
+  return data && typeof data === 'object' && 'text' in data ? String(data.text) : ''
 }
 
 function isActive({ status }: Conversation): boolean {

@@ -72,7 +72,8 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, file
   function choose(candidate: Candidate) {
     const element = field.current
     if (!asked || !element) return
-    const put = `${asked.sign}${candidate.text}${candidate.whole ? ' ' : ''}`
+    const name = asked.sign === '@' && /\s/.test(candidate.text) ? `"${candidate.text}"` : candidate.text
+    const put = `${asked.sign}${name}${candidate.whole ? ' ' : ''}`
     const caret = asked.from + put.length
     aui.composer.setText(element.value.slice(0, asked.from) + put + element.value.slice(asked.to))
     setAsked(null)

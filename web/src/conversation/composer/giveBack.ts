@@ -1,15 +1,14 @@
 import { useAui } from '@assistant-ui/react'
 import type { Part } from '@/api/types'
+import { ownFiles, typedText } from '@/conversation/messages/parts'
 
 /** Return a function that puts unsent prompts and their files back into the composer, before the text already typed. */
 export function useGiveBack(): (prompts: readonly (readonly Part[])[]) => void {
   const aui = useAui()
   return (prompts) => {
-    const words = prompts.map((parts) => parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(''))
+    const words = prompts.map(typedText)
     aui.composer.setText([...words, aui.composer.getState().text].filter((text) => text.trim()).join('\n\n'))
-    for (const part of prompts.flat()) {
-      if (part.type !== 'file') continue
-      const { url, mediaType, filename } = part
+    for (const { url, mediaType, filename } of prompts.flatMap(ownFiles)) {
       void aui.composer.addAttachment({
         name: filename ?? mediaType,
         type: mediaType.startsWith('image/') ? 'image' : 'file',

@@ -7,7 +7,7 @@ import type { Message } from '@/api/types'
 import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
-import { sizeOf, textOf } from '@/conversation/messages/parts'
+import { nameOf, sizeOf, textOf } from '@/conversation/messages/parts'
 import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { notify, notifyError } from '@/ui/toasts'
@@ -29,8 +29,8 @@ export function UserMessage() {
       {files.length > 0 && (
         <ul aria-label={text.message.attachments} className="mb-1.5 flex max-w-[85%] flex-wrap justify-end gap-1.5">
           {files.map((file) => (
-            <li key={file.url}>
-              <FileChip url={file.url} name={file.filename ?? ''} mediaType={file.mediaType} size={sizeOf(file)} />
+            <li key={JSON.stringify([file.url, file.providerMetadata])}>
+              <FileChip url={file.url} name={nameOf(file)} mediaType={file.mediaType} size={sizeOf(file)} />
             </li>
           ))}
         </ul>

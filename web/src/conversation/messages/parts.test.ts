@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest'
 import type { Message, Part } from '@/api/types'
-import { askedInside, blocksOf, type CallBlock } from '@/conversation/messages/parts'
+import {
+  askedInside,
+  blocksOf,
+  type CallBlock,
+  type FilePart,
+  nameOf,
+  ownFiles,
+  typedText,
+} from '@/conversation/messages/parts'
 
 const blocks = (...parts: unknown[]) => blocksOf({ id: 'm', role: 'assistant', parts: parts as Part[] } as Message)
 
@@ -77,4 +85,17 @@ test('a call made by a hook has its name', () => {
   })
   const shown = blocks(call('a', { moot: { hook: 'before_run' } }), call('b')) as CallBlock[]
   expect(shown.map((block) => block.call.hook)).toEqual(['before_run', ''])
+})
+
+test('the files to which a prompt refers are not part of what the user typed', () => {
+  const moot = (facts: Record<string, unknown>) => ({ providerMetadata: { moot: facts } })
+  const upload = { type: 'file', url: 'blob:a', mediaType: 'text/plain', filename: 'up.txt' }
+  const parts = [
+    upload,
+    { ...upload, filename: 'a.py', ...moot({ path: 'a.py', lines: [2, 3], referenced: true }) },
+    { type: 'text', text: 'Be kind. See @a.py#2-3', ...moot({ typed: '@{tone} See @a.py#2-3' }) },
+  ] as Part[]
+  expect(ownFiles(parts)).toEqual([upload])
+  expect(typedText(parts)).toBe('@{tone} See @a.py#2-3')
+  expect(parts.slice(0, 2).map((part) => nameOf(part as FilePart))).toEqual(['up.txt', 'a.py (lines 2 to 3)'])
 })

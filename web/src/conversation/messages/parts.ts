@@ -191,7 +191,33 @@ export function sizeOf(part: { providerMetadata?: Record<string, Record<string, 
   return typeof size === 'number' ? size : null
 }
 
-/** Return the text of a message, for copying and editing. */
+/** Return the text of a message. */
 export function textOf(message: Message): string {
   return message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+}
+
+/** Return the text of a prompt as the user typed it, before macros were replaced. */
+export function typedText(parts: readonly Part[]): string {
+  return parts
+    .flatMap((part) => (part.type === 'text' ? [String(part.providerMetadata?.moot?.typed ?? part.text)] : []))
+    .join('')
+}
+
+/** A file of a message. */
+export type FilePart = Extract<Part, { type: 'file' }>
+
+/** Return the files that the user attached, without those to which the text refers. They are attached again when it is sent again. */
+export function ownFiles(parts: readonly Part[]): FilePart[] {
+  return parts.flatMap((part) =>
+    part.type === 'file' && part.providerMetadata?.moot?.referenced !== true ? [part] : [],
+  )
+}
+
+/** Return the name of an attached file, and its lines if it has only some of them. */
+export function nameOf(file: FilePart): string {
+  const lines = file.providerMetadata?.moot?.lines
+  const name = file.filename ?? ''
+  return Array.isArray(lines) && lines.length === 2
+    ? text.message.lines(name, Number(lines[0]), Number(lines[1]))
+    : name
 }

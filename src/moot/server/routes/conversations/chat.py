@@ -97,7 +97,7 @@ async def _stream(server: Server, caller: Caller, opening: Opening, version: Ver
     blobs: Blobs = []
     frames = ChunkFrames(version, opening.step)
     first = frames.replay(opening.chunks, opening.position, blobs)
-    first += b"".join(frame({"type": "data-note", "data": {"text": note}, "transient": True}, "") for note in opening.notes)
+    first += b"".join(frame({"type": "data-notice", "data": {"text": note}, "transient": True}, "") for note in opening.notes)
     if (await caller.store.records.run(opening.run)).status == "queued":
         first += QUEUED
     await store_blobs(caller.store.blobs, blobs)
