@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from collections.abc import AsyncGenerator
@@ -14,8 +15,10 @@ import anyio
 import pytest
 from aiohttp import web
 
-from moot.commands.command import CommandContext, Send
+from moot.commands import catalogue_of
+from moot.commands.command import CommandContext, Notice, Send
 from moot.commands.custom import CustomCommand, hooks_of
+from moot.commands.submission import run_in_channel
 from moot.config.settings import Models, Permissions, Rule
 from moot.convert.files.attachments import label_of, prompt_text, readable_prompt, with_texts
 from moot.engine.undo import Undo
@@ -403,3 +406,17 @@ async def test_a_tool_of_an_mcp_server_can_be_named(stage: Any, tmp_path: Path) 
         added, gone = [part for part in answer.parts if is_tool(part)]
         assert added["state"] == "output-available" and "42" in str(added["output"])
         assert "Tool 'demo__gone' not found" in str(gone["errorText"])
+
+
+async def test_the_context_command_attaches_files_in_a_terminal_but_not_in_a_channel(stage: Any, directory: Path) -> None:
+    (directory / "big.txt").write_text("plums " * 4_000)
+    async with stage([Reply(text="Yes.", times=0)]) as on:
+        run, _ = await on.ask("hi")
+        conversation = await on.engine.store.conversations.get(run.conversation)
+        context = CommandContext(on.engine, str(directory), conversation.id)
+        command = (await catalogue_of(context)).find("context")
+        (notice,) = await command.run(context, "Read @big.txt @gone.txt")
+        assert isinstance(notice, Notice) and "File 'gone.txt' not found" in notice.text
+        literal = await run_in_channel(on.engine, conversation, "context", "Read @big.txt @gone.txt")
+        tokens = [int(re.findall(r"([\d,]+) of", text)[0].replace(",", "")) for text in (notice.text, literal)]
+        assert tokens[0] > tokens[1] + 3_000 and "gone.txt" not in literal

@@ -165,6 +165,8 @@ class CommandContext:
     """Path of the file that is open in the user interface; empty = none."""
     further_folders: list[str] | None = None
     """Folders allowed before the conversation exists, for its first prompt. None if the user interface doesn't support this."""
+    attended: bool = True
+    """False in a channel, where the person who runs the command may not read files or fetch pages by naming them."""
     stored: Callable[[Conversation], None] = lambda _: None
     """Called with the conversation after its settings have changed."""
 

@@ -39,7 +39,7 @@ class ContextCommand(BaseCommand):
             context.engine,
             conversation,
             prompt=argument,
-            references=context.owner == LOCAL_USER,
+            references=context.owner == LOCAL_USER and context.attended,
             agent=overrides.agent or "",
             model=overrides.model or "",
         )

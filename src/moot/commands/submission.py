@@ -31,7 +31,7 @@ async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submit
 
 async def run_in_channel(engine: Engine, conversation: Conversation, name: str, argument: str) -> str:
     """Run a command for a conversation of a channel, such as Discord, and return its reply as text. Choices are stored."""
-    context = CommandContext(engine, conversation.directory, conversation.id)
+    context = CommandContext(engine, conversation.directory, conversation.id, attended=False)
     replies = await (await catalogue_of(context)).find(name).run(context, argument)
     await store_agent(context)
     return "\n".join(filter(None, map(text_of_reply, replies))) or "Done."
