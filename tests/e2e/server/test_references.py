@@ -1,4 +1,4 @@
-"""What a prompt refers to after `@`, over HTTP: who may attach it, and prompts that are sent again or edited."""
+"""References in prompts over HTTP: who may attach files, and prompts that are sent again or edited."""
 
 from __future__ import annotations
 
