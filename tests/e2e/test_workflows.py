@@ -325,8 +325,13 @@ async def test_the_conversation_keeps_its_agent_and_its_model_does_the_steps(sta
     ("change", "problem"),
     [
         ("agent: coder→agent: codr", "write.yaml:5: Agent 'codr' not found"),
-        ("name: review→name: draft", "write.yaml:10:5: commands.write.steps[1]: The step 'draft' is defined twice"),
-        ("about $topic→about {{steps.review.output}}", "write.yaml:5:5: commands.write.steps[0]: The step 'review' has no output yet"),
+        ("type: workflow→type: workflow\nagent: codr", "write.yaml:2: Agent 'codr' not found"),
+        ("type: workflow→type: workflow\nmodel: small@opena", "write.yaml:2: Provider 'opena' not found. Did you mean 'openai'?"),
+        ("name: review→name: draft", "write.yaml:10:11: commands.write.steps[1].name: The step 'draft' is defined twice"),
+        (
+            "about $topic→about {{steps.review.output}}",
+            "write.yaml:7:13: commands.write.steps[0].prompt: The step 'review' has no output yet",
+        ),
         ("{{topic}}:→{{topc}}:", "Unknown variable {{topc}}"),
         ("steps.draft→steps.drat", "Unknown step 'drat'"),
         ("retries: 1→retry: 1", "write.yaml:9:5: commands.write.steps[0]: Unknown key 'retry'"),
@@ -334,7 +339,7 @@ async def test_the_conversation_keeps_its_agent_and_its_model_does_the_steps(sta
         ("contains: heron→matches: '('", "regular expression"),
         ("{contains: heron}→{command: 'echo $(cat $topic)'}", "quoted safely"),
         ("prompt: Draft a text about $topic.→prompt: ''", "The prompt is empty"),
-        ("type: workflow→type: prompt", "Only a command of the type 'workflow' has steps"),
+        ("type: workflow→type: prompt", "Only a workflow has steps"),
     ],
 )
 async def test_a_workflow_with_a_mistake_is_listed_with_file_and_line(stage: Any, change: str, problem: str) -> None:

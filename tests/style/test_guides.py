@@ -10,12 +10,14 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args, get_origin
 
 import pytest
+from pydantic import BaseModel
 
 from moot import plugins
 from moot.config.loader import load
-from moot.config.schema import SHAPES
+from moot.config.schema import SHAPES, Configuration, fields_at
 from moot.errors import ConfigError
 from moot.plugins import Registry
 from style.tree import modules, none_of
@@ -141,6 +143,22 @@ PAGES = {
 @pytest.mark.parametrize("registry", REGISTRIES)
 def test_every_plugin_is_documented(repository: Path, registry: str) -> None:
     none_of(untold(REGISTRIES[registry].names(), repository / "docs" / f"{PAGES[registry]}.md"))
+
+
+def parts_of(annotation: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], type[BaseModel]]]:
+    """Yield the parts of the configuration that a type contains, with their paths."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield path, annotation
+        for name, field in annotation.model_fields.items():
+            yield from parts_of(field.annotation, (*path, name))
+        return
+    kind, inside = get_origin(annotation), get_args(annotation)
+    for one in inside[1:] if kind is dict else inside:
+        yield from parts_of(one, (*path, "*") if kind in (dict, list) else path)
+
+
+def test_errors_about_unknown_keys_list_the_known_keys_of_every_section() -> None:
+    assert [path for path, part in parts_of(Configuration) if fields_at(path) != list(part.model_fields)] == []
 
 
 def test_every_setting_is_documented(repository: Path) -> None:

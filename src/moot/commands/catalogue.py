@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m
 """Built-in command for each alias. The aliases are listed here, so that resolving one does not import any command."""
 
 _FILE_COMMANDS = "moot.config.commands:file_commands"
+_MODEL_PROBLEM, _JOINED = "moot.config.validation:model_problem", "moot.config.validation:joined"
 _CUSTOM, _PROMPT, _PROMPT_NAME = (f"moot.commands.custom:{name}" for name in ("CustomCommand", "McpPromptCommand", "mcp_command_name"))
 """Import paths, loaded on first use, because most processes run no custom command."""
 
@@ -47,11 +48,19 @@ def parse(line: str) -> Typed | None:
 class Catalogue:
     """The commands that can be used in a folder. Built-in names can't be replaced; otherwise the nearest definition wins."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], Command]], refused: Mapping[str, ConfigError], aliases: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        makers: Mapping[str, Callable[[], Command]],
+        aliases: Mapping[str, str],
+        refused: Mapping[str, ConfigError],
+        untrusted: Collection[str] = (),
+    ) -> None:
         self._makers = makers
         self._aliases = aliases
         self.refused = refused
         """Reasons why commands can't be used, by command name."""
+        self.untrusted = untrusted
+        """The names in `refused` whose file is not trusted. The other reasons are mistakes."""
 
     def names(self) -> list[str]:
         """Return the names of all commands, sorted."""
@@ -60,14 +69,17 @@ class Catalogue:
     def __contains__(self, name: str) -> bool:
         return self._aliases.get(name, name) in self._makers
 
-    def find(self, name: str) -> Command:
-        """Return the command with this name or alias. Raise UsageError with a suggestion, or ConfigError if it can't be used."""
+    def find(self, name: str, *, listing: str = "/help lists all commands.") -> Command:
+        """Return the command with this name or alias. Raise UsageError with a suggestion, or ConfigError if it can't be used.
+
+        `listing` says how the user can list all commands.
+        """
         known = self._aliases.get(name, name)
         if known in self._makers:
             return self._makers[known]()
         if known in self.refused:
             raise self.refused[known]
-        raise UsageError(f"Command {name!r} not found.{hint(name, self.names())}", fix="/help lists all commands.")
+        raise UsageError(f"Command {name!r} not found.{hint(name, self.names())}", fix=listing)
 
     def facts(self) -> Iterator[CommandFacts]:
         """Yield the facts of all commands, sorted by name."""
@@ -84,7 +96,7 @@ class Catalogue:
 
 def built_in() -> Catalogue:
     """Return the commands of moot and of installed packages."""
-    return Catalogue({name: partial(COMMANDS.make, name) for name in COMMANDS.names()}, {}, ALIASES)
+    return Catalogue({name: partial(COMMANDS.make, name) for name in COMMANDS.names()}, ALIASES, {})
 
 
 async def catalogue_of(context: CommandContext) -> Catalogue:
@@ -103,7 +115,7 @@ async def load(settings: Settings, folder: str, mcp: McpServers | None) -> Catal
     files = await anyio.to_thread.run_sync(lambda: attribute(_FILE_COMMANDS)(settings.home, Path(folder) if folder else None))
     definitions = {**settings.commands, **files.commands}
     own: dict[str, Callable[[], Command]] = {name: partial(COMMANDS.make, name) for name in COMMANDS.names()}
-    unusable = await _without_agents(settings, definitions.values(), folder)
+    unusable = await _unusable(settings, definitions.values(), folder)
     definitions = {name: one for name, one in definitions.items() if name not in unusable}
     aliases = {alias: name for name, one in definitions.items() for alias in one.facts.aliases if alias not in definitions}
     makers: dict[str, Callable[[], Command]] = {name: partial(attribute(_CUSTOM), one) for name, one in definitions.items()}
@@ -111,24 +123,27 @@ async def load(settings: Settings, folder: str, mcp: McpServers | None) -> Catal
     for server, prompt in mcp.prompts(settings.mcp.values()) if mcp is not None else ():
         offered[attribute(_PROMPT_NAME)(server, prompt)] = partial(attribute(_PROMPT), server, prompt)
     refused = {name: error for name, error in {**files.refused, **unusable}.items() if name not in own}
-    return Catalogue({**offered, **makers, **own}, refused, {**aliases, **ALIASES})
+    return Catalogue({**offered, **makers, **own}, {**aliases, **ALIASES}, refused, files.untrusted)
 
 
-async def _without_agents(settings: Settings, definitions: Iterable[CommandDefinition], folder: str) -> dict[str, ConfigError]:
-    """Return the workflows that name an agent which is not available in the folder, with the reason."""
-    workflows = [one for one in definitions if one.steps]
-    if workflows:
+async def _unusable(settings: Settings, definitions: Iterable[CommandDefinition], folder: str) -> dict[str, ConfigError]:
+    """Return the commands that name an agent or a model which is not available in the folder, with the reason."""
+    naming = [one for one in definitions if one.steps or one.facts.agent or one.model]
+    if naming:
         await load_project_agents(settings, folder)
+    providers = {name: one.models for name, one in settings.providers.items()}
     found: dict[str, ConfigError] = {}
-    for workflow in workflows:
-        facts = workflow.facts
-        for line, agent in ((0, facts.agent), *((step.line, step.agent) for step in workflow.steps)):
-            if agent and facts.name not in found and (problem := _problem_of(settings, agent, folder)):
-                found[facts.name] = ConfigError(problem, file=facts.origin, line=line, fix="moot agents list --all")
+    for one in naming:
+        facts = one.facts
+        named = ((one.agent_line, facts.agent), *((step.line, step.agent) for step in one.steps))
+        problems = [(line, _agent_problem(settings, agent, folder), "moot agents list --all") for line, agent in named if agent]
+        problems.append((one.model_line, attribute(_MODEL_PROBLEM)(one.model, providers) if one.model else "", "moot models list"))
+        if errors := [ConfigError(text, file=facts.origin, line=line, fix=fix) for line, text, fix in problems if text]:
+            found[facts.name] = errors[0] if len(errors) == 1 else attribute(_JOINED)(errors)
     return found
 
 
-def _problem_of(settings: Settings, agent: str, folder: str) -> str:
+def _agent_problem(settings: Settings, agent: str, folder: str) -> str:
     try:
         find_agent(settings, agent, {}, folder)
     except MootError as error:

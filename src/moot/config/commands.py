@@ -43,6 +43,8 @@ class FileCommands:
     commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
     refused: Mapping[str, ConfigError] = field(default_factory=dict[str, ConfigError])
     """Reasons why commands can't be used, by name: the file is not trusted or not valid."""
+    untrusted: frozenset[str] = frozenset()
+    """The names in `refused` whose file is not trusted."""
 
 
 def definition(name: str, part: Mapping[str, Any], origin: str, notes: tuple[str, ...] = ()) -> CommandDefinition:
@@ -66,6 +68,15 @@ def definition(name: str, part: Mapping[str, Any], origin: str, notes: tuple[str
         origin,
     )
     return CommandDefinition(facts, part["prompt"], part["model"], notes, steps_of(part["steps"]))
+
+
+def placed(command: CommandDefinition, root: Node) -> CommandDefinition:
+    """Return the command with its file and lines, from the configuration that contains it as an entry of `commands`."""
+    path = ("commands", command.facts.name)
+    agent, model = (place_of(root, (*path, key)) for key in ("agent", "model"))
+    steps = tuple(replace(step, line=place_of(root, (*path, "steps", at)).line) for at, step in enumerate(command.steps))
+    facts = replace(command.facts, origin=place_of(root, path, key=True).source or command.facts.origin)
+    return replace(command, facts=facts, steps=steps, agent_line=agent.line, model_line=model.line)
 
 
 def steps_of(parts: Sequence[Mapping[str, Any]]) -> tuple[WorkflowStep, ...]:
@@ -143,10 +154,13 @@ def _stamp(path: Path) -> object:
 def _read(home: Path, files: list[tuple[str, Path]], plugins: list[Plugin]) -> FileCommands:
     commands: dict[str, CommandDefinition] = {}
     refused: dict[str, ConfigError] = {}
+    untrusted: set[str] = set()
     for name, path in files:
         try:
             text = read_text(path)
             if not path.is_relative_to(home / FOLDER) and not is_trusted(home, path, text):
+                if name not in refused:
+                    untrusted.add(name)
                 raise _untrusted(path, str(path.resolve()) in trusted_files(home))
             found = read_command(name, path, text)
         except ConfigError as error:
@@ -158,7 +172,7 @@ def _read(home: Path, files: list[tuple[str, Path]], plugins: list[Plugin]) -> F
             commands.setdefault(file.name, read_command(file.name, file.path, file.text, foreign=True))
         except ConfigError as error:
             refused.setdefault(file.name, error)
-    return FileCommands(commands, {name: error for name, error in refused.items() if name not in commands})
+    return FileCommands(commands, {name: error for name, error in refused.items() if name not in commands}, frozenset(untrusted))
 
 
 def _untrusted(path: Path, changed: bool) -> ConfigError:
@@ -175,6 +189,7 @@ def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> 
     place = Place("command", str(path))
     if not re.fullmatch(COMMAND_NAME, name):
         raise place.error(f"Invalid command name {name!r}: use letters, digits, - and _.")
+    text = text.replace("\r\n", "\n")
     head, body = split(text) if path.suffix == ".md" else (text, "")
     head = quoted(head)
     tree = attribute("moot.config.document:parse")(head, place) if head.strip() else Node({}, place)
@@ -187,9 +202,7 @@ def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> 
         if body.strip() and "prompt" in fields:
             raise fields["prompt"].place.error("The prompt is given twice: as a field and below the front matter.")
         if body.strip():
-            fields["prompt"] = Node(body.strip(), replace(place, line=text.count("\n", 0, text.rindex(body)) + 1))
-    root = Node({"commands": Node({name: Node(fields, place)}, place)}, place)
+            fields["prompt"] = Node(body.strip(), replace(place, line=text.count("\n", 0, text.rindex(body.strip())) + 1))
+    root = Node({"commands": Node({name: Node(fields, replace(place, line=1))}, place)}, place)
     part = attribute("moot.config.validation:validate")(root).commands[name]
-    found = definition(name, part.model_dump(mode="json"), str(path), notes)
-    places = [place_of(root, ("commands", name, "steps", at)) for at in range(len(found.steps))]
-    return replace(found, steps=tuple(replace(step, line=places[at].line) for at, step in enumerate(found.steps)))
+    return placed(definition(name, part.model_dump(mode="json"), str(path), notes), root)

@@ -109,6 +109,9 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     placed = tuple(replace(rule, origin=str(place_of(root, ("permissions", "rules", at)))) for at, rule in enumerate(rules))
     agents = {name: replace(agent, origin=_origin_of_agent(root, name, files)) for name, agent in settings.agents.items()}
     settings = replace(settings, permissions=replace(settings.permissions, rules=placed), agents=agents)
+    if settings.commands:
+        in_file = attribute("moot.config.commands:placed")
+        settings = replace(settings, commands={name: in_file(command, root) for name, command in settings.commands.items()})
     used = project_file(directory) if project is not None else None
     if used is not None and settings.hooks:
         settings = replace(settings, hooks=command_hooks(cast("JsonObject", configuration["hooks"]), _places_of_hooks(root, used)))

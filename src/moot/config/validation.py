@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
@@ -77,12 +77,12 @@ def validate(root: Node) -> Configuration:
         problems = _Problems(root)
         for item in error.errors(include_url=False):
             problems.add_invalid(cast("dict[str, Any]", item))
-        raise _joined(problems) from None  # pydantic quotes values, which may be secrets
+        raise joined(problems) from None  # pydantic quotes values, which may be secrets
     problems = _Problems(root)
-    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _workflows, _macros):
+    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _commands, _macros):
         find(problems, configuration)
     if problems:
-        raise _joined(problems)
+        raise joined(problems)
     return configuration
 
 
@@ -176,7 +176,7 @@ def _close(name: str, known: Sequence[str]) -> str:
 
 
 def _known(name: str, known: Sequence[str]) -> str:
-    return f"{_close(name, known)} Known: {', '.join(known)}."
+    return f"{_close(name, known)} Known: {', '.join(known)}." if known else ""
 
 
 def _is_misspelled(name: str, known: Sequence[str]) -> bool:
@@ -224,13 +224,25 @@ def tool_names(configuration: Configuration) -> list[str]:
     return [*TOOLS.names(), *(name for name, part in configuration.tools.items() if isinstance(part, CustomToolPart))]
 
 
-def _workflows(problems: _Problems, configuration: Configuration) -> None:
+def _commands(problems: _Problems, configuration: Configuration) -> None:
     for name, part in configuration.commands.items():
-        if part.steps:
-            steps = attribute("moot.config.commands:steps_of")([step.model_dump(mode="json") for step in part.steps])
-            known = argument_names([CommandParameter(one.name) for one in part.parameters])
-            for at, problem in problems_of(steps, known):
-                problems.add(("commands", name, "steps", at), problem)
+        path, names = ("commands", name), [one.name for one in part.parameters]
+        for at, parameter in enumerate(names):
+            if parameter in names[:at]:
+                problems.add((*path, "parameters", at, "name"), f"The parameter {parameter!r} is defined twice. Rename one of them.")
+        if part.type != "workflow":
+            if part.steps:
+                problems.add((*path, "steps"), "Only a workflow has steps. Add 'type: workflow', or remove the steps.", key=True)
+            elif not part.prompt.strip():
+                problems.add(path, "The prompt is empty.")
+            continue
+        if part.prompt:
+            problems.add((*path, "prompt"), "A workflow has no prompt of its own. Move this text into the prompt of a step.")
+        if not part.steps:
+            problems.add((*path, "type"), "A workflow needs steps. Add a list named steps, in which each step has a prompt.")
+        steps = attribute("moot.config.commands:steps_of")([step.model_dump(mode="json") for step in part.steps])
+        for at, key, problem in problems_of(steps, argument_names(map(CommandParameter, names))):
+            problems.add((*path, "steps", at, *key), problem)
 
 
 def _macros(problems: _Problems, configuration: Configuration) -> None:
@@ -280,7 +292,7 @@ def find_warnings(root: Node, others: Sequence[ConfigError] = ()) -> ConfigError
     for path, message in hooks.problems(configuration):
         problems.add(path, message)
     problems.extend(others)
-    return _joined(problems) if problems else None
+    return joined(problems) if problems else None
 
 
 def refuse_agents(root: Node, before: Node, *, models: bool = True) -> None:
@@ -293,7 +305,7 @@ def refuse_agents(root: Node, before: Node, *, models: bool = True) -> None:
     _agents(old, validate(before))
     added = [problem for text, problem in zip(problems.texts, problems, strict=True) if text not in old.texts]
     if added:
-        raise _joined(added)
+        raise joined(added)
 
 
 def _agents(problems: _Problems, configuration: Configuration, *, models: bool = True) -> None:
@@ -343,15 +355,23 @@ def _provider_keys(problems: _Problems, configuration: Configuration) -> None:
 
 
 def _unknown_models(problems: _Problems, configuration: Configuration, named: Sequence[tuple[_Path, str]]) -> None:
-    known = sorted({*PROVIDERS.names(), *configuration.providers} - {"custom"})
+    providers = {name: part.models for name, part in configuration.providers.items()}
     for path, text in named:
-        model, at, provider = text.rpartition("@")
-        part = configuration.providers.get(provider)
-        own = sorted(part.models) if part is not None and provider not in PROVIDERS else []
-        if at and provider not in known:
-            problems.add(path, f"Provider {provider!r} not found.{_known(provider, known)}")
-        elif at and own and model not in own:
-            problems.add(path, f"Model {model!r} not found in providers.{provider}.models.{_known(model, own)}")
+        if problem := model_problem(text, providers):
+            problems.add(path, problem)
+
+
+def model_problem(text: str, providers: Mapping[str, Collection[str]]) -> str:
+    """Return why a model can't be found; empty if it may exist. `providers` are the configured ones with the models that they list.
+
+    The models of other providers are not known in advance.
+    """
+    model, at, provider = text.rpartition("@")
+    known = sorted({*PROVIDERS.names(), *providers} - {"custom"})
+    own = sorted(providers.get(provider, ())) if provider not in PROVIDERS else []
+    if at and provider not in known:
+        return f"Provider {provider!r} not found.{_known(provider, known)}"
+    return f"Model {model!r} not found in providers.{provider}.models.{_known(model, own)}" if at and own and model not in own else ""
 
 
 def _tool_settings(problems: _Problems, configuration: Configuration) -> None:
@@ -376,7 +396,8 @@ def _tool_settings(problems: _Problems, configuration: Configuration) -> None:
                 problems.add_invalid({**item, "loc": ("tools", name, *item["loc"])})
 
 
-def _joined(problems: list[ConfigError]) -> ConfigError:
+def joined(problems: Sequence[ConfigError]) -> ConfigError:
+    """Return several problems as one error, sorted by place."""
     problems = sorted(problems, key=lambda problem: (problem.file, problem.line, problem.column))
     joined = ConfigError("\n".join(problem.message for problem in problems))
     joined.problems = tuple(one for problem in problems for one in problem.problems)

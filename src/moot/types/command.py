@@ -73,3 +73,7 @@ class CommandDefinition:
     """Problems that don't prevent its use, such as unknown fields of other programs."""
     steps: tuple[WorkflowStep, ...] = ()
     """The steps of a workflow."""
+    agent_line: int = 0
+    """Line of the field `agent` in the file; 0 = unknown."""
+    model_line: int = 0
+    """Line of the field `model` in the file; 0 = unknown."""

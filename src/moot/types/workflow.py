@@ -20,6 +20,8 @@ STEPS = "steps"
 """First word of the variables with outputs of steps: `{{steps.NAME.output}}`."""
 
 _ARGUMENT = re.compile(r"\$(\w+)")
+_UNCLOSED = re.compile(r"\{\{(?!(?:(?!\{\{).)*?\}\})[^\n]{0,40}", re.DOTALL)
+"""The start of a variable without its end, and the text that follows."""
 
 CheckKind: TypeAlias = Literal["command", "contains", "matches"]
 """command: a shell line that must end with exit code 0 · contains: a text in the output · matches: a regular expression for it."""
@@ -96,23 +98,32 @@ def _check(facts: JsonObject) -> StepCheck:
 # ── templates ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def problems_of(steps: Sequence[WorkflowStep], names: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the number of each step with a mistake, counted from 0, and the mistake. `names` are those of the arguments."""
+def problems_of(steps: Sequence[WorkflowStep], names: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    """Yield each mistake in the steps: the step's number, counted from 0, the path of the field, and what is wrong.
+
+    `names` are those of the arguments.
+    """
     before: list[str] = []
     for at, step in enumerate(steps):
         if step.name in before:
-            yield at, f"The step {step.name!r} is defined twice."
+            yield at, ("name",), f"The step {step.name!r} is defined twice. Rename one of them."
         later = [one.name for one in steps[at:]]
-        for path in fields_in(step.prompt):
-            if problem := _problem(path, names, before, later):
-                yield at, problem
-        if step.check is not None:
-            for path in fields_in(step.check.text) if step.check.kind == "command" else ():
-                if problem := _problem(path, names, [*before, step.name], later[1:]):
-                    yield at, problem
-            if step.check.kind == "command" and (problem := _unsafe(step.check.text, names)):
-                yield at, problem
+        for problem in _problems_in(step.prompt, names, before, later):
+            yield at, ("prompt",), problem
+        if (check := step.check) is not None:
+            for problem in _problems_in(check.text, names, [*before, step.name], later[1:]):
+                yield at, ("check", check.kind), problem
+            if check.kind == "command" and (problem := _unsafe(check.text, names)):
+                yield at, ("check", check.kind), problem
         before.append(step.name)
+
+
+def _problems_in(text: str, names: Sequence[str], before: Sequence[str], later: Sequence[str]) -> Iterator[str]:
+    for path in fields_in(text):
+        if problem := _problem(path, names, before, later):
+            yield problem
+    for rest in _UNCLOSED.findall(text):
+        yield f"'}}}}' is missing after {rest.strip()!r}. Write variables as {{{{name}}}}."
 
 
 def _problem(path: str, names: Sequence[str], before: Sequence[str], later: Sequence[str]) -> str:

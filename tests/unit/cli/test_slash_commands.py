@@ -42,6 +42,28 @@ def test_a_command_runs_its_prompt_once_with_its_own_model(moot: Moot, fix: Path
     assert "Did you mean 'fix'?" in moot("commands", "run", "fux").err
 
 
+def test_mistakes_in_commands_fail_the_check_of_the_configuration_and_the_command(
+    moot: Moot, fix: Path, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / ".moot/commands").mkdir(parents=True)
+    (tmp_path / ".moot/commands/deploy.md").write_text("Deploy.")
+    checked = moot("config", "check")
+    assert (checked.code, "moot trust" in checked.err) == (0, True)
+    problems = {
+        "lost": ("---\ndescription: x\nagent: codr\n---\nFix.", "lost.md:3: Agent 'codr' not found."),
+        "other": ("---\nmodel: small@opena\n---\nFix.", "other.md:2: Provider 'opena' not found. Did you mean 'openai'?"),
+        "empty": ("---\ntype: workflow\n---\n", "empty.md:2:7: commands.empty.type: A workflow needs steps."),
+    }
+    for name, (text, _) in problems.items():
+        (home / f"commands/{name}.md").write_text(text)
+    (home / "config.yaml").write_text("commands:\n  mine:\n    prompt: Fix.\n    agent: codr\n")
+    checked, ran = moot("config", "check"), {name: moot("commands", "run", name) for name in problems}
+    for name, (_, problem) in problems.items():
+        assert problem in checked.err and problem in ran[name].err, checked.err
+        assert (checked.code, ran[name].code) == (2, 2)
+    assert f"{home / 'config.yaml'}:4: Agent 'codr' not found." in checked.err
+
+
 def test_actions_have_their_effect_without_a_user_interface(moot: Moot, fix: Path, tmp_path: Path) -> None:
     moot("commands", "run", "plan", "-m", "demo", "say hello")
     assert moot("chat", "settings", "1", "--json").json["settings"]["mode"] == "plan"

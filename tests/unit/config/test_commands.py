@@ -40,11 +40,21 @@ def test_front_matter_and_text_make_a_command(tmp_path: Path) -> None:
         ("---\nprompt: twice\n---\ntext", "given twice"),
         ("---\nrequires: [coffee]\n---\ntext", "requires"),
         ("---\n: [\n---\ntext", ":2:"),
-        ("---\ntype: workflow\nsteps:\n- prompt: a\n---\ntext", "A workflow has its prompts in its steps"),
-        ("---\ntype: workflow\n---\n", "A workflow needs steps"),
+        ("---\ntype: workflow\nsteps:\n- prompt: a\n---\n\ntext", ":7: commands.fix.prompt: A workflow has no prompt of its own"),
+        ("---\ntype: workflow\n---\n", ":2:7: commands.fix.type: A workflow needs steps"),
+        ("---\nsteps: [{prompt: a}]\n---\ntext", ":2:1: commands.fix.steps: Only a workflow has steps"),
+        (
+            "---\nparameters: [{name: a}, {name: b}, {name: a}]\n---\ntext",
+            ":2:43: commands.fix.parameters[2].name: The parameter 'a' is de",
+        ),
+        ("---\ntype: workflow\nsteps:\n- prompt: 'a {{b'\n---\n", ":4:11: commands.fix.steps[0].prompt: '}}' is missing after '{{b'"),
+        ("---\ntype: workflow\nsteps:\n- prompt: 'a {{1} {{2}}'\n---\n", "'}}' is missing after '{{1} {{2}}'"),
+        ("---\ntype: workflow\nsteps:\n- prompt: a\n  check: {contains: '{{b}}'}\n---\n", "check.contains: Unknown variable {{b}}"),
+        ("---\ntype: workflow\nsteps:\n- prompt: a\n  tries: 2\n---\n", "Unknown key 'tries'. Did you mean 'retries'? Known: name, prompt"),
+        ("---\ntype: workflow\nsteps:\n- prompt: a\n  check: {text: a}\n---\n", "Unknown key 'text'. Known: command, contains, matches."),
         (
             "---\ntype: workflow\nsteps:\n- prompt: a\n- prompt: '{{steps.3.output}}'\n---\n",
-            ":5:3: commands.fix.steps[1]: Unknown step '3'",
+            ":5:11: commands.fix.steps[1].prompt: Unknown step '3'",
         ),
         ("---\ntype: workflow\nsteps:\n- prompt: a\n  check: {contains: a, matches: b}\n---\n", "Expected one of: command, contains"),
         ("---\ntype: workflow\nsteps:\n- prompt: a\n  name: A b\n---\n", "Invalid step name 'A b'"),
@@ -55,6 +65,10 @@ def test_an_invalid_file_is_reported_with_its_place(tmp_path: Path, text: str, m
     with pytest.raises(ConfigError) as caught:
         read_command("fix", tmp_path / "fix.md", text)
     assert message in caught.value.advice() and str(tmp_path / "fix.md") in caught.value.advice()
+
+
+def test_a_file_with_line_ends_of_windows_is_read(tmp_path: Path) -> None:
+    assert read_command("fix", tmp_path / "fix.md", "---\r\nmodel: small\r\n---\r\nFix\r\n$1.\r\n").prompt == "Fix\n$1."
 
 
 def test_steps_make_a_workflow_in_front_matter_and_in_yaml(tmp_path: Path) -> None:

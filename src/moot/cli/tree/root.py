@@ -50,7 +50,7 @@ CONFIG = Group(
         "edit": command("commands.maintenance.config:edit", "Edit and check your configuration file.", ("moot config edit",)),
         "check": command(
             "commands.maintenance.config:check",
-            "Check the configuration.",
+            "Check the configuration and the slash commands.",
             ("moot config check",),
             details="Errors are printed with file, line and column.",
         ),

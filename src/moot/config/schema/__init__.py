@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from moot.config.schema.basics import CheckLine, Count, Duration, FilePattern, HostName, Notify, Origin, Part, one_test, valid_expression
-from moot.config.schema.definitions import CommandName, CommandParameterPart, CommandPart, CustomToolPart, MacroName, ToolPart
+from moot.config.schema.definitions import (
+    CommandName,
+    CommandParameterPart,
+    CommandPart,
+    CustomToolPart,
+    MacroName,
+    StepCheckPart,
+    ToolPart,
+    WorkflowStepPart,
+)
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.agent import Mode
@@ -380,6 +389,8 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("hooks", "*", "*", "hooks", "*"): HookCommandPart,
     ("commands", "*"): CommandPart,
     ("commands", "*", "parameters", "*"): CommandParameterPart,
+    ("commands", "*", "steps", "*"): WorkflowStepPart,
+    ("commands", "*", "steps", "*", "check"): StepCheckPart,
     ("mcp", "*"): McpPart,
     ("skills",): SkillsPart,
     ("permissions",): PermissionsPart,

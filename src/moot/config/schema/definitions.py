@@ -118,16 +118,3 @@ class CommandPart(Part):
     model: str = ""
     examples: list[str] = []
     steps: list[WorkflowStepPart] = Field(default=[], max_length=50)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.type == "workflow" and (not self.steps or self.prompt):
-            raise ValueError("A workflow needs steps." if not self.steps else "A workflow has its prompts in its steps.")
-        if self.type != "workflow" and self.steps:
-            raise ValueError("Only a command of the type 'workflow' has steps.")
-        if self.type != "workflow" and not self.prompt.strip():
-            raise ValueError("The prompt is empty.")
-        names = [parameter.name for parameter in self.parameters]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"The parameter {twice!r} is defined twice.")
-        return self

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
+from anyio import to_thread
+
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.lines import write_notes
-from moot.cli.context.configuration import configured
+from moot.cli.context.configuration import configured, here
 from moot.cli.edits.files import edit_checked
 from moot.cli.options import Out
 from moot.config.changes import check_text, set_value
+from moot.config.commands import file_commands
 from moot.config.document import parse_value
 from moot.config.home import home_of
 from moot.config.loader import FILE, Loaded
 from moot.config.secrets import mask_secrets
 from moot.errors import UsageError
+from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject
 
 
@@ -46,15 +50,24 @@ def show(
         output.line(f"{key}: {text}  ({_layer(loaded, key)})" if origin else f"{key}: {text}")
 
 
-def check(*, json: AsJson = False, output: Out) -> None:
-    """Check the configuration. Raise ConfigError with file, line and column of the first error."""
+async def check(*, json: AsJson = False, output: Out) -> None:
+    """Check the configuration and the slash commands. Raise ConfigError with file, line and column of the first error."""
     loaded = configured(output)
-    if loaded.doubt is not None:
-        raise loaded.doubt
+    notes, problems = [*loaded.notes], [loaded.doubt] if loaded.doubt is not None else []
+    files = await to_thread.run_sync(file_commands, loaded.settings.home, here())
+    if loaded.settings.commands or files.commands or files.refused:
+        catalogue = await attribute("moot.commands.catalogue:load")(loaded.settings, str(here()), None)
+        for name, error in sorted(catalogue.refused.items()):
+            if name in catalogue.untrusted:
+                notes.append(error.advice())
+            else:
+                problems.append(error)
+    if problems:
+        raise problems[0] if len(problems) == 1 else attribute("moot.config.validation:joined")(problems)
     if json:
-        output.json({"ok": True, "file": str(loaded.settings.home / FILE), "notes": list[Json](loaded.notes)})
+        output.json({"ok": True, "file": str(loaded.settings.home / FILE), "notes": list[Json](notes)})
         return
-    for note in loaded.notes:
+    for note in notes:
         output.say(f"moot: {note}")
     output.say(f"moot: {loaded.settings.home / FILE}: no errors", "green")
 
