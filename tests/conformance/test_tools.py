@@ -21,6 +21,7 @@ from moot.types.blob import Blob
 from moot.types.canonical import JsonObject, dumps, loads_exact
 from moot.types.command_tool import Check
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
+from moot.types.run import References
 from moot.types.search import Hit, SearchPage
 from moot.types.task import Task, TaskFilter
 from moot.types.tool import Available, ToolOutput, ToolServices, View
@@ -46,6 +47,9 @@ class NoChildren:
 
     async def start(self, task: Any, number: int = 0, *, background: bool = False) -> Any:
         raise UsageError(f"The agent {task.agent!r} can't be called.")
+
+    async def references(self, agent: str, prompt: str, *, attended: bool) -> References:
+        return References(prompt)
 
     async def status(self) -> list[Any]:
         return []

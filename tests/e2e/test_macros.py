@@ -16,10 +16,10 @@ from moot.commands.command import CommandContext
 from moot.config.loader import load
 from moot.convert.files.attachments import is_referenced, typed_parts, typed_text
 from moot.errors import ConfigError, UsageError
-from moot.features.prompts.references import Place, References, attach_references
+from moot.features.prompts.references import Place, attach_references
 from moot.testing.script import Reply
 from moot.types.message import Part, text_part
-from moot.types.run import Prompt
+from moot.types.run import Prompt, References
 
 pytestmark = pytest.mark.anyio
 

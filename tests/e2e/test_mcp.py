@@ -26,7 +26,7 @@ from moot.config.settings import Permissions, Rule
 from moot.convert.files.attachments import decode_data_url, prompt_text
 from moot.errors import ProviderError, UsageError
 from moot.features.prompts import references
-from moot.features.prompts.references import Place, References, read_references
+from moot.features.prompts.references import Place, read_references
 from moot.mcp import servers as mcp_servers
 from moot.mcp.servers import McpServers
 from moot.testing._server import Recorded
@@ -35,7 +35,7 @@ from moot.types.agent import Agent, McpServer
 from moot.types.approval import Answer
 from moot.types.command import CommandDefinition, CommandFacts
 from moot.types.message import Message, is_tool, text_of, text_part
-from moot.types.run import Prompt
+from moot.types.run import Prompt, References
 
 pytestmark = pytest.mark.anyio
 

@@ -24,7 +24,7 @@ from moot.convert.files.attachments import label_of, prompt_text, readable_promp
 from moot.engine.undo import Undo
 from moot.errors import MootError, Refused, UsageError
 from moot.features.context import context_report
-from moot.features.prompts.references import MAX_PAGES, MAX_REFERENCES, Place, References, read_references
+from moot.features.prompts.references import MAX_PAGES, MAX_REFERENCES, Place, read_references
 from moot.guard.paths import Paths
 from moot.runtime.history import compact
 from moot.testing.script import Reply
@@ -33,7 +33,7 @@ from moot.types.approval import Answer
 from moot.types.canonical import JsonObject
 from moot.types.command import CommandDefinition, CommandFacts
 from moot.types.message import is_tool, text_of, text_part, tool_name
-from moot.types.run import Prompt
+from moot.types.run import Prompt, References
 
 pytestmark = pytest.mark.anyio
 

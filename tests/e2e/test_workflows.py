@@ -125,6 +125,72 @@ async def test_an_expression_is_searched_in_the_whole_output(stage: Any, answer:
         assert (await ended(on))[0].status == status
 
 
+@pytest.mark.parametrize(
+    ("check", "answer", "status"),
+    [
+        ("contains: 'Topic: {{topic}}'", "Topic: a.b $topic", "finished"),
+        ("contains: 'Topic: {{topic}}'", "Topic: axb $topic", "failed"),
+        ("contains: 'costs $1'", "It costs $1.", "finished"),  # only {{NAME}} is a variable here
+        ("matches: '^Topic: {{topic}}$'", "Topic: a.b $topic", "finished"),
+        ("matches: '^Topic: {{topic}}$'", "Topic: axb $topic", "failed"),
+        ("matches: '^{{steps.1.output}}$'", "(a [b", "finished"),
+    ],
+)
+async def test_a_check_of_the_output_can_contain_values(stage: Any, check: str, answer: str, status: str) -> None:
+    text = f"type: workflow\nparameters: [{{name: topic}}]\nsteps:\n- prompt: Write.\n  check:\n    {check}\n"
+    async with stage([Reply(text=answer)], agents=AGENTS) as on:
+        define(on, text)
+        run, _ = await ended(on, "a.b $topic")
+        assert run.status == status, run.error
+
+
+async def test_an_expression_that_its_values_break_fails_the_step(stage: Any) -> None:
+    async with stage([Reply(text="x")], agents=AGENTS) as on:
+        define(on, "type: workflow\nsteps:\n- {prompt: 'Write {{1}}', retries: 2, check: {matches: '({{1}}*)'}}\n")
+        run, _ = await ended(on)
+        assert run.status == "failed" and "can't be used: nothing to repeat" in str(run.error) and len(sent(on)) == 1
+
+
+async def test_a_step_attaches_what_its_prompt_refers_to_when_it_starts(stage: Any) -> None:
+    text = (
+        "type: workflow\nsteps:\n- prompt: 'Write in @{style} with @$1 and @missing.md'\n  agent: coder\n"
+        "- prompt: 'See @b.md and @{style}: {{steps.1.output}}'\n- prompt: '@[list_files{}] {{steps.2.output}}'\n"
+    )
+    script = [
+        Reply(when="Write in", tool_calls=[ToolCall("write_file", {"path": "b.md", "content": "The bees."})]),
+        Reply(when="Write in", text="Use @a.md and @{style}."),
+        Reply(when="See", text="Seen."),
+        Reply(when="Seen", text="Done."),
+    ]
+    agents = {"default": Agent(tools=("list_files",)), "coder": AGENTS["coder"]}
+    async with stage(script, agents=agents, macros={"style": "short words of @{who}", "who": "$1"}) as on:
+        define(on, text)
+        (on.directory / "a.md").write_text("The ants.")
+        run, message = await ended(on, "a.md")
+        assert (run.status, text_of(message.parts)) == ("finished", "Done."), run.error
+        first, second, third = [
+            (await on.engine.store.conversations.branch(child.conversation))[0].parts for child in await children(on, run)
+        ]
+        assert [text_of([part]) for part in first if part["type"] == "text"] == ["Write in short words of $1 with @a.md and @missing.md"]
+        assert [part["filename"] for part in first if part["type"] == "file"] == ["a.md"]
+        assert text_of(second) == "See @b.md and short words of $1: Use @a.md and @{style}."  # an output is not searched
+        assert [part["filename"] for part in second if part["type"] == "file"] == ["b.md"]
+        assert "The bees." in str(on.server.requests[2].json) and "The ants." not in str(on.server.requests[2].json)
+        assert text_of(third) == "@[list_files{}] Seen." and "a.md" in str(on.server.requests[-1].json)
+        assert "File 'missing.md' not found; sent as text." in notes(message)
+
+
+async def test_a_reference_that_is_not_allowed_fails_the_step_before_it_starts(stage: Any) -> None:
+    text = "type: workflow\nsteps:\n- prompt: Read @secret.md.\n  retries: 2\n"
+    denying = Permissions(mode="auto", rules=(Rule("read_file", "deny", "secret.md"),))
+    async with stage([], agents=AGENTS, permissions=denying) as on:
+        define(on, text)
+        (on.directory / "secret.md").write_text("heron")
+        run, _ = await ended(on)
+        assert run.error is not None and run.error.message.startswith("Step 1 of 1, '1', failed: secret.md can't be attached")
+        assert await children(on, run) == [] and on.server.requests == []
+
+
 async def test_an_imported_workflow_is_not_run_again(stage: Any) -> None:
     async with stage([Reply(text="Done.", times=0)], agents=AGENTS) as on:
         define(on, "type: workflow\nsteps: [{prompt: Write.}]\n")
@@ -362,7 +428,7 @@ WRITES = """\
 type: workflow
 steps:
   - name: draft
-    prompt: Draft $1.
+    prompt: Draft $1 in @{style}.
     retries: 1
     check: {command: 'echo checked >> checks; echo {{steps.draft.output}} | grep heron'}
   - name: review
@@ -387,11 +453,13 @@ def test_a_killed_workflow_continues_where_it_was(moot: MootProcess, model: Scri
     path.parent.mkdir()
     path.write_text(WRITES)
     with (moot.home / "config.yaml").open("a") as file:
-        file.write("permissions: {mode: auto}\n")
+        file.write("permissions: {mode: auto}\nmacros: {style: three lines}\n")
     moot.more.update({"MOOT_TESTING": "1", "MOOT_CRASH_AT": name})
     assert moot.run("commands", "run", "write", "birds").returncode == -9, "the point was never passed"
     del moot.more["MOOT_CRASH_AT"]
     (parent,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
+    configured = moot.home / "config.yaml"
+    configured.write_text(configured.read_text().replace("three lines", "two words"))
     ended = moot.run("chat", "resume", parent["id"])
     assert ended.returncode == 0 and ended.stdout.decode().endswith("Good.\n"), ended.stderr
     tree = json.loads(moot.run("agents", "tree", parent["id"], "--json").stdout)
@@ -400,4 +468,7 @@ def test_a_killed_workflow_continues_where_it_was(moot: MootProcess, model: Scri
         ("finished", "A heron."),
         ("finished", "Good."),
     ]
+    texts = [json.loads(request["body"])["messages"][-1]["content"] for request in model.requests()]
+    first = {text for text in texts if str(text).startswith("Draft") and "earlier attempt" not in str(text)}
+    assert first == {"Draft birds in three lines."}  # a macro that changes meanwhile doesn't change what a step is told
     assert moot.run("verify", "--all").returncode == 0

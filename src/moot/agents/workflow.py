@@ -7,9 +7,10 @@ state is in the journal and the answer, so a resumed run repeats no step that ha
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,25 +21,26 @@ from moot.agents.journal import take_steers
 from moot.agents.position import Call
 from moot.convert.history import output_text
 from moot.convert.vendor import as_list
-from moot.errors import Refused
+from moot.errors import MootError, Refused, StoreError
 from moot.guard import processes
 from moot.tools.catalogue import provided_tool
 from moot.tools.patterns import NOT_FOUND
 from moot.types import chunk
 from moot.types.canonical import JsonObject
+from moot.types.children import Children
 from moot.types.chunk import Chunk
 from moot.types.context import RunContext
 from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.message import Part, is_tool, text_of
-from moot.types.run import RunOutcome, RunRequest
-from moot.types.workflow import StepCheck, Workflow, WorkflowStep, filled, filled_line
+from moot.types.run import References, RunOutcome, RunRequest
+from moot.types.workflow import CheckKind, StepCheck, Workflow, WorkflowStep, filled, filled_line, filled_test
 
 KEY = "workflow:"
 """Prefix of the journal keys of a workflow's calls."""
 
 _SEARCHED = 100_000
-"""Number of characters of an output that a regular expression is applied to."""
+"""Number of characters of an output that a regular expression is applied to, and maximum length of the expression."""
 
 _SECONDS = 10.0
 """Time limit for applying a regular expression."""
@@ -105,13 +107,19 @@ class _Attempts:
         title = f"Step {self.number} of {len(self.workflow.steps)}: {step.name}"
         if fault is not None:
             title = f"{title}, attempt {attempt + 1} of {step.retries + 1}{'' if fault.shown else f'. {fault.reason}'}"
-        prompt = filled(step.prompt, self.workflow.values, self.outputs)
-        arguments: JsonObject = {"agent": step.agent or self.request.run.agent, "prompt": prompt + _about(fault)}
-        part = await self._call(f"{KEY}{step.name}:{attempt}", "delegate", arguments, title)
+        key, agent = f"{KEY}{step.name}:{attempt}", step.agent or self.request.run.agent
+        found = References()
+        if self.context.standing(f"{key}:call") == "new":
+            try:
+                found = await self._prompt(step, agent)
+            except StoreError:
+                raise
+            except MootError as error:
+                return _Fault(error.advice(), final=True)
+        part = await self._call(key, "delegate", {"agent": agent, "prompt": found.text + _about(fault)}, title, found)
         output = output_text(part)
         if part.get("state") != "output-available":
-            children = await self.context.tool_context(provided_tool("delegate"), KEY, "").services.children.status()
-            own = [child.run.status for child in children if child.run.parent_run == self.request.run.id]
+            own = [child.run.status for child in await self._children.status() if child.run.parent_run == self.request.run.id]
             return _Fault(
                 output or "The call was not allowed.", shown=True, final="cancelled" in own or part.get("state") == "output-denied"
             )
@@ -119,15 +127,25 @@ class _Attempts:
             return output
         return await self._check(step.check, f"{KEY}{step.name}:{attempt}:check", output, {**self.outputs, step.name: output})
 
+    @property
+    def _children(self) -> Children:
+        return self.context.tool_context(provided_tool("delegate"), KEY, "").services.children
+
+    async def _prompt(self, step: WorkflowStep, agent: str) -> References:
+        """Return the step's prompt with all values, and what it attaches. Outputs of earlier steps are not searched for references."""
+        marks = {name: f"\x1f{self.request.run.id}:{name}\x1f" for name in self.outputs}  # a reference ends before such a character
+        outputs = {mark: self.outputs[name] for name, mark in marks.items()}
+        found = await self._children.references(agent, filled(step.prompt, self.workflow.values, marks), attended=self.workflow.attended)
+        if not outputs:
+            return found
+        pattern = re.compile("|".join(map(re.escape, outputs)))
+        notes = tuple(pattern.sub("…", note) for note in found.notes)
+        return replace(found, text=pattern.sub(lambda mark: outputs[mark[0]], found.text), notes=notes)
+
     async def _check(self, check: StepCheck, key: str, output: str, outputs: dict[str, str]) -> str | _Fault:
         """Return the output if it passes the check."""
-        if check.kind == "contains":
-            return output if check.text in output else _Fault(f"The output does not contain {check.text!r}.", output)
-        if check.kind == "matches":
-            passed = await _matches(check.text, output[:_SEARCHED])
-            if passed is None:
-                return _Fault(f"Searching the output for {check.text!r} took more than {_SECONDS:g} s.", output, final=True)
-            return output if passed else _Fault(f"The output does not match {check.text!r}.", output)
+        if check.kind != "command":
+            return await _tested(check.kind, filled_test(check, self.workflow.values, outputs), output)
         try:
             line = filled_line(check.text, self.workflow.values, outputs)
         except ValueError as error:
@@ -141,10 +159,10 @@ class _Attempts:
         is_refused = _is_unanswered(self.context) or part.get("state") == "output-denied"
         return _Fault(f"Its check {line!r} failed: {why}", output, True, is_refused)
 
-    async def _call(self, key: str, tool: str, arguments: JsonObject, title: str) -> Part:
+    async def _call(self, key: str, tool: str, arguments: JsonObject, title: str, found: References | None = None) -> Part:
         """Make a call, once, and return its part of the answer. Raise Parked while it waits for a sub-agent or a person.
 
-        The arguments of a call that is already in the answer stay as they are.
+        The arguments of a call that is already in the answer stay as they are. What a prompt attaches is stored with them.
         """
         context = self.context
         id = f"step-{hashlib.sha256(f'{self.request.run.id}/{key}'.encode()).hexdigest()[:32]}"  # endpoints accept at most 40 characters
@@ -152,14 +170,41 @@ class _Attempts:
             await take_steers(context)
             if tool == "delegate" and (added := _steered(context)):
                 arguments = {**arguments, "prompt": f"{arguments['prompt']}\n\nThe user adds: {added}"}
-            notes = (chunk.data("note", {"text": title}, id=f"{key}:note"),) if title else ()
+            texts = (*((title,) if title else ()), *(found.notes if found is not None else ()))
+            notes = [chunk.data("note", {"text": text}, id=f"{key}:note{at or ''}") for at, text in enumerate(texts)]
+            body: JsonObject = {}
+            if found is not None and (found.parts or found.calls):
+                body = {"parts": [*found.parts], "calls": [*found.calls]}
             piece: Chunk = {"type": "tool-input-available", "toolCallId": id, "toolName": tool, "input": arguments}
             chunks = (*_next_step(context), *notes, piece)
-            await context.append(Event("chunks", chunks, phase="end", key=f"{key}:call.0"), fold=True)
+            await context.append(Event("chunks", chunks, phase="end", key=f"{key}:call.0", body=body or None), fold=True)
         # the person who runs a workflow has chosen its agents; what its checks may do is up to the permissions
         call = Call(id, tool, _part(context, id).get("input"), chosen=tool == "delegate", repeated=tool == "shell")
         await run_call(context, key, call, {tool: provided_tool(tool)})
         return _part(context, id)
+
+
+async def _tested(kind: CheckKind, wanted: str, output: str) -> str | _Fault:
+    """Return the output if it contains or matches a text."""
+    if kind == "contains":
+        return output if wanted in output else _Fault(f"The output does not contain {wanted!r}.", output)
+    if problem := _problem_of(wanted):
+        return _Fault(f"Its check {wanted[:_QUOTED]!r} can't be used: {problem}.", output, final=True)
+    passed = await _matches(wanted, output[:_SEARCHED])
+    if passed is None:
+        return _Fault(f"Searching the output for {wanted!r} took more than {_SECONDS:g} s.", output, final=True)
+    return output if passed else _Fault(f"The output does not match {wanted!r}.", output)
+
+
+def _problem_of(pattern: str) -> str:
+    """Return why an expression with values can't be used; empty if it can."""
+    if len(pattern.encode("utf-8", "replace")) > _SEARCHED or "\0" in pattern:
+        return f"with its values, it is longer than {_SEARCHED:,} bytes or contains a NUL character"
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error)
+    return ""
 
 
 async def _matches(pattern: str, text: str) -> bool | None:

@@ -11,7 +11,7 @@ from moot.commands.command import BaseCommand, Choice, CommandContext, Compose, 
 from moot.config.agents.project import repository_root
 from moot.convert.files.attachments import local_file
 from moot.errors import UsageError
-from moot.features.prompts.references import Place, References, read_references
+from moot.features.prompts.references import Place, read_references
 from moot.guard.hidden import spelled_out
 from moot.runtime.runtime import Runtime
 from moot.types.agent import McpServer
@@ -20,6 +20,7 @@ from moot.types.command import CommandDefinition, CommandFacts, CommandParameter
 from moot.types.conversation import Conversation
 from moot.types.hooks import HOOKS
 from moot.types.mcp import McpPrompt
+from moot.types.run import References
 from moot.types.templates import fill_line, variables_in
 from moot.types.workflow import Workflow, uses_arguments
 
@@ -160,7 +161,7 @@ class CustomCommand(BaseCommand):
         definition, name = self.definition, self.definition.facts.name
         _check_requirements(definition, situation)
         if self.type == "workflow":
-            return [_workflow(definition, argument, situation.file)]
+            return [_workflow(definition, argument, situation.file, situation.attended)]
         expanded = expand(definition, definition.prompt, argument, file=situation.file)
         if self.type == "insert":
             if expanded.lines:
@@ -172,12 +173,12 @@ class CustomCommand(BaseCommand):
         return [*notes, Send(found.text, found.parts, agent, model, None, hooks_of(expanded.lines, found.calls))]
 
 
-def _workflow(definition: CommandDefinition, argument: str, file: str) -> Send:
+def _workflow(definition: CommandDefinition, argument: str, file: str, attended: bool) -> Send:
     """Return the prompt that starts a workflow. The first step gets an argument that no step mentions."""
     facts, steps = definition.facts, definition.steps
     if argument and not uses_arguments(steps, [name for name in argument_names(facts.parameters) if name != "FILE"]):
         steps = (replace(steps[0], prompt=f"{steps[0].prompt}\n\n$ARGUMENTS"), *steps[1:])
-    workflow = Workflow(facts.name, steps, _values(definition, argument, file))
+    workflow = Workflow(facts.name, steps, _values(definition, argument, file), attended)
     return Send(f"/{facts.name} {argument}".strip(), (), facts.agent or None, definition.model or None, None, workflow.to_settings())
 
 

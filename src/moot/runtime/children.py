@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from moot.convert.exchanges import totals
+from moot.convert.vendor import as_list, as_object
 from moot.errors import LimitReached, NotFound, UsageError
 from moot.guard.roots import is_below
 from moot.plugins.registry import attribute
@@ -15,16 +16,20 @@ from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, limits_of, mode_of
 from moot.tools.catalogue import tools_for
 from moot.types.agent import Agent
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject
 from moot.types.children import BACKGROUND, DELEGATING, FINISH, Child, ChildTask
 from moot.types.context import Parked
 from moot.types.conversation import Conversation
 from moot.types.crash import point
+from moot.types.hooks import HOOKS
 from moot.types.message import Part, text_of, text_part
-from moot.types.run import TERMINAL, Prompt, Run, RunRequest
+from moot.types.run import TERMINAL, Prompt, References, Run, RunRequest
 from moot.types.store import Park
 from moot.types.token import LOCAL_USER
 from moot.types.workflow import WORKFLOW
+
+_PLACE, _REFERENCES = (f"moot.features.prompts.references:{name}" for name in ("Place", "read_references"))
+"""Loaded by path, because only the prompts of workflows are read here."""
 
 _BEFORE = 20
 """Maximum number of earlier runs to search for the last one that started."""
@@ -109,6 +114,14 @@ class LegChildren:
         point("child.started")
         return await self._child(submitted.run, submitted.conversation)
 
+    async def references(self, agent: str, prompt: str, *, attended: bool) -> References:
+        request, settings = self._leg.request, self._runtime.settings
+        conversation = request.conversation
+        mode = mode_of(settings, request.settings, conversation)
+        place = attribute(_PLACE)(self._runtime, conversation.directory, conversation, agent, attended, mode)
+        found: References = await attribute(_REFERENCES)(prompt, place)
+        return found
+
     async def status(self) -> list[Child]:
         runs = self._runtime.runs
         return [
@@ -172,11 +185,12 @@ class LegChildren:
         request, settings = self._leg.request, self._runtime.settings
         agent = self._callable(task.agent)
         is_workflow = WORKFLOW in request.settings  # which costs nothing itself
+        attached, calls = self._attached() if is_workflow else ((), [])
         await self._check_depth(request.run, settings.limits.depth)
         conversation = request.conversation
         texts = [text for text in (task.context.strip(), task.prompt.strip()) if text]
         return Prompt(
-            parts=tuple(text_part(text) for text in texts),
+            parts=(*attached, *(text_part(text) for text in texts)),
             key=key,
             directory=conversation.directory,
             project=conversation.project,
@@ -186,11 +200,20 @@ class LegChildren:
             mode=mode_of(settings, request.settings, conversation),
             trigger="delegate",
             on_crash="resume" if background else request.run.on_crash,  # no one follows it, so no one could be asked
-            settings=await self._options(agent, 0 if is_workflow else task.left, background),
+            settings={
+                **await self._options(agent, 0 if is_workflow else task.left, background),
+                **({HOOKS: {"before_run": calls}} if calls else {}),
+            },
             parent_run=request.run.id,
             parent_tool_call=self._tool_call,
             user=None if conversation.owner == LOCAL_USER else conversation.owner,
         )
+
+    def _attached(self) -> tuple[tuple[Part, ...], list[Json]]:
+        """Return what the prompt of a workflow's step attaches, as stored with the step's call, and the calls to make first."""
+        event = self._leg.index.ends.get(f"{self._key}:call.0")
+        stored = as_object(event.body) if event is not None else {}
+        return tuple(map(as_object, as_list(stored.get("parts")))), as_list(stored.get("calls"))
 
     def _callable(self, name: str) -> Agent:
         request, settings = self._leg.request, self._runtime.settings

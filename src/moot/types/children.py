@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from moot.types.run import TERMINAL, Run
+from moot.types.run import TERMINAL, References, Run
 
 DELEGATING = ("delegate", "run_status")
 """The tools with which an agent starts sub-agents and watches them."""
@@ -66,6 +66,13 @@ class Children(Protocol):
         """Start a sub-agent, or return the one that the same call has already started with this number.
 
         With `background`, the parent doesn't wait for it. Raise UsageError if the agent is unknown or may not be called, or LimitReached.
+        """
+        ...
+
+    async def references(self, agent: str, prompt: str, *, attended: bool) -> References:
+        """Return what a prompt for a sub-agent refers to with `@`. Raise Refused or UsageError for what can't be attached.
+
+        `attended` is true if a person chose the prompt, which answers the question of an `ask` rule.
         """
         ...
 

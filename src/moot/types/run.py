@@ -132,6 +132,17 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
+class References:
+    """What a prompt refers to with `@`: its text without macros, parts to send before it, notes for the user, and calls to make first."""
+
+    text: str = ""
+    parts: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+    calls: tuple[JsonObject, ...] = ()
+    """Entries for `before_run` of a run's hooks, see `ReferencedCall`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Submitted:
     """The result of submitting a prompt."""
 

@@ -58,11 +58,13 @@ class Workflow:
     steps: tuple[WorkflowStep, ...]
     values: Mapping[str, str] = field(default_factory=dict[str, str])
     """Arguments by name: `ARGUMENTS`, `FILE`, `1` to `9`, and the parameters."""
+    attended: bool = False
+    """True if a person ran the command, which answers the question of an `ask` rule about what the prompts attach."""
 
     def to_settings(self) -> JsonObject:
         """Serialize for `Run.settings`."""
         steps: list[Json] = [{**asdict(step), "check": asdict(step.check) if step.check is not None else None} for step in self.steps]
-        return {WORKFLOW: {"name": self.name, "steps": steps, "values": dict[str, Json](self.values)}}
+        return {WORKFLOW: {"name": self.name, "steps": steps, "values": dict[str, Json](self.values), "attended": self.attended}}
 
     @staticmethod
     def of(settings: JsonObject) -> Workflow | None:
@@ -75,6 +77,7 @@ class Workflow:
             str(facts.get("name", "")),
             tuple(_step(one) for one in steps if isinstance(one, dict)) if isinstance(steps, list) else (),
             {name: str(value) for name, value in values.items()} if isinstance(values, dict) else {},
+            facts.get("attended") is True,
         )
 
 
@@ -149,14 +152,29 @@ def _unsafe(line: str, names: Sequence[str]) -> str:
 
 def uses_arguments(steps: Sequence[WorkflowStep], names: Sequence[str]) -> bool:
     """Return whether a step contains one of these arguments."""
-    texts = [text for step in steps for text in (step.prompt, step.check.text if step.check is not None else "")]
-    return any(name in names for text in texts for name in (*_ARGUMENT.findall(text), *fields_in(text)))
+    checks = [step.check for step in steps if step.check is not None]
+    texts = [*(step.prompt for step in steps), *(check.text for check in checks if check.kind == "command")]
+    used = [*(name for text in texts for name in _ARGUMENT.findall(text)), *(name for check in checks for name in fields_in(check.text))]
+    return any(name in names for name in (*used, *(name for text in texts for name in fields_in(text))))
 
 
 def filled(template: str, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:
     """Return a step's text with arguments and outputs of earlier steps. What they contain is not filled in again."""
-    payload: JsonObject = {**values, STEPS: {name: {"output": output} for name, output in outputs.items()}}
-    return fill_fields(_marked(template, values), payload)
+    return fill_fields(_marked(template, values), _payload(values, outputs))
+
+
+def filled_test(check: StepCheck, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:
+    """Return the text of a check of the output with its variables `{{NAME}}` filled in. `$NAME` stays, because it may be part of the text.
+
+    A regular expression matches the values literally.
+    """
+    if check.kind == "matches":
+        values, outputs = ({name: re.escape(value) for name, value in found.items()} for found in (values, outputs))
+    return fill_fields(check.text, _payload(values, outputs))
+
+
+def _payload(values: Mapping[str, str], outputs: Mapping[str, str]) -> JsonObject:
+    return {**values, STEPS: {name: {"output": output} for name, output in outputs.items()}}
 
 
 def filled_line(template: str, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:

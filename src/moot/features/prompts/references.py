@@ -27,8 +27,8 @@ from moot.types.canonical import Json, JsonObject, loads_exact, loads_object
 from moot.types.conversation import Conversation
 from moot.types.hooks import HOOKS
 from moot.types.macro import SIGN, definition, definitions, macros_in, without_code
-from moot.types.message import Message, Part, text_of, text_part
-from moot.types.run import Prompt
+from moot.types.message import Message, text_of, text_part
+from moot.types.run import Prompt, References
 
 if TYPE_CHECKING:
     from moot.guard.urls import Page
@@ -75,17 +75,6 @@ class Place:
     """Mode of the prompt; empty = the one of the conversation."""
     allowed_uris: tuple[str, ...] = ()
     """Folders that a new conversation may use, see `Conversation.allowed_uris`."""
-
-
-@dataclass(frozen=True, slots=True)
-class References:
-    """The prompt's text with its macros replaced, the parts to send before it, notes for the user, and tool calls to make first."""
-
-    text: str = ""
-    parts: tuple[Part, ...] = ()
-    notes: tuple[str, ...] = ()
-    calls: tuple[JsonObject, ...] = ()
-    """Entries for `before_run` of a run's hooks, see `ReferencedCall`."""
 
 
 class Kind(NamedTuple):
