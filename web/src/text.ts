@@ -390,6 +390,7 @@ export const text = {
 
   tools: {
     hook: (name: string) => `${name} hook`,
+    commandLine: (command: string) => `line of /${command}`,
     shell: 'Shell',
     run: 'Run',
     read: 'Read',

@@ -163,6 +163,12 @@ class CommandContext:
     """The user who runs the command."""
     file: str = ""
     """Path of the file that is open in the user interface; empty = none."""
+    words: tuple[str, ...] | None = None
+    """The words of the argument if the caller has split it, as a shell does. None = the command splits it where it needs words."""
+    options_win: bool = False
+    """True if agent and model of `overrides` were chosen for this command, so that they replace those that a custom command names."""
+    without_conversation: str = "Send a message first."
+    """What the user must do if a command needs a conversation and there is none."""
     further_folders: list[str] | None = None
     """Folders allowed before the conversation exists, for its first prompt. None if the user interface doesn't support this."""
     attended: bool = True
@@ -210,7 +216,7 @@ class CommandContext:
         """Return the stored conversation. Raise UsageError if nothing was sent yet."""
         conversation = await self.current()
         if conversation is None:
-            raise UsageError("The conversation is empty.", fix="Send a message first.")
+            raise UsageError("The conversation is empty.", fix=self.without_conversation)
         return conversation
 
 

@@ -92,7 +92,7 @@ class RetryCommand(BaseCommand):
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         if context.conversation is None:
-            raise UsageError("There is no prompt to answer yet.")
+            raise UsageError("There is no prompt to answer yet.", fix=context.without_conversation)
         runs = await context.store.records.runs(conversation=context.conversation, statuses=_RESUMABLE)
         return [Regenerate(resume=runs[0].id if runs else None)]
 

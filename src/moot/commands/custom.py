@@ -38,15 +38,13 @@ class Expanded:
     lines: tuple[str, ...] = ()
 
 
-def expand(
-    definition: CommandDefinition, template: str, argument: str, *, file: str = "", more: Mapping[str, str] | None = None
-) -> Expanded:
+def expand(definition: CommandDefinition, template: str, argument: str, *, file: str = "", words: Sequence[str] | None = None) -> Expanded:
     """Fill in a template of the command. Raise UsageError if an argument is missing or a shell line can't be quoted safely.
 
-    `file` is the path of the open file, `more` are further values by name. If the template has no placeholder for the arguments, they are
-    appended as a last paragraph.
+    `file` is the path of the open file, `words` are those of the argument if it is already split. If the template has no placeholder for
+    the arguments, they are appended as a last paragraph.
     """
-    values = {**_values(definition, argument, file), **(more or {})}
+    values = _values(definition, argument, file, words)
     lines: list[str] = []
 
     def filled(found: re.Match[str]) -> str:
@@ -66,8 +64,8 @@ def expand(
     return Expanded(text, tuple(lines))
 
 
-def _values(definition: CommandDefinition, argument: str, file: str) -> dict[str, str]:
-    words = _words(argument)
+def _values(definition: CommandDefinition, argument: str, file: str, words: Sequence[str] | None) -> dict[str, str]:
+    words = _words(argument) if words is None else [*words]
     values = {"ARGUMENTS": argument, "FILE": file, **{str(at): "" for at in range(1, 10)}}
     values |= {str(at): word for at, word in enumerate(words[:9], 1)}
     parameters = definition.facts.parameters
@@ -108,11 +106,11 @@ def _shell_line(name: str, template: str, values: Mapping[str, str]) -> str:
     return line
 
 
-def hooks_of(lines: Sequence[str], calls: Sequence[JsonObject] = ()) -> JsonObject:
-    """Return the run settings that run these shell lines, then these calls, before the first model call, with the permissions of the
-    conversation. `calls` are those of `References`.
+def hooks_of(lines: Sequence[str], calls: Sequence[JsonObject] = (), command: str = "") -> JsonObject:
+    """Return the run settings that run these shell lines of a command, then these calls, before the first model call, with the permissions
+    of the conversation. `calls` are those of `References`.
     """
-    hooks: list[Json] = [*({"tool": "shell", "arguments": {"command": line}} for line in lines), *calls]
+    hooks: list[Json] = [*({"tool": "shell", "arguments": {"command": line}, "command": command} for line in lines), *calls]
     return {HOOKS: {"before_run": hooks}} if hooks else {}
 
 
@@ -134,6 +132,10 @@ class Situation:
     """Name of the agent that gets the prompt; empty = the one of the conversation."""
     mode: str = ""
     """Mode of the prompt; empty = the one of the conversation."""
+    words: tuple[str, ...] | None = None
+    """The words of the argument if it is already split."""
+    replaced: tuple[bool, bool] = (False, False)
+    """True if the caller chose an agent, and a model, that replaces the one that the command names."""
 
 
 class CustomCommand(BaseCommand):
@@ -153,33 +155,42 @@ class CustomCommand(BaseCommand):
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         current = await context.current()
         folder, runtime = (current.directory if current is not None else "") or context.directory, context.engine.runtime
-        agent = context.overrides.agent or ""
-        return await self.replies(Situation(runtime, folder, current, context.file, agent=agent), argument)
+        agent, model = context.overrides.agent, context.overrides.model
+        replaced = (agent is not None, model is not None) if context.options_win else (False, False)
+        situation = Situation(runtime, folder, current, context.file, agent=agent or "", words=context.words, replaced=replaced)
+        return await self.replies(situation, argument)
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
         """Return the replies that send or insert the text. Raise UsageError if the command can't be used here or an argument is missing."""
         definition, name = self.definition, self.definition.facts.name
         _check_requirements(definition, situation)
         if self.type == "workflow":
-            return [_workflow(definition, argument, situation.file, situation.attended)]
-        expanded = expand(definition, definition.prompt, argument, file=situation.file)
+            return [self._workflow(situation, argument)]
+        expanded = expand(definition, definition.prompt, argument, file=situation.file, words=situation.words)
         if self.type == "insert":
             if expanded.lines:
                 raise UsageError(f"/{name} can't run shell lines, because it only inserts text.")
             return [Compose(expanded.text)]
-        agent, model = definition.facts.agent or None, definition.model or None
+        agent, model = self._choice(situation)
         found = await _referenced(situation, expanded.text, agent or situation.agent)
         notes = [Notice(note, "yellow") for note in found.notes]
-        return [*notes, Send(found.text, found.parts, agent, model, None, hooks_of(expanded.lines, found.calls))]
+        hooks = hooks_of(expanded.lines, found.calls, name)
+        return [*notes, Send(found.text, found.parts, agent, model, None, hooks)]
 
+    def _choice(self, situation: Situation) -> tuple[str | None, str | None]:
+        """Return the agent and the model that the command chooses for its prompt."""
+        agent, model = situation.replaced
+        return None if agent else self.agent or None, None if model else self.definition.model or None
 
-def _workflow(definition: CommandDefinition, argument: str, file: str, attended: bool) -> Send:
-    """Return the prompt that starts a workflow. The first step gets an argument that no step mentions."""
-    facts, steps = definition.facts, definition.steps
-    if argument and not uses_arguments(steps, [name for name in argument_names(facts.parameters) if name != "FILE"]):
-        steps = (replace(steps[0], prompt=f"{steps[0].prompt}\n\n$ARGUMENTS"), *steps[1:])
-    workflow = Workflow(facts.name, steps, _values(definition, argument, file), attended)
-    return Send(f"/{facts.name} {argument}".strip(), (), facts.agent or None, definition.model or None, None, workflow.to_settings())
+    def _workflow(self, situation: Situation, argument: str) -> Send:
+        """Return the prompt that starts a workflow. The first step gets an argument that no step mentions."""
+        name, steps = self.definition.facts.name, self.definition.steps
+        if argument and not uses_arguments(steps, [each for each in argument_names(self.parameters) if each != "FILE"]):
+            steps = (replace(steps[0], prompt=f"{steps[0].prompt}\n\n$ARGUMENTS"), *steps[1:])
+        values = _values(self.definition, argument, situation.file, situation.words)
+        typed = f"/{name} {argument if situation.words is None else shlex.join(situation.words)}".strip()
+        settings = Workflow(name, steps, values, situation.attended).to_settings()
+        return Send(typed, (), *self._choice(situation), None, settings)
 
 
 async def _referenced(situation: Situation, text: str, agent: str) -> References:
@@ -216,7 +227,7 @@ class McpPromptCommand(CustomCommand):
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
         if situation.runtime.mcp is None:
             raise UsageError(f"The MCP server {self._server.name!r} is not available in this process.")
-        values = _values(self.definition, argument, "")
+        values = _values(self.definition, argument, "", situation.words)
         arguments = {one.name: values[one.name] for one in self.parameters if values[one.name]}
         found = await situation.runtime.mcp.prompt(self._server, self._prompt.name, arguments, situation.folder)
         files = tuple(local_file(file.data, file.name, file.media_type) for file in found.files)

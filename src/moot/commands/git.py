@@ -47,6 +47,8 @@ class GitCommand(BaseCommand):
         if (status := await repository.status()) is None:
             raise UsageError(f"/git needs a Git repository, but {folder} is not in one.")
         verb, _, rest = argument.partition(" ")
+        if context.words and context.words[0] == verb and verb != "commit":
+            rest = shlex.join(context.words[1:])
         if not verb:
             return [Notice(spelled_out(await _overview(repository, status)))]
         if verb not in _ACTIONS:
@@ -92,14 +94,25 @@ def _commit_line(commit: GitCommit) -> str:
 
 
 async def _diff(repository: Git, status: GitStatus, path: str) -> str:
-    words = _paths(path) or ["."]
+    words = _paths(path)
     if len(words) > 1:
         raise UsageError("Only one path can be shown at a time.", fix="/git diff [PATH]")
     parts: list[str] = []
     for title, staged in (("Staged", True), ("Not staged", False)):
-        text, cut = await repository.diff(words[0], staged=staged)
+        text, cut = await repository.diff(words[0] if words else ".", staged=staged)
         parts += [f"{title}:\n{_shortened(text, cut)}"] if text else []
-    return "\n".join(parts) or "There are no changes in tracked files."
+    if parts or not words:
+        return "\n".join(parts) or "There are no changes in tracked files."
+    if not await repository.contains(words[0]):
+        raise UsageError(f"{words[0]!r} is neither a file nor a folder of the project.", fix="/git lists the changed files.")
+    if any(_covers(file.path, words[0]) for file in status.untracked):
+        return f"{words[0]} is not tracked, so there is no diff. To track it, use /git stage {shlex.quote(words[0])}."
+    return f"There are no changes in tracked files of {words[0]}."
+
+
+def _covers(untracked: str, path: str) -> bool:
+    """Return True if a path is an untracked file, or in an untracked folder, whose name ends with `/`."""
+    return path.rstrip("/") == untracked.rstrip("/") or (untracked.endswith("/") and path.startswith(untracked))
 
 
 def _shortened(text: str, cut: bool) -> str:

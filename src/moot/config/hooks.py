@@ -71,7 +71,7 @@ def _run_hook(part: Mapping[str, Any]) -> RunHook:
     tests = cast("JsonObject", part.get("skip_if") or {})
     found = [SkipIf(name, "" if name == "empty" else str(tests[name])) for name in _TESTS if tests.get(name) not in (None, False)]
     kind = ReferencedCall if part.get("referenced") is True else RunHook
-    return kind(part["tool"], part.get("arguments") or {}, found[0] if found else None)
+    return kind(part["tool"], part.get("arguments") or {}, found[0] if found else None, part.get("command") or "")
 
 
 @cache

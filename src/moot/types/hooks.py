@@ -56,7 +56,7 @@ WITHHELD = "withheld"
 CONTEXT = "data-hook"
 """The type of a part with text that a hook added to the prompt: `{"event": …, "text": …}`."""
 
-_MADE_BY = "hook"
+_MADE_BY, _COMMAND = "hook", "command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,8 @@ class RunHook:
     """Arguments of the tool. Texts in them are templates, with variables such as `{{last_response}}`."""
     skip_if: SkipIf | None = None
     """If the tool's output passes this test, the run ends without a model call."""
+    command: str = ""
+    """Name of the slash command whose text contains the call as a shell line; empty = the call is of a hook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +158,23 @@ def was_sent(metadata: JsonObject) -> bool:
     return not is_withheld(metadata) and (metadata.get("finish_reason") is not None or metadata.get(UNCHECKED) is False)
 
 
-def by_hook(side: HookSide) -> JsonObject:
-    """Return the `toolMetadata` of a call that a hook makes."""
-    return {OURS: {_MADE_BY: side}}
+def by_hook(side: HookSide, command: str = "") -> JsonObject:
+    """Return the `toolMetadata` of a call that a hook makes, or the slash command `command`."""
+    return {OURS: {_MADE_BY: side, **({_COMMAND: command} if command else {})}}
 
 
 def hook_of(part: JsonObject) -> str:
     """Return the hook that made a call (`before_run`, `after_run`), from its part or chunk; empty for calls of models."""
+    return str(_ours(part).get(_MADE_BY, ""))
+
+
+def hook_label(part: JsonObject) -> str:
+    """Return what made a call, for display: `before_run hook`, `line of /explain`; empty for calls of models."""
+    command, hook = _ours(part).get(_COMMAND), hook_of(part)
+    return f"line of /{command}" if command else f"{hook} hook" if hook else ""
+
+
+def _ours(part: JsonObject) -> JsonObject:
     metadata = part.get("toolMetadata")
     ours = metadata.get(OURS) if isinstance(metadata, dict) else None
-    return str(ours.get(_MADE_BY, "")) if isinstance(ours, dict) else ""
+    return ours if isinstance(ours, dict) else {}

@@ -72,7 +72,41 @@ def test_actions_have_their_effect_without_a_user_interface(moot: Moot, fix: Pat
     assert exported.out == f"Exported to {tmp_path / 'plans.md'}\n" and "say hello" in (tmp_path / "plans.md").read_text()
     assert moot("commands", "run", "export", "-c", "1").out == f"Exported to {tmp_path / 'plans-2.md'}\n"
     assert moot("commands", "run", "title", "-c", "1", "--json").json == {"text": "Plans"}
-    assert "only in an open conversation" in moot("commands", "run", "retry", "-c", "1").err
+    again = moot("commands", "run", "retry", "-c", "1", "--json")
+    assert (again.code, again.json["model"]) == (0, "demo@demo") and "You said: say hello" in again.json["text"]
+    assert moot("chat", "show", "1", "--json").out.count('"say hello"') == 1
+    for command in ("retry", "title"):
+        assert "Name a conversation with the option -c." in moot("commands", "run", command).err
+    for action in ("run", "show"):
+        assert "'fux' not found. Did you mean 'fix'?\n  moot commands list" in moot("commands", action, "fux").err
+    assert "only in an open conversation" in moot("commands", "run", "exit").err
+
+
+def test_words_of_the_shell_stay_words(moot: Moot, home: Path) -> None:
+    (home / "commands").mkdir(exist_ok=True)
+    (home / "commands/say.md").write_text("---\ntype: insert\nparameters: [{name: a}, {name: b}]\n---\n$1|$2|$a|$b|$ARGUMENTS")
+    assert moot("commands", "run", "say", "a b", "it's", "c").out == "a b|it's|a b|it's c|a b it's c\n"
+    assert moot("commands", "run", "say").out == "||||\n"
+    (home / "commands/write.yaml").write_text("type: workflow\nsteps:\n- prompt: Write $1\n")
+    moot("commands", "run", "write", "-m", "demo", "a b", "c")
+    assert "/write 'a b' c" in moot("chat", "show", "1").out
+
+
+def test_an_option_replaces_the_agent_and_the_model_of_a_command(moot: Moot, home: Path) -> None:
+    (home / "commands").mkdir(exist_ok=True)
+    (home / "config.yaml").write_text("agents: {one: {model: demo}, two: {model: demo}}\n")
+    (home / "commands/fix.md").write_text("---\nagent: one\nmodel: small\n---\nFix it.")
+    runs = [("one", "demo@demo", ("-m", "demo")), ("two", "demo@demo", ("-a", "two", "-m", "demo"))]
+    for agent, model, options in runs:
+        ended = moot("commands", "run", "fix", *options, "--json")
+        assert (ended.code, ended.json["agent"], ended.json["model"]) == (0, agent, model), ended.err
+
+
+def test_a_shell_line_is_shown_as_a_line_of_its_command(moot: Moot, home: Path) -> None:
+    (home / "commands").mkdir(exist_ok=True)
+    (home / "commands/look.md").write_text("Look at !`echo heron`")
+    ended = moot("commands", "run", "look", "-m", "demo", "--mode", "auto")
+    assert "shell (line of /look)" in ended.err and "shell (line of /look)" in moot("chat", "show", "1").out
 
 
 def test_a_workflow_is_shown_with_its_steps(moot: Moot, home: Path) -> None:
@@ -104,15 +138,20 @@ def test_git_shows_stages_and_commits_changes(moot: Moot, tmp_path: Path) -> Non
     for name in ("a.txt", "b c.txt"):
         (tmp_path / name).write_text("one\n")
     assert run() == "On branch main.\nUntracked:\n  a.txt\n  b c.txt\n"
-    assert run("stage", "'b c.txt'") == "Staged:\n  added     b c.txt\n"
+    assert run("stage", "b c.txt") == "Staged:\n  added     b c.txt\n"
     assert run("commit", "Add b") == f"Committed {git('rev-parse', 'HEAD')[:10]}: Add b\n"
     assert git("show", "--name-only", "--format=%s", "HEAD") == "Add b\n\nb c.txt\n"
     (tmp_path / "b c.txt").write_text("two\nthree\n")
     shown = run()
     assert "Not staged:\n  modified  b c.txt\nUntracked:\n  a.txt\nLines since the last commit: 2 added, 1 removed.\n" in shown
     assert shown.endswith("  Add b\n") and run("log").endswith("  Add b  (Ada)\n")
-    assert "-one\n+two\n" in run("diff") and run("diff", "a.txt") == "There are no changes in tracked files.\n"
-    assert run("stage", ".").startswith("Staged:\n") and run("unstage", ".") == "Nothing is staged.\n"
+    assert "-one\n+two\n" in run("diff") and "-one\n+two\n" in run("diff", "b c.txt")
+    assert run("diff", "a.txt") == "a.txt is not tracked, so there is no diff. To track it, use /git stage a.txt.\n"
+    assert run("stage", ".").startswith("Staged:\n")
+    git("commit", "--quiet", "--message=All")
+    assert run("diff", "a.txt") == "There are no changes in tracked files of a.txt.\n"
+    git("reset", "--quiet", "--soft", "HEAD^")
+    assert run("unstage", ".") == "Nothing is staged.\n"
     for argument, problem in (
         (("commit", "x"), "Nothing is staged"),
         (("commit",), "message is missing"),
@@ -120,6 +159,7 @@ def test_git_shows_stages_and_commits_changes(moot: Moot, tmp_path: Path) -> Non
         (("stage", "../x"), "not a path in the project's folder"),
         (("stage", "missing"), "git add failed"),
         (("stauge", "."), "Did you mean 'stage'?"),
+        (("diff", "nope"), "'nope' is neither a file nor a folder of the project."),
         (("log", "5"), "takes no argument"),
     ):
         failed = moot("commands", "run", "git", "--", *argument)

@@ -52,7 +52,8 @@ def test_values_in_shell_lines_stay_one_word() -> None:
     expanded = expand(definition, definition.prompt, "\"$(touch x); 'y\" 'a b'")
     assert subprocess.run(["bash", "-c", expanded.lines[0]], capture_output=True, check=True).stdout.decode() == "<$(touch x); 'y><a b>"
     assert expanded.text.startswith(f"See `{expanded.lines[0]}`.")
-    assert hooks_of(expanded.lines) == {"hooks": {"before_run": [{"tool": "shell", "arguments": {"command": expanded.lines[0]}}]}}
+    shell = {"tool": "shell", "arguments": {"command": expanded.lines[0]}, "command": "fix"}
+    assert hooks_of(expanded.lines, command="fix") == {"hooks": {"before_run": [shell]}}
     assert hooks_of(()) == {}
 
 

@@ -16,7 +16,7 @@ from moot.plugins import Registry
 from moot.types.canonical import Json, dumps, loads_exact
 from moot.types.compaction import TITLE, summary_lines
 from moot.types.conversation import Conversation
-from moot.types.hooks import hook_of
+from moot.types.hooks import hook_label
 from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
 from moot.types.part_tree import Nested, nest
 from moot.types.store import Store
@@ -28,11 +28,6 @@ async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]
     answers = {item.id: item.answer for run in sorted(runs) for item in await store.records.approvals(run=run, open_only=False)}
     edits = {id: loads_exact(answer.arguments) for id, answer in answers.items() if answer is not None and answer.arguments is not None}
     return [replace(message, parts=tuple(_with(message.parts, edits))) for message in messages] if edits else list(messages)
-
-
-def hook_label(part: Part) -> str:
-    """Return the hook that made a call, such as `before_run hook`; empty for calls made by models."""
-    return f"{hook} hook" if (hook := hook_of(part)) else ""
 
 
 async def for_display(store: Store, messages: Sequence[Message]) -> list[Message]:

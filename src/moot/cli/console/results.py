@@ -12,7 +12,7 @@ from moot.guard.terminal import Cleaner, clean
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
-from moot.types.hooks import BLOCKED, hook_of
+from moot.types.hooks import BLOCKED, hook_label
 from moot.types.message import Message, model_ms, note_of, plan_line, plan_of, sub_agent_words, text_of
 from moot.types.part_tree import parent_call
 from moot.types.run import Run
@@ -108,8 +108,8 @@ class ShowText:
         margin = self._margin(call, chunk)
         match chunk.get("type"):
             case "tool-input-available":
-                made_by = hook_of(chunk)
-                self._tools[call] = f"{chunk.get('toolName', '')}{f' ({made_by} hook)' if made_by else ''}"
+                made_by = hook_label(chunk)
+                self._tools[call] = f"{chunk.get('toolName', '')}{f' ({made_by})' if made_by else ''}"
                 self._print_status(f"{margin}→ {self._tools[call]} {brief(chunk.get('input'))}", "cyan")
             case "tool-input-error":
                 self._print_status(f"{margin}→ {chunk.get('toolName', '')}: {first_line(chunk.get('errorText'))}", "yellow")

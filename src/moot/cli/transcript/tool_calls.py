@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moot.cli.console.messages import edited_input, hook_label
+from moot.cli.console.messages import edited_input
 from moot.cli.terminal.look import Look
 from moot.cli.terminal.styles import DIM
 from moot.cli.transcript.sections import Card, Group, LateCard, Note, Piece
@@ -12,6 +12,7 @@ from moot.cli.transcript.tool_cards import Call, Folded, State, reads
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.event import Event
+from moot.types.hooks import hook_label
 from moot.types.message import Part, tool_name
 from moot.types.part_tree import parent_call
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
+from anyio import to_thread
+
 from moot.errors import Refused, UsageError
 from moot.guard.processes import Output, child_environment, output
 from moot.guard.terminal import clean
@@ -170,6 +172,14 @@ class Git:
         cached = ("--cached",) if staged else ()
         done = await self._read("diff", *_DIFF_OPTIONS, *cached, "--", *_inside((path,)), limit=DIFF_BYTES)
         return done.stdout.decode("utf-8", "replace"), done.code is None
+
+    async def contains(self, path: str) -> bool:
+        """Return True if the path exists below the folder, or Git tracks it."""
+        (inside,) = _inside((path,))
+        if await to_thread.run_sync(os.path.lexists, self._root / inside):
+            return True
+        done = _checked("ls-files", await self._read("ls-files", "-z", "--", inside))
+        return done.stdout != b""
 
     async def changed_lines(self, commit: str | None) -> tuple[int, int]:
         """Return how many lines tracked files have gained and lost since a commit; None = since before the first one."""

@@ -19,7 +19,7 @@ from moot.runtime.titles import first_line
 from moot.tools.catalogue import tools_for
 from moot.types import chunk
 from moot.types.agent import Agent
-from moot.types.canonical import Json
+from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.hooks import BLOCKED, HOOKS, SKIPPED, STOPPED, VARIABLES, HookSide, ReferencedCall, RunHook, RunHooks, SkipIf, by_hook
@@ -103,7 +103,7 @@ async def _call(leg: Leg, side: HookSide, number: int, hook: RunHook) -> Part:
             problem = ""
         except (UsageError, KeyError, ValueError) as error:
             problem = f"Unknown variable {error.args[0]!r}." if isinstance(error, KeyError) else str(error)
-        await _show(leg, side, f"{key}:call", id, hook.tool, filled, problem)
+        await _show(leg, by_hook(side, hook.command), f"{key}:call", id, hook.tool, filled, problem)
         if not problem:
             await run_call(leg, key, Call(id, hook.tool, filled), tools)
     return next(part for part in leg.message().parts if part.get("toolCallId") == id)
@@ -118,11 +118,11 @@ async def _tools(leg: Leg, hook: RunHook) -> Sequence[Tool]:
     return [tool for tool in (await leg.setup()).tools if not getattr(tool, "ends_run", False)]
 
 
-async def _show(leg: Leg, side: HookSide, key: str, id: str, tool: str, filled: Json, problem: str) -> None:
+async def _show(leg: Leg, maker: JsonObject, key: str, id: str, tool: str, filled: Json, problem: str) -> None:
     """Add the call to the answer, or its error if its arguments could not be filled in."""
     if key in leg.index.starts:
         return
-    piece: Chunk = {"type": "tool-input-available", "toolCallId": id, "toolName": tool, "input": filled, "toolMetadata": by_hook(side)}
+    piece: Chunk = {"type": "tool-input-available", "toolCallId": id, "toolName": tool, "input": filled, "toolMetadata": maker}
     failed = (chunk.tool_error(id, problem),) if problem else ()
     await leg.append(Event("chunks", (piece, *failed), phase="start", key=key), fold=True)
 

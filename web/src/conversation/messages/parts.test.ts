@@ -74,7 +74,7 @@ test('unknown or malformed data parts are ignored', () => {
   ])
 })
 
-test('a call made by a hook has its name', () => {
+test('a call made by a hook or by a line of a command has its name', () => {
   const call = (toolCallId: string, toolMetadata?: object) => ({
     type: 'tool-shell',
     toolCallId,
@@ -83,8 +83,13 @@ test('a call made by a hook has its name', () => {
     output: '',
     ...(toolMetadata && { toolMetadata }),
   })
-  const shown = blocks(call('a', { moot: { hook: 'before_run' } }), call('b')) as CallBlock[]
-  expect(shown.map((block) => block.call.hook)).toEqual(['before_run', ''])
+  const line = { moot: { hook: 'before_run', command: 'explain' } }
+  const shown = blocks(call('a', { moot: { hook: 'before_run' } }), call('b'), call('c', line)) as CallBlock[]
+  expect(shown.map((block) => [block.call.hook, block.call.command])).toEqual([
+    ['before_run', ''],
+    ['', ''],
+    ['before_run', 'explain'],
+  ])
 })
 
 test('the files to which a prompt refers are not part of what the user typed', () => {

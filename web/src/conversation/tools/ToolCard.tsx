@@ -70,7 +70,11 @@ export const ToolCard = memo(function ToolCard({ call, live, ended, inside }: Pr
             {described.object}
           </span>
           {described.detail && <span className="hidden shrink-0 text-xs text-faint sm:inline">{described.detail}</span>}
-          {call.hook && <span className="shrink-0 text-xs text-faint">{text.tools.hook(call.hook)}</span>}
+          {call.hook && (
+            <span className="shrink-0 text-xs text-faint">
+              {call.command ? text.tools.commandLine(call.command) : text.tools.hook(call.hook)}
+            </span>
+          )}
           {lines && <DiffCount lines={lines} />}
           {inside && <span className="shrink-0 text-xs text-faint">{text.tools.inside(inside.length)}</span>}
           <span className="grow" />

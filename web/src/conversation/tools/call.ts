@@ -19,6 +19,8 @@ export interface Call {
   reason: string
   /** The hook that made the call, or an empty string. */
   hook: string
+  /** The slash command whose text contains the call as a shell line, or an empty string. */
+  command: string
 }
 
 export type ToolPart = ToolUIPart | DynamicToolUIPart
@@ -37,8 +39,9 @@ const STATES: Record<ToolPart['state'], Call['state']> = {
   'output-denied': 'denied',
 }
 
-function hookOf(ours: unknown): string {
-  return ours && typeof ours === 'object' && 'hook' in ours ? String(ours.hook) : ''
+function madeBy(ours: unknown): { hook: string; command: string } {
+  const { hook, command } = (ours && typeof ours === 'object' ? ours : {}) as { hook?: unknown; command?: unknown }
+  return { hook: hook ? String(hook) : '', command: command ? String(command) : '' }
 }
 
 const cache = new WeakMap<object, Call>()
@@ -65,7 +68,7 @@ export function callOf(part: ToolPart): Call {
     errorText: 'errorText' in part ? (part.errorText ?? '') : '',
     approvalId: approval?.id ?? '',
     reason: approval && 'reason' in approval ? (approval.reason ?? '') : '',
-    hook: hookOf(part.toolMetadata?.moot),
+    ...madeBy(part.toolMetadata?.moot),
   }
   cache.set(part, call)
   return call

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated, cast
 
 from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.commands.chat.runs import resume
 from moot.cli.console.format import print_fields, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, Out, RunFlags, ShowFlags
 from moot.cli.run import Request, Typed, perform
-from moot.commands import Catalogue, CommandContext, Notice, OpenConversation, Reply, RunOverrides, Save, Send, catalogue_of
+from moot.commands import Catalogue, CommandContext, Notice, OpenConversation, Regenerate, Reply, RunOverrides, Save, Send, catalogue_of
 from moot.commands.custom import CustomCommand
 from moot.commands.status import usage
 from moot.commands.submission import store_agent, text_of_reply
@@ -24,6 +25,8 @@ from moot.features.exports import save_conversation
 from moot.types.canonical import JsonObject, dumps, loads_object
 from moot.types.command import CommandFacts
 from moot.types.workflow import WorkflowStep
+
+_LISTING = "moot commands list"
 
 Name = Annotated[str, Parameter(metavar="NAME", help="Name of the command, with or without the slash.")]
 
@@ -34,6 +37,7 @@ async def _opened(output: Output, conversation: str | None = None) -> AsyncGener
         directory = str(here())
         found = None if conversation is None else await find_conversation(engine, conversation, directory)
         context = CommandContext(engine, directory, None if found is None else found.id)
+        context.without_conversation = "Name a conversation with the option -c."
         yield context, await catalogue_of(context)
 
 
@@ -62,7 +66,7 @@ def _to_json(facts: CommandFacts) -> JsonObject:
 async def show_command(name: Name, /, *, json: AsJson = False, output: Out) -> None:
     """Print a command: its arguments, and the text of a custom one."""
     async with _opened(output) as (_, catalogue):
-        command = catalogue.find(name.removeprefix("/"))
+        command = catalogue.find(name.removeprefix("/"), listing=_LISTING)
         facts = catalogue.facts_of(name.removeprefix("/"))
     definition = command.definition if isinstance(command, CustomCommand) else None
     if json:
@@ -91,7 +95,9 @@ def _step_text(number: int, step: WorkflowStep) -> str:
 async def run_command(
     name: Name,
     /,
-    *argument: Annotated[str, Parameter(metavar="ARGUMENT", help="Arguments of the command. Words are joined.")],
+    *argument: Annotated[
+        str, Parameter(metavar="ARGUMENT", help="Arguments of the command. Each one is a word; quote those that contain spaces.")
+    ],
     continue_: Continue | None = None,
     file: Annotated[Path | None, Parameter(metavar="PATH", help="File that the command is about, for commands with $FILE.")] = None,
     flags: RunFlags = NO_FLAGS,
@@ -100,17 +106,24 @@ async def run_command(
 ) -> int:
     """Run a slash command. If it sends a prompt, print the answer."""
     send: Send | None = None
+    again: Regenerate | None = None
     async with _opened(output, continue_) as (context, catalogue):
         context.overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort)
-        context.file = str(file) if file is not None else ""
-        replies = await catalogue.find(name.removeprefix("/")).run(context, " ".join(argument))
+        context.file, context.words, context.options_win = str(file) if file is not None else "", argument, True
+        replies = await catalogue.find(name.removeprefix("/"), listing=_LISTING).run(context, " ".join(argument))
         texts: list[str] = []
         for reply in replies:
             if isinstance(reply, Send):
                 send = reply
+            elif isinstance(reply, Regenerate):
+                again = reply
             else:
                 texts.append(await _carried_out(context, reply))
         await store_agent(context)
+    if again is not None and continue_ is not None:
+        if again.resume is not None:
+            return await resume(continue_, shown=shown, output=output)
+        return await perform(Request(Typed(), flags, shown, continue_, again=True), output)
     if send is None and shown.form() != "text":
         output.json({"text": "\n".join(filter(None, texts))})
     else:
