@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moot.agents.known import default_agent
 from moot.config.settings import Settings
+from moot.convert.vendor import as_list, as_object
 from moot.errors import UsageError
 from moot.guard.json_schema import check_schema
 from moot.guard.roots import with_folders
@@ -18,9 +19,10 @@ from moot.runtime.titles import first_line
 from moot.tools.catalogue import is_tool
 from moot.tools.schema import client_tools
 from moot.types.agent import Agent
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import STEP_SETTINGS, Conversation, Conversations
 from moot.types.findings import FINDINGS
+from moot.types.hooks import HOOKS
 from moot.types.ids import derived_id, new_id
 from moot.types.message import Message
 from moot.types.run import Prompt, Run
@@ -130,7 +132,9 @@ def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
 
 
 async def _command_again(runtime: Runtime, prompt: Prompt, existing: Conversation | None) -> JsonObject:
-    """Return what a command has set for the last answer to a prompt which is answered again: its workflow, and a wish for findings.
+    """Return what a command or the prompt itself has set for the last answer to a prompt which is answered again.
+
+    This is a workflow, a wish for findings, and calls to make first.
 
     Imported answers are left out, because a file must not make anyone run its workflow.
     """
@@ -140,10 +144,17 @@ async def _command_again(runtime: Runtime, prompt: Prompt, existing: Conversatio
     known = await store.conversations.message(target, conversation=existing.id)
     answered = known.parent if known.role == "assistant" else known.id
     for run in await store.records.runs(conversation=existing.id, limit=_EARLIER):
-        own = {name: run.settings[name] for name in (WORKFLOW, FINDINGS) if name in run.settings and run.trigger != "import"}
-        if own and (await store.conversations.message(run.message)).parent == answered:
+        own = {name: run.settings[name] for name in (WORKFLOW, FINDINGS) if name in run.settings}
+        own |= {HOOKS: {"before_run": calls}} if (calls := _calls_of_prompt(run)) else {}
+        if own and run.trigger != "import" and (await store.conversations.message(run.message)).parent == answered:
             return own
     return {}
+
+
+def _calls_of_prompt(run: Run) -> list[Json]:
+    """Return the calls before a run that its prompt contains: shell lines of a command, and tool calls. Hooks of jobs are left out."""
+    calls = as_list(as_object(run.settings.get(HOOKS)).get("before_run"))
+    return [call for call in calls if as_object(call).get("command") or as_object(call).get("referenced") is True]
 
 
 async def continuation_of(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:

@@ -78,6 +78,19 @@ async def test_shell_lines_of_a_command_run_with_the_permissions_of_the_conversa
         assert (server.directory / "out.txt").read_text() == "now-a\n"
 
 
+async def test_shell_lines_and_named_calls_of_a_prompt_run_again_for_another_answer(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(text="Seen.", times=0)], agents={"default": Agent(tools=("list_files",))}) as server:
+        define(server, "look", "State: !`echo now >> log; cat log` @[list_files{}]")
+        (reply,) = await ran(server, "look", directory=str(server.directory))
+        run = await server.engine.runs.wait(reply["run"])
+        again = await server.engine.runs.submit(Prompt((), conversation=run.conversation))
+        assert (await server.engine.runs.wait(again.run.id)).status == "finished"
+        message = await server.engine.store.conversations.message(again.run.message)
+        outputs = [str(part.get("output")) for part in message.parts if str(part["type"]).startswith("tool-")]
+        assert len(outputs) == 2 and outputs[0].startswith("now\nnow") and "log" in outputs[1]
+        assert b"now\\nnow" in server.model.requests[-1].body
+
+
 async def test_an_inserting_command_returns_text_and_a_missing_argument_is_an_error(server: LiveServer) -> None:
     define(server, "sign", "---\ntype: insert\nparameters: [{name: who, required: true}]\n---\nBest, $who")
     (reply,) = await ran(server, "sign", "Mara")
