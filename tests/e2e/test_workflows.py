@@ -470,5 +470,5 @@ def test_a_killed_workflow_continues_where_it_was(moot: MootProcess, model: Scri
     ]
     texts = [json.loads(request["body"])["messages"][-1]["content"] for request in model.requests()]
     first = {text for text in texts if str(text).startswith("Draft") and "earlier attempt" not in str(text)}
-    assert first == {"Draft birds in three lines."}  # a macro that changes meanwhile doesn't change what a step is told
+    assert first == {"Draft birds in three lines."}  # a macro that changes meanwhile doesn't change the prompt of a step
     assert moot.run("verify", "--all").returncode == 0

@@ -168,7 +168,7 @@ class CommandContext:
     options_win: bool = False
     """True if agent and model of `overrides` were chosen for this command, so that they replace those that a custom command names."""
     without_conversation: str = "Send a message first."
-    """What the user must do if a command needs a conversation and there is none."""
+    """Advice for the user if a command needs a conversation and there is none."""
     further_folders: list[str] | None = None
     """Folders allowed before the conversation exists, for its first prompt. None if the user interface doesn't support this."""
     attended: bool = True
