@@ -133,7 +133,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """A prompt that refers to files or the like with `@`: its text without macros, parts to send before it, notes for the user, and calls to make first."""
+    """A prompt with what it refers to: its text without macros, parts to send before it, notes for the user, and calls to make first."""
 
     text: str = ""
     parts: tuple[Part, ...] = ()
