@@ -140,8 +140,10 @@ def _part(paths: Paths, check: Check, path: str, first: int, last: int) -> Attac
     if not first:
         return _attached(data, str(real))
     text, note = as_text(data, path)
-    lines = text.split("\n")
+    lines = text.removesuffix("\n").split("\n")
     if first > len(lines) or last < first:
-        raise UsageError(f"{path!r} has {len(lines)} lines; lines {first}-{last} don't exist.")
+        count = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
+        missing = f"line {first} doesn't exist" if last == first else f"lines {first} to {last} don't exist"
+        raise UsageError(f"{path!r} has {count}; {missing}.")
     last = min(last, len(lines))
     return Attached(local_file("\n".join(lines[first - 1 : last]).encode(), path, lines=(first, last)), note)
