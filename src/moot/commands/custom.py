@@ -157,7 +157,7 @@ class CustomCommand(BaseCommand):
         folder, runtime = (current.directory if current is not None else "") or context.directory, context.engine.runtime
         agent, model = context.overrides.agent, context.overrides.model
         replaced = (agent is not None, model is not None) if context.options_win else (False, False)
-        situation = Situation(runtime, folder, current, context.file, agent=agent or "", words=context.words, replaced=replaced)
+        situation = Situation(runtime, folder, current, context.file, context.attended, agent or "", words=context.words, replaced=replaced)
         return await self.replies(situation, argument)
 
     async def replies(self, situation: Situation, argument: str) -> Sequence[Reply]:
