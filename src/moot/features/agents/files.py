@@ -144,7 +144,8 @@ def _json(value: Any) -> Json:
     if isinstance(value, SkipIf):
         return {value.kind: True if value.kind == "empty" else value.text}
     if hasattr(value, "__dataclass_fields__"):
-        return {field.name: _json(item) for field in fields(value) if (item := getattr(value, field.name)) is not None}
+        values = ((field, getattr(value, field.name)) for field in fields(value))
+        return {field.name: _json(item) for field, item in values if item not in (None, field.default)}
     if isinstance(value, Mapping):
         return {key: _json(item) for key, item in cast("Mapping[str, Any]", value).items()}
     return [_json(item) for item in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value
