@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
+from browser.test_conversation import ready
 
 
 def focused(page: Page) -> str:
@@ -28,6 +29,7 @@ def test_a_whole_visit_works_by_keyboard_alone(visit: Visitor, server: Served) -
     page.keyboard.type(f"say {word}")
     page.keyboard.press("Enter")
     expect(page.locator("main").get_by_text(word).last).to_be_visible(timeout=20_000)
+    ready(page)  # Escape would stop the run
     page.keyboard.press("Escape")
     page.keyboard.press("F6")
     page.evaluate("document.activeElement.blur()")

@@ -1,0 +1,85 @@
+"""Homes of other programs, each imported whole: conversations, calls, words and money are as the home's `expected.json` says.
+
+A field that is null there is not compared. `calls` and `outputs` are those of tools, `children` are conversations of sub-agents, `cost` is
+in dollars, and each of `words` must be found in some message.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from import_stage import stored
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import Source, local_sources, sources_at
+from moot.types.conversation import Conversation
+from moot.types.message import Message, Part, is_tool
+from moot.types.store import Store
+
+pytestmark = pytest.mark.anyio
+
+STORES = Path(__file__).parents[1] / "recorded" / "stores"
+COUNTED = {"input", "output", "cache_read", "cache_write"}
+
+
+@pytest.fixture(params=sorted(store.name for store in STORES.iterdir()))
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(STORES / str(request.param), tmp_path / "user"))
+
+
+def sources(home: Path, expected: dict[str, Any]) -> list[Source]:
+    if expected.get("name"):
+        return [source for name in expected["name"] for source in sources_at(home / name, home / "moot")]
+    return list(local_sources(home, {}, home / "moot"))
+
+
+async def conversations(store: Store, parent: str | None = None) -> list[Conversation]:
+    return list((await store.conversations.list(archived=None, limit=200, parent=parent)).items)
+
+
+async def messages(store: Store, conversation: Conversation) -> list[Message]:
+    return [await store.conversations.message(node.id) for node in await store.tree.nodes(conversation.id)]
+
+
+def has_output(part: Part) -> bool:
+    return part.get("state") in ("output-available", "output-error")
+
+
+async def found_in(store: Store) -> tuple[dict[str, Any], str]:
+    """Return what `expected.json` describes, and the text of all messages."""
+    roots = await conversations(store)
+    below = [child for root in roots for child in await conversations(store, root.id)]
+    whole = {one.id: await messages(store, one) for one in (*roots, *below)}
+    tools = [part for some in whole.values() for message in some for part in message.parts if is_tool(part)]
+    total = (await store.stats.usage(wait=60)).total
+    found = {
+        "conversations": len(roots),
+        "children": len(below),
+        "prompts": sum(message.role == "user" for one in roots for message in whole[one.id]),
+        "calls": len(tools),
+        "outputs": sum(map(has_output, tools)),
+        **{name: getattr(total, name) for name in sorted(COUNTED)},
+        "cost": total.cost / 1e9,
+        "directories": {one.directory for one in roots},
+        "titles": {one.title for one in roots},
+    }
+    return found, json.dumps([message.parts for some in whole.values() for message in some], ensure_ascii=False, default=list)
+
+
+async def test_a_home_is_imported_as_described(home: Path) -> None:
+    expected = json.loads((home / "expected.json").read_bytes())
+    report = Report()
+    async with stored(home / "moot") as store:
+        await import_sources(store, sources(home, expected), ImportOptions(home=home), report)
+        found, text = await found_in(store)
+    assert not report.failed
+    plain = {name: value for name, value in expected.items() if name in found and value is not None and not isinstance(value, list)}
+    assert {name: found[name] for name in plain} == pytest.approx(plain)
+    assert set(expected["directories"]) <= found["directories"] and set(expected["titles"]) <= found["titles"]
+    assert not [word for word in expected["words"] if word not in text]
