@@ -35,7 +35,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def sources(home: Path, expected: dict[str, Any]) -> list[Source]:
     if expected.get("name"):
-        return [source for name in expected["name"] for source in sources_at(home / name, home / "moot")]
+        return [source for name in expected["name"] for source in sources_at(home / name, "", home / "moot")]
     return list(local_sources(home, {}, home / "moot"))
 
 

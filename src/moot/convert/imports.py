@@ -8,7 +8,7 @@ replace them if `anew` is true.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from hashlib import blake2b
 from typing import cast
 
@@ -42,6 +42,20 @@ def usage_of_steps(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
 
 
 STEPS = "steps"
+
+
+def without_copies(parts: Sequence[Part], metadata: JsonObject, copies: Set[int]) -> tuple[Sequence[Part], JsonObject]:
+    """Return parts and metadata of a message without some of its steps, given by their index in the metadata."""
+    steps = _list(metadata.get(STEPS))
+    if not copies or steps is None:
+        return parts, metadata
+    numbers = [step.get("step") for index, step in enumerate(steps) if index in copies and isinstance(step, dict)]
+    kept, number = list[Part](), 0
+    for part in parts:
+        number += part.get("type") == "step-start"
+        if number not in numbers:
+            kept.append(part)
+    return kept, {**metadata, STEPS: [step for index, step in enumerate(steps) if index not in copies]}
 
 
 def is_growth(body: JsonObject) -> bool:

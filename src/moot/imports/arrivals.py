@@ -50,6 +50,7 @@ def encode_arrival(entry: ImportedMessage | ImportedRecord, occurrence: int = 0)
         usage=usage,
         cost=cost,
         unpriced=unpriced,
+        identities=tuple([digest_of(identity.encode("utf-8", "surrogatepass")) if identity else b"" for identity in entry.identities]),
     )
 
 

@@ -25,7 +25,7 @@ from moot.types.chunk import Chunk
 from moot.types.conversation import Conversation, Project
 from moot.types.event import Event
 from moot.types.exchange import Exchange
-from moot.types.format import AgentSessions, Fidelity, Format, ImportedFacts, Resumable
+from moot.types.format import AgentSessions, Fidelity, Format, ImportedConversation, ImportedFacts, Resumable
 from moot.types.ids import new_id
 from moot.types.imports import FinalFacts, ImportCounts, ImportTarget, IncomingConversation, IncomingEntry, Recorder, Recording
 from moot.types.message import Message, Part
@@ -59,9 +59,7 @@ class ConversationImport:
     holdings: OwnerStore
     source: Source
     wanted: ImportOptions
-    source_id: str
-    parent: str | None
-    parent_call: str | None
+    reading: ImportedConversation
     received: ImportTarget | None = None
     buffered: list[Piece] = field(default_factory=list[Piece])
     buffered_size: int = 0
@@ -168,7 +166,19 @@ class ConversationImport:
     def _arriving(self) -> IncomingConversation:
         format = self.source.format
         resumable = self.source.placed and isinstance(format, Resumable)
-        return IncomingConversation(format.name, format.version, self.source_id, self._as_new(), self.parent, self.parent_call, resumable)
+        reading, made = self.reading, self._as_new()
+        return IncomingConversation(
+            format.name,
+            format.version,
+            reading.source_id,
+            made,
+            reading.parent,
+            reading.parent_call,
+            reading.copied_from,
+            reading.rank,
+            reading.started_at or made.created_at,
+            resumable,
+        )
 
     def _as_new(self) -> Conversation:
         at = self.first_at or self.facts.created_at or self.source.mark.modified_at // 1_000_000
@@ -212,7 +222,12 @@ class ConversationImport:
 
     def _origin(self) -> JsonObject:
         format, facts = self.source.format, self.facts
-        origin: JsonObject = {"format": format.name, "version": format.version, "source_id": self.source_id, "path": self.source.name}
+        origin: JsonObject = {
+            "format": format.name,
+            "version": format.version,
+            "source_id": self.reading.source_id,
+            "path": self.source.name,
+        }
         origin |= {"directory": facts.directory, "placed": self.source.placed}
         named = {"agent": facts.agent, "key": facts.key, "agent_type": format.agent_type if isinstance(format, AgentSessions) else ""}
         origin |= {name: value for name, value in named.items() if value}
@@ -245,7 +260,7 @@ class ConversationImport:
             outcome,
             format.name,
             self.source.name,
-            self.source_id,
+            self.reading.source_id,
             conversation,
             format.agent_type if isinstance(format, AgentSessions) else "",
             conversation.title if conversation is not None else self.facts.title or self.title,

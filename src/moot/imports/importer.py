@@ -108,8 +108,7 @@ async def _pieces(holdings: OwnerStore, source: Source, wanted: ImportOptions, r
     async with pieces_of(source, reading) as pieces:
         async for piece in pieces:
             if piece.is_first or intake is None:
-                conversation = piece.conversation
-                intake = ConversationImport(holdings, source, wanted, conversation.source_id, conversation.parent, conversation.parent_call)
+                intake = ConversationImport(holdings, source, wanted, piece.conversation)
             await intake.take(piece)
             report.bytes_done += piece.size
             report.messages += len(piece.arrivals)

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple, cast
 
+from moot.convert.imports import without_copies
 from moot.errors import StoreError
 from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
@@ -18,7 +19,7 @@ from moot.store.log import segments
 from moot.store.log.rows import Row, before_redaction
 from moot.store.rows import AGENT_OR_FORMAT, EVENT, parse_stored, parse_stored_object
 from moot.types.budget import Spending, SpendingQuery
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, is_tool, tool_name
 from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
 from moot.types.usage import Usage
@@ -140,7 +141,8 @@ _BATCH = 256
 _OVER = "m.status IN ('finished', 'failed', 'cancelled')"
 _DUE = (
     f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {AGENT_OR_FORMAT}, c.model, r.no, r.agent, r.model,"
-    " r.status, r.error, r.usage, r.cost FROM to_count AS t JOIN message AS m ON m.no = t.message"
+    " r.status, r.error, r.usage, r.cost, (SELECT json_group_array(json_array(i.step, i.is_copy)) FROM import_identity AS i"
+    " WHERE i.message = m.no) FROM to_count AS t JOIN message AS m ON m.no = t.message"
     " JOIN conversation AS c ON c.no = m.conversation"
     f" LEFT JOIN run AS r ON r.id = m.run WHERE {_OVER} ORDER BY t.message LIMIT ?"
 )
@@ -191,6 +193,13 @@ def _record(connection: Connection, row: Any) -> Record:
     metadata = parse_stored_object(data)
     if "source" in metadata:
         return no, conversation, at, None, {}  # a fork's copy: its usage counts in the original conversation
+    identities = cast("list[tuple[int, int]]", loads(row[15]))
+    copies = {step for step, is_copy in identities if is_copy}
+    if copies and len(copies) == len(identities):
+        return no, conversation, at, None, {}  # a copy made by the program that it was imported from
+    value = parse_stored(parts)
+    pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+    pieces, metadata = without_copies(pieces, metadata, copies)
     if run is None:
         usage = usage_of(metadata, status, None)
         usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
@@ -198,8 +207,6 @@ def _record(connection: Connection, row: Any) -> Record:
         error = None if row[12] is None else parse_stored(row[12])
         kind = str(error.get("kind", "failed")) if isinstance(error, dict) else ""
         usage = usage_of(metadata, status, RunFacts(row[9], row[10], row[11], kind, Usage.from_json(parse_stored_object(row[13])), row[14]))
-    value = parse_stored(parts)
-    pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
     return no, conversation, at, usage, tool_calls(pieces, {} if run is None else _times(connection, conversation, run))
 
 

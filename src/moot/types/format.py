@@ -68,6 +68,9 @@ class ImportedMessage:
     """ms since the epoch; 0 = unknown."""
     metadata: JsonObject = field(default_factory=empty)
     """Like `Message.metadata` of moot's own runs: model, provider, finish_reason, and steps with usage, cost and time, as far as known."""
+    identities: tuple[str, ...] = ()
+    """Identity of each model call in `metadata["steps"]`, or of the message itself if it has no steps. It is the same in all copies that
+    the program makes when it forks or resumes a session, and different for all other calls. Empty = unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,12 @@ class ImportedConversation:
     """The `source_id` of the parent conversation, if this is a sub-agent's."""
     parent_call: str | None = None
     """Id of the parent's tool call that started the sub-agent."""
+    copied_from: str | None = None
+    """The `source_id` of the conversation that this one was forked from, if the source names it."""
+    rank: int = 0
+    """Order of conversations that share model calls: the lowest rank has the originals. 0 unless the source shows what was copied."""
+    started_at: int = 0
+    """Time at which the program created the conversation, in ms since the epoch; 0 = time of its first message."""
 
     def whole(self) -> WholeConversation:
         """Read the whole conversation at once; use it for small conversations."""

@@ -97,6 +97,12 @@ class IncomingConversation:
     parent: str | None = None
     """The `source_id` of the parent conversation."""
     parent_call: str | None = None
+    copied_from: str | None = None
+    """The `source_id` of the conversation that it was forked from."""
+    rank: int = 0
+    """Like `ImportedConversation.rank`."""
+    started_at: int = 0
+    """Time in ms at which it was created, to find out which of several conversations contains the original of a message."""
     resumable: bool = False
     """True if `source_id` is an agent's session id. If one of moot's own runs created that session, its content is already stored."""
 
@@ -138,6 +144,8 @@ class IncomingEntry(NamedTuple):
     cost: int | None = None
     unpriced: bool = False
     """True if it used tokens whose cost is unknown."""
+    identities: tuple[bytes, ...] = ()
+    """16-byte digests of `ImportedMessage.identities`; empty = unknown."""
 
 
 @dataclass(frozen=True, slots=True)

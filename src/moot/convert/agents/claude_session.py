@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from moot.convert.agents.claude_calls import NAME, Call, note_of, output_of, plan_of
 from moot.convert.agents.session import EXACTLY, PREFIX, SessionMessage, SessionStep
 from moot.convert.dialects.anthropic_stream import METADATA, REASONS, State, take, usage_of
-from moot.convert.vendor import as_list, as_object, as_text
+from moot.convert.vendor import as_list, as_object, as_text, count
 from moot.convert.writer import Parts, free_id
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, text_part
@@ -98,11 +98,14 @@ class ClaudeMessage(SessionMessage):
         id = as_text(message.get("id"))
         step = next((step for step in reversed(self._steps) if step.id == id), None)
         if step is None:
-            step = _Step(id, begun=self.last_at)
+            request, uuid = as_text(line.get("requestId")), as_text(line.get("uuid"))
+            step = _Step(id, begun=self.last_at, identity=":".join(filter(None, ("claude", id, request))) if id or request else uuid)
             self._steps.append(step)
             self._parts.append({"type": "step-start"})
         step.model = as_text(message.get("model")) or step.model
-        step.usage = as_object(message.get("usage")) or step.usage  # every line has it, but only the last one is complete
+        usage = as_object(message.get("usage"))  # every line has it, but only the one with the most output tokens is complete
+        if (count(usage.get("output_tokens")) or 0) >= (count(step.usage.get("output_tokens")) or 0):
+            step.usage = usage or step.usage
         step.reason = as_text(message.get("stop_reason")) or step.reason
         step.until = self.last_at = at or self.last_at
         step.at = as_text(line.get("uuid")) or step.at
@@ -175,6 +178,10 @@ class ClaudeMessage(SessionMessage):
         """Add a cost in nano-dollars to the newest model call."""
         if self._steps:
             self._steps[-1].cost = (self._steps[-1].cost or 0) + amount
+
+    def identities(self) -> tuple[str, ...]:
+        """Return the identity of each model call."""
+        return tuple([step.identity for step in self._steps])
 
     def metadata(self) -> JsonObject:
         """Return the metadata, in the same form as for moot's own runs."""

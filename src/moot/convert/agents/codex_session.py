@@ -315,17 +315,24 @@ class CodexMessage(SessionMessage):
         if self._steps:
             self._steps[-1].counted = True
 
-    def took(self, usage: JsonObject, *, told: bool, id: str = "", counted: JsonObject | None = None) -> None:
+    def took(self, usage: JsonObject, *, told: bool, id: str = "", counted: JsonObject | None = None, identity: str = "") -> bool:
         """Add the tokens of the newest model call and end its step. `told` means that the call itself reported them, not a display event.
 
-        `counted` is the usage from a line that moot wrote, in moot's form; it takes precedence.
+        Return whether the call got its `identity`. `counted` is the usage from a line that moot wrote, in moot's form; it takes precedence.
         """
         if not self._steps:
-            return
+            return False
         step = self._steps[-1]
+        is_new = not step.identity
+        step.identity = step.identity or identity
         if told or not step.told:
             step.usage, step.told, step.id = counted or usage_of(usage).to_json(), told, id or step.id
         step.counted = True
+        return is_new
+
+    def identities(self) -> tuple[str, ...]:
+        """Return the identity of each model call."""
+        return tuple([step.identity for step in self._steps])
 
     def metadata(self) -> JsonObject:
         """Return the metadata, in the same form as for moot's own runs."""

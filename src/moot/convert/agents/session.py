@@ -28,6 +28,8 @@ class SessionStep:
     until: int = 0
     usage: JsonObject = field(default_factory=dict[str, Json])
     cost: int | None = None
+    identity: str = ""
+    """The same in all copies of the session; empty = unknown."""
 
     def facts(self, number: int, reason: str, usage: JsonObject) -> JsonObject:
         """Return the step's entry in the message's metadata."""

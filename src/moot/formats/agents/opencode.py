@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
@@ -43,7 +44,7 @@ from moot.formats.kit.records import (
     tool_call,
     usage_without_cache,
 )
-from moot.types.canonical import Json, JsonObject, empty
+from moot.types.canonical import Json, JsonObject, dumps, empty
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
 from moot.types.usage import Usage
@@ -68,7 +69,7 @@ _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 
 class OpenCode(ReadOnly):
     name = "opencode"
-    version = 2
+    version = 3
     resumable: Literal[True] = True
     suffix = ".db"
 
@@ -105,7 +106,8 @@ class OpenCode(ReadOnly):
                 id, parent = text(session, "id"), text(session, "parent_id") or None
                 row = connection.execute(_CALL, (parent, id)).fetchone() if parent is not None else None
                 call = row[0] if row is not None and isinstance(row[0], str) else None
-                return ImportedConversation(id, entries_of(_session(connection, session, raw, events=events)), parent, call)
+                entries = entries_of(_session(connection, session, raw, events=events))
+                return ImportedConversation(id, entries, parent, call, started_at=whole_number(session, "time_created") or 0)
 
             yield from conversations_in(connection, _SESSIONS, convert)
 
@@ -116,6 +118,7 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
     time: JsonObject = {"created": session.get("time_created"), "updated": session.get("time_updated")}
     yield _facts(session, time, json_object(text(session, "model")))
     problems: list[str] = []
+    identities = _Identities(text(session, "project_id"))
     event_map: dict[str, list[int]] = {}  # the key "" holds events without a message
     for row in readable_rows(connection, problems, _EVENTS, id) if events else ():
         event_map.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
@@ -129,11 +132,23 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
         if not info:
             yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is not valid JSON")
         else:
-            yield _record(text(message, "id"), info, pieces, b"".join(raws))
+            yield replace(_record(text(message, "id"), info, pieces, b"".join(raws)), identity=identities.next(info))
     for seq in sorted(seq for left in event_map.values() for seq in left):
         for row in connection.execute(_EVENT, (id, seq)):
             yield ImportedRecord(row_bytes(row), row_object(row))
     yield from (ImportedRecord(b"", problem=problem) for problem in problems)
+
+
+class _Identities:
+    """Identities of the messages of a session. A fork copies messages with other ids, but with the same times, tokens and costs."""
+
+    def __init__(self, project: str) -> None:
+        self._before = blake2b(project.encode(), digest_size=16)
+
+    def next(self, info: JsonObject) -> str:
+        """Return the identity of the next message, which depends on all messages before it."""
+        self._before.update(dumps([info.get(name) for name in ("role", "time", "modelID", "providerID", "tokens", "cost")]))
+        return f"opencode:{self._before.hexdigest()}"
 
 
 def _facts(session: JsonObject, time: JsonObject, model: JsonObject) -> ImportedFacts:

@@ -38,7 +38,7 @@ _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 
 class Pi(ManyFiles):
     name = "pi"
-    version = 2
+    version = 3
     files = ("*_*.jsonl",)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -56,7 +56,18 @@ class Pi(ManyFiles):
         linked = any(text(line.value, "parentId") for line in json_lines(path))
         links = ((text(one, "id"), text(one, "parentId") or None, _speaks(one)) for line in json_lines(path) if (one := line.value))
         tree = find_branches(links) if linked else None
-        yield ImportedConversation(text(header, "id") or path.stem, entries_of(_records(path, tree), tree))
+        yield ImportedConversation(
+            text(header, "id") or path.stem,
+            entries_of(_records(path, tree), tree),
+            copied_from=_original(header),
+            started_at=milliseconds(header, "timestamp"),
+        )
+
+
+def _original(header: JsonObject) -> str | None:
+    """Return the id of the session that this one was forked from; the header has its id or the path of its file."""
+    named = text(header, "parentSession") or text(header, "branchedFrom")
+    return Path(named).name.removesuffix(".jsonl").rpartition("_")[2] or None
 
 
 _STREAMED = frozenset({"message_start", "message_update"})
@@ -93,8 +104,7 @@ def _records(path: Path, tree: Branches | None) -> Records:
 def _facts(value: JsonObject) -> ImportedFacts:
     match value.get("type"):
         case "session":
-            parent = text(value, "parentSession")
-            metadata: JsonObject = {"forked_from": Path(parent).stem.rpartition("_")[2]} if parent else {}
+            metadata: JsonObject = {"forked_from": original} if (original := _original(value)) else {}
             return ImportedFacts(directory=text(value, "cwd"), agent="pi", created_at=milliseconds(value, "timestamp"), metadata=metadata)
         case "session_info":
             return ImportedFacts(title=text(value, "name"))
@@ -109,17 +119,19 @@ def _message(line: Line, value: JsonObject, name: str) -> SessionRecord:
     message = obj(value, "message")
     id, parent = text(value, "id") or name, text(value, "parentId") or None
     at = milliseconds(value, "timestamp") or milliseconds(message, "timestamp")
+    # ids are unique only in a file
+    identity = f"pi:{id}:{at}:{text(message, 'responseId')}" if text(value, "id") else ""
     match message["role"]:
         case "toolResult":
             output = Output(text(message, "toolCallId"), output_value(_parts(message)), flag(message, "isError"), text(message, "toolName"))
             return SessionRecord(id, "assistant", line.raw, outputs=(output,), parent=parent, at=at)
         case "bashExecution":  # a shell command that the user typed after an exclamation mark
             words = f"!{text(message, 'command')}\n\n{text(message, 'output')}"
-            return SessionRecord(id, "user", line.raw, (text_part(words),), parent=parent, at=at)
+            return SessionRecord(id, "user", line.raw, (text_part(words),), parent=parent, at=at, identity=identity)
         case "assistant":
-            return SessionRecord(id, "assistant", line.raw, _parts(message), parent=parent, at=at, step=_step(message))
+            return SessionRecord(id, "assistant", line.raw, _parts(message), parent=parent, at=at, step=_step(message), identity=identity)
         case _:
-            return SessionRecord(id, "user", line.raw, _parts(message), parent=parent, at=at)
+            return SessionRecord(id, "user", line.raw, _parts(message), parent=parent, at=at, identity=identity)
 
 
 def _parts(message: JsonObject) -> tuple[Part, ...]:

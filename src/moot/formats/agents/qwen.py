@@ -27,7 +27,7 @@ _USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount",
 
 class Qwen(ManyFiles):
     name = "qwen"
-    version = 2
+    version = 3
     files = ("chats/*.jsonl",)
     resumable: Literal[True] = True
 
@@ -79,6 +79,7 @@ def _records(path: Path, tree: Branches) -> Records:
 
 def _record(line: Line, value: JsonObject) -> SessionRecord:
     id, parent, when = text(value, "uuid") or str(line.number), text(value, "parentUuid") or None, milliseconds(value, "timestamp")
+    identity = f"qwen:{text(value, 'uuid')}" if text(value, "uuid") else ""
     content = at(value, "message", "parts")
     parts, outputs = parts_of(content), outputs_of(content)
     if value["type"] == "tool_result":
@@ -87,9 +88,9 @@ def _record(line: Line, value: JsonObject) -> SessionRecord:
         return SessionRecord(id, "assistant", line.raw, (), outputs, parent, when)
     if value["type"] == "assistant":
         facts = step(text(value, "model"), usage=usage_of(obj(value, "usageMetadata"), *_USAGE).to_json())
-        return SessionRecord(id, "assistant", line.raw, parts, outputs, parent, when, facts)
+        return SessionRecord(id, "assistant", line.raw, parts, outputs, parent, when, facts, identity=identity)
     if value.get("subtype") == "mid_turn_user_message":  # sent while the agent was working: part of the answer
         steering: Part = {"type": "steering-message", "id": id, "parts": list[Json](parts)}
         return SessionRecord(id, "assistant", line.raw, (steering,), (), parent, when)
     role: Role = "system" if value.get("subtype") == "notification" else "user"
-    return SessionRecord(id, role, line.raw, parts, outputs, parent, when)
+    return SessionRecord(id, role, line.raw, parts, outputs, parent, when, identity=identity)

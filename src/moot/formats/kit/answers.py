@@ -175,6 +175,10 @@ class Growing(Protocol):
         """Return the message's metadata."""
         ...
 
+    def identities(self) -> tuple[str, ...]:
+        """Return the identity of each model call, as in `ImportedMessage.identities`."""
+        ...
+
 
 A = TypeVar("A", bound=Growing)
 
@@ -196,6 +200,8 @@ class Draft(Generic[A]):
     size: int = 0
     role: Role = "user"
     """Role of a message that is not an assistant message."""
+    identity: str = ""
+    """Identity of a prompt."""
 
     def grow(self, raw: bytes) -> None:
         """Append raw bytes of the source."""
@@ -266,7 +272,8 @@ class Drafts(Generic[A]):
         raw = b"".join(draft.raws)
         parts = draft.answer.parts(over=over) if draft.prompt is None else draft.prompt
         role, metadata = (draft.role, {}) if draft.prompt is not None else ("assistant", draft.answer.metadata())
-        message = ImportedMessage(role, parts, draft.id, raw, draft.parent, draft.at, metadata)
+        identities = (draft.identity,) if draft.prompt is not None else draft.answer.identities()
+        message = ImportedMessage(role, parts, draft.id, raw, draft.parent, draft.at, metadata, identities if any(identities) else ())
         self.kept.update(things_in(message))
         self.model = str(metadata.get("model") or self.model)
         return message

@@ -52,6 +52,8 @@ class SessionRecord:
     step: JsonObject | None = None
     """Model, usage and cost of the model call, as returned by the function `step`. None if the record is not a model call."""
     metadata: JsonObject | None = None
+    identity: str = ""
+    """Identity of the model call or prompt, as in `ImportedMessage.identities`."""
 
 
 Records: TypeAlias = Iterator[SessionRecord | ImportedRecord | ImportedFacts]
@@ -178,7 +180,12 @@ class _Group:
         own = steps[len([one for one in self.inherited if one.step]) :]
         raw = b"".join(one.raw for one in records)
         at = next((one.at for one in (self.own or records) if one.at), 0)
-        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own))
+        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own), self._identities())
+
+    def _identities(self) -> tuple[str, ...]:
+        found = tuple([one.identity for one in self.own if one.step])
+        found = found or tuple([one.identity for one in self.own[:1]])
+        return found if any(found) else ()
 
 
 def _parts(records: tuple[SessionRecord, ...], role: Role) -> tuple[tuple[Part, ...], list[JsonObject]]:

@@ -12,6 +12,7 @@ from moot.errors import StoreError
 from moot.store import lookup
 from moot.store.database.connection import Queries
 from moot.store.database.transaction import Entry, Transaction, insert_many, quick
+from moot.store.imports.copies import identify, release_message
 from moot.store.rows import message_of, parse_stored, parse_stored_object, parts_of
 from moot.types.canonical import JsonObject, dumps
 from moot.types.ids import new_id
@@ -166,6 +167,10 @@ class _Piece:
     """Id of the newest message."""
     rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
     """Ids of new siblings, by the keys of the messages that changed in the source or are below a changed one."""
+    identities: list[tuple[str, Sequence[bytes]]] = field(default_factory=list[tuple[str, Sequence[bytes]]])
+    """Ids of messages, and the identities of their model calls."""
+    released: set[bytes] = field(default_factory=set[bytes])
+    """Former identities of messages that have grown."""
 
 
 def take(
@@ -189,7 +194,9 @@ def take(
         if one.role is not None:
             parent = latest.get(one.parent) if one.parent is not None else None
             piece.counts["loose"] += one.parent is not None and parent is None
-            latest[one.key] = _message(transaction, piece, one, one.role, earlier, parent, compare=compare)
+            latest[one.key] = message = _message(transaction, piece, one, one.role, earlier, parent, compare=compare)
+            if one.identities and message is not None and one.parent not in piece.rewritten:
+                piece.identities.append((message, one.identities))
         elif earlier:
             piece.counts["known"] += 1
         else:
@@ -199,6 +206,7 @@ def take(
     _store(transaction, piece)
     taken = ImportCounts(**piece.counts)
     _sum_up(transaction, piece, taken)
+    identify(transaction, conversation[1], piece.identities, piece.released)
     return taken, piece.rewritten
 
 
@@ -278,6 +286,7 @@ def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earli
         piece.counts["known"] += 1
         return before.id
     fresh_raw = None if same is not None else bytes(raw[variant.length :] if is_prefix else raw)
+    piece.released |= release_message(transaction, before.id)
     _grow(transaction, piece, before, body if is_prefix else {**body, "anew": True}, fresh_raw)
     transaction.execute("DELETE FROM import_message WHERE conversation = ? AND key = ? AND digest = ?", (piece.no, one.key, variant.digest))
     earlier.remove(variant)

@@ -74,8 +74,10 @@ def _sum_up(transaction: Transaction, made: Conversation, recording: Recording) 
 
 
 _MADE = (
-    "INSERT INTO import_conversation (owner_id, format, source_id, conversation, version, parent, parent_call) VALUES (?, ?, ?, ?, 0, ?, ?)"
+    "INSERT INTO import_conversation (owner_id, format, source_id, conversation, version, parent, parent_call, copied_from, rank,"
+    " started_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?)"
 )
+_COPIED = "UPDATE import_conversation SET copied_from = ?, rank = ?, started_at = ? WHERE owner_id = ? AND format = ? AND source_id = ?"
 _TO_PARENT = (
     "UPDATE conversation SET (parent_id, parent_tool_call_id) = (SELECT c.id, ?4 FROM import_conversation AS i JOIN conversation AS c"
     " ON c.no = i.conversation WHERE i.owner_id = ?1 AND i.format = ?2 AND i.source_id = ?3) WHERE no = ?5"
@@ -92,14 +94,17 @@ _CLOSED = (
 def receive(arriving: IncomingConversation, owner: str, transaction: Transaction) -> ImportTarget:
     """Implement `Imports.receive`."""
     found = place_of(transaction, owner, arriving.format, arriving.source_id)
+    copied = (arriving.copied_from, arriving.rank, arriving.started_at)
     if found is not None:
         closed = bool(transaction.row(_CLOSED, (found.no,))[0])
+        if found.version < arriving.version:
+            transaction.execute(_COPIED, (*copied, owner, arriving.format, arriving.source_id))
         return ImportTarget(found.id, closed=closed, version=found.version)
     if (ours := made_by(transaction, owner, arriving)) is not None:
         return ImportTarget(ours, closed=True)
     made = new_conversation(transaction, replace(arriving.conversation, owner=owner))
     parent = arriving.parent if arriving.parent != arriving.source_id else None
-    transaction.execute(_MADE, (owner, arriving.format, arriving.source_id, made.no, parent, arriving.parent_call))
+    transaction.execute(_MADE, (owner, arriving.format, arriving.source_id, made.no, parent, arriving.parent_call, *copied))
     if parent is not None:
         _link(transaction, (owner, arriving.format, parent), made.no, arriving.parent_call)
     waiting: list[Any] = transaction.execute(_OF_PARENT, (owner, arriving.format, arriving.source_id, made.no)).fetchall()

@@ -25,6 +25,7 @@ AGENT = "claude-code"
 _LOOKED_AT = 50
 """Maximum number of lines examined to recognize a session."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ASIDE = "agent-aside_question-"
 _LONGEST = 200
 """Length of a folder name above which Claude Code shortens it and appends a hash."""
 _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
@@ -33,7 +34,7 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 
 class ClaudeFormat:
     name = "claude"
-    version = 2
+    version = 3
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True
@@ -49,20 +50,22 @@ class ClaudeFormat:
         return any(any_line(one, is_session_line, _CUT, _LOOKED_AT) for one in heads)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        session, own = _session_of(path)
+        session, own, is_background = _session_of(path)
         if path.stem.startswith("agent-") and session:
             call = call_that_began(path, session)
-            yield ImportedConversation(f"{session}/{path.stem}", SessionReader(AGENT).entries(json_lines(path)), session, call)
+            # calls in the files of both a session and its sub-agent are the sub-agent's, except in a copy of the session for an aside
+            rank = 1 if path.stem.startswith(_ASIDE) else -1
+            yield ImportedConversation(f"{session}/{path.stem}", SessionReader(AGENT).entries(json_lines(path)), session, call, rank=rank)
             return
         id = own or session or path.stem
         sidechains = Sidechains()
         entries = SessionReader(AGENT, sidechains).entries(json_lines(path))
-        yield ImportedConversation(id, entries)
+        yield ImportedConversation(id, entries, rank=int(is_background))  # a background session starts with a copy
         for _ in entries:
             pass  # sub-agents are read even if the caller skips the session
         for side in sidechains.found:
             configured: Iterator[Entry] = SessionReader(AGENT).entries(lines_at(path, side.offsets))
-            yield ImportedConversation(f"{id}/{side.id}", configured, id, sidechains.call_of(side))
+            yield ImportedConversation(f"{id}/{side.id}", configured, id, sidechains.call_of(side), rank=-1)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         configured = environ.get("CLAUDE_CONFIG_DIR", "")
@@ -119,16 +122,19 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
             yield path
 
 
-def _session_of(path: Path) -> tuple[str, str]:
-    """Return the session ids in the file's lines and in its name. Raise UsageError if no line belongs to a session."""
+def _session_of(path: Path) -> tuple[str, str, bool]:
+    """Return the session ids in the file's lines and in its name, and whether the session runs in the background.
+
+    Raise UsageError if no line belongs to a session.
+    """
     ours = False
     for number, line in enumerate(json_lines(path)):
         if line.value is not None:
             ours = ours or is_session_line(line.value)
             if isinstance(session := line.value.get("sessionId"), str) and session:
-                return session, path.stem if _UUID.fullmatch(path.stem) else ""
+                return session, path.stem if _UUID.fullmatch(path.stem) else "", line.value.get("sessionKind") == "bg"
         if number > _LOOKED_AT and not ours:
             break
     if not ours:
         raise UsageError(f"{str(path)!r} is not a Claude Code session.", fix="Specify the format with -f.")
-    return "", path.stem if _UUID.fullmatch(path.stem) else ""
+    return "", path.stem if _UUID.fullmatch(path.stem) else "", False

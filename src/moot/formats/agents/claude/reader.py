@@ -301,6 +301,7 @@ class SessionReader:
         if parts := prompt_of(value):
             draft = self._drafts.begin(uuid, place, at, parts, hash(text(value, "parentUuid") or None))
             draft.role = "system" if text(value, EXACTLY, "role") == "system" else "user"
+            draft.identity = f"claude:{uuid}"
             self._about.ask(parts if draft.role == "user" else ())
             self._about.head = uuid
         else:  # a summary or an interruption

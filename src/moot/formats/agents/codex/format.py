@@ -14,6 +14,7 @@ from moot.formats.agents.codex.reader import SessionReader, call_that_began, par
 from moot.formats.agents.codex.writer import SPACE, lines_of
 from moot.formats.kit.documents import any_line, json_lines
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered
+from moot.formats.kit.fields import milliseconds, text
 from moot.formats.kit.files import files_below
 from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ForeignConfiguration, ImportedConversation
@@ -28,7 +29,7 @@ _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 
 class CodexFormat:
     name = "codex"
-    version = 2
+    version = 3
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True
@@ -45,7 +46,10 @@ class CodexFormat:
         id = str(meta.get("id") or path.stem)
         parent = parent_of(meta)
         call = call_that_began(path, id, parent) if parent is not None else None
-        yield ImportedConversation(id, SessionReader(AGENT).entries(json_lines(path)), parent, call)
+        copied_from = text(meta, "forked_from_id") or parent
+        entries = SessionReader(AGENT).entries(json_lines(path))
+        started_at = milliseconds(meta, "timestamp")
+        yield ImportedConversation(id, entries, parent, call, copied_from=copied_from, started_at=started_at)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         configured = environ.get("CODEX_HOME", "")

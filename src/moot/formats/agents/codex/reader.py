@@ -6,6 +6,7 @@ Each line is converted using only the lines before it. So when a file grows, its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
@@ -44,6 +45,47 @@ def _call_of(line: bytes) -> str | None:
     return text(payload, "call_id") if payload.get("type") == "function_call_output" else None
 
 
+class _Identities:
+    """Identities of the prompts and model calls of a session, which forks of the session repeat.
+
+    A turn has an id, so that its number in the turn identifies a call. Sessions of old versions have no such ids. There, everything before
+    a call identifies it, together with the id of the session that was copied, because two sessions may begin with the same words.
+    """
+
+    def __init__(self) -> None:
+        self._turn = ""
+        self._number = 0
+        self._session = ""
+        self._before = blake2b(digest_size=16)
+
+    def take(self, raw: bytes, kind: str, body: JsonObject, time: str) -> None:
+        """Read a line. The time of a copied line may differ from the original's."""
+        if kind == "session_meta":  # the session's own metadata, then that of the copied session
+            self._session = text(body, "forked_from_id") or parent_of(body) or text(body, "id") or self._session
+            return
+        self._before.update(raw.rstrip().replace(time.encode(), b"", 1))
+        if kind == "turn_context" and (turn := text(body, "turn_id")) and turn != self._turn:
+            self._turn, self._number = turn, 0
+
+    def peek(self) -> str:
+        """Return the identity of the next prompt or call."""
+        return f"codex:{self._turn}:{self._number}" if self._turn else f"codex:{self._session}:{self._before.hexdigest()}"
+
+    def next(self) -> str:
+        """Return the identity of the next prompt or call, which another one follows."""
+        identity = self.peek()
+        self._number += 1
+        return identity
+
+
+def _difference(total: JsonObject, before: JsonObject) -> JsonObject | None:
+    """Return the tokens of a call from the sums of the session, or None if the sums were reset."""
+    counts = {
+        name: value - (earlier if type(earlier := before.get(name)) is int else 0) for name, value in total.items() if type(value) is int
+    }
+    return None if any(count < 0 for count in counts.values()) else dict[str, Json](counts)
+
+
 _TITLE = 80
 _OF_A_TURN = frozenset({"task_started", "turn_started", "task_complete", "turn_complete", "turn_aborted"})
 _FACTS = (("originator", "originator"), ("cli_version", "agent_version"), ("forked_from_id", "forked_from"), ("source", "source"))
@@ -70,6 +112,7 @@ class SessionReader:
         self._first = self._last = 0
         self._metadata: JsonObject = {}
         self._total: Json = None
+        self._identities = _Identities()
         self._answering = ""
         """Id in moot of the newest answer, if moot exported it."""
 
@@ -82,6 +125,7 @@ class SessionReader:
                 self._drafts.lost["records"] += 1
                 yield ImportedRecord(line.raw, problem=line.problem)
                 continue
+            self._identities.take(line.raw, *normalize(value), text(value, "timestamp"))
             draft = self._take(line, value)
             if draft is not None:
                 draft.grow(line.raw)
@@ -205,7 +249,9 @@ class SessionReader:
             working.answer.steered({"type": "steering-message", "id": self._id(item, line), "parts": list(parts)})
             return working
         self._ask(parts)
-        return self._message(self._id(item, line), at, parts)
+        draft = self._message(self._id(item, line), at, parts)
+        draft.identity = self._identities.next()
+        return draft
 
     def _message(self, id: str, at: int, parts: tuple[JsonObject, ...] | None) -> Draft[CodexMessage]:
         draft = self._drafts.begin(id, self._tail, at, parts, 0)
@@ -273,17 +319,18 @@ class SessionReader:
 
     def _counted(self, info: JsonObject) -> Draft[CodexMessage] | None:
         """Record the token count of a display event. A repeated total is not another model call."""
-        total, last = info.get("total_token_usage"), info.get("last_token_usage")
-        if total == self._total or not isinstance(last, dict):
+        before, total, last = self._total, info.get("total_token_usage"), info.get("last_token_usage")
+        if total == before or not isinstance(info.get("total_token_usage", last), dict):
             return None
         self._total = total
-        return self._took(last, told=False)
+        return self._took(last if isinstance(last, dict) else _difference(obj(total), obj(before)), told=False)
 
     def _took(self, usage: Json, *, told: bool, id: str = "") -> Draft[CodexMessage] | None:
         draft = self._drafts.answer(self._tail)
         if draft is None or not isinstance(usage, dict):
             return None
-        draft.answer.took(usage, told=told, id=id)
+        if draft.answer.took(usage, told=told, id=id, identity=self._identities.peek()):
+            self._identities.next()
         return draft
 
     def _noted(self, method: str, body: JsonObject) -> Draft[CodexMessage] | None:

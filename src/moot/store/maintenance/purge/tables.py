@@ -80,6 +80,7 @@ PLACES: Mapping[LiteralString, Place] = {
     "answer": Place({"agent": "text", "model": "text"}, ("status", "error"), _CONVERSATION),
     "aside": Place({"model": "text"}, ("exchange", "purpose"), _CONVERSATION),
     "to_count": Place({}, (), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
+    "import_identity": Place({}, ("identity",), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
     "message": Place(
         {"parts": "parts", "metadata": "json", "client_id": "text"}, ("id", "parent_id", "role", "run", "status"), _CONVERSATION
     ),
@@ -93,7 +94,7 @@ PLACES: Mapping[LiteralString, Place] = {
     "permission_grant": Place(dict.fromkeys(("tool", "match"), "text"), ("granted_by",), _CONVERSATION),
     "log_head": Place({}, (), _CONVERSATION),
     "import_message": Place({}, ("key", "digest", "message"), _CONVERSATION),
-    "import_conversation": Place({}, ("owner_id", "format", "source_id", "parent", "parent_call", "head"), _CONVERSATION),
+    "import_conversation": Place({}, ("owner_id", "format", "source_id", "parent", "parent_call", "head", "copied_from"), _CONVERSATION),
     "conversation": Place(
         {
             **dict.fromkeys(("key", "client_id", "title", "agent", "model", "last_model", "parent_tool_call_id"), "text"),
