@@ -1,4 +1,4 @@
-"""Copies among imported messages.
+"""Detection of copies among imported messages.
 
 When an agent forks or resumes a session, it often copies messages to the new session's file. A model call that several messages contain is
 counted in one of them, its original. Which one it is does not depend on the order of imports: a conversation precedes those that were
