@@ -49,7 +49,7 @@ def test_usage_is_grouped_by_day_model_agent_and_project(moot: MootProcess) -> N
         assert [group["runs"] for group in told[name]] == runs, name
         assert sum(group["cost"] for group in told[name]) == cost, name
     shown = moot.run("stats").stdout.decode()
-    assert "$0.0054 + 1 of unknown price" in shown and "priced@mine" in shown and "reviewer" in shown and "2,412" in shown
+    assert "$0.0054 + 1 unpriced" in shown and "priced@mine" in shown and "reviewer" in shown and "2,412" in shown
     assert [line.split()[0] for line in moot.run("stats", "--by", "agent").stdout.decode().splitlines()] == [
         "AGENT",
         "default",

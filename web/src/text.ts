@@ -45,6 +45,7 @@ export const text = {
     title: 'Title',
     undo: 'Undo',
     unknown: 'unknown',
+    unpriced: (count: number) => `${whole.format(count)} unpriced`,
     untitled: 'Untitled',
     requestId: (id: string) => `Request ID: ${id}`,
     status: (code: number) => `The request failed with status ${code}.`,
@@ -266,7 +267,6 @@ export const text = {
     input: (count: number) => `${plural(count, 'input token')}`,
     output: (count: number) => `${plural(count, 'output token')}`,
     cost: (amount: string) => `cost ${amount}`,
-    unpriced: (count: number) => `${plural(count, 'run')} with unknown cost`,
   },
 
   summary: {

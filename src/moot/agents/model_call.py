@@ -98,7 +98,7 @@ def settle_exchange(
     """Return the ending, the cost and the body of the end event. `heard` is True if a part of an answer had arrived."""
     if failure is not None:
         ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
-    charged = ending.cost if ending.cost is not None else price(model, ending.usage)
+    charged = ending.cost if ending.cost is not None else price(model, ending.usage, str(ending.metadata.get("service_tier") or ""))
     if failure is not None and not heard and failure.kind not in UNKNOWN_COST:
         charged = 0  # the request was refused: nothing was generated, so nothing is charged
     return ending, charged, end_body(ending, ended, charged, failure)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from moot.agents.known import agent_named
 from moot.commands.catalogue import catalogue_of
 from moot.commands.command import BaseCommand, Choice, CommandContext, Notice, Reply
+from moot.convert.serialization import describe_cost
 from moot.types.command import BUILT_IN, CommandFacts
 from moot.types.conversation import Conversation, ConversationSettings
-
-_NANO = 1e9
 
 
 def current_model(context: CommandContext, conversation: Conversation | None) -> str:
@@ -60,9 +59,7 @@ def _figures(conversation: Conversation) -> dict[str, str]:
 
 
 def _cost(conversation: Conversation) -> str:
-    unpriced = f"{conversation.unpriced_runs} runs without a known price" if conversation.unpriced_runs else ""
-    cost = "" if conversation.cost is None else f"${conversation.cost / _NANO:.4f}"
-    return " + ".join(part for part in (cost, unpriced) if part) or "unknown"
+    return describe_cost(conversation.cost, conversation.unpriced_runs) or "unknown"
 
 
 class CostCommand(BaseCommand):

@@ -9,16 +9,18 @@ import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio.to_thread
 
+from moot.config.settings import Settings
 from moot.errors import NotFound, UsageError
 from moot.guard.roots import folders
 from moot.imports.arrivals import key_of
-from moot.imports.reader import Piece
+from moot.imports.reader import Piece, PriceSettings
 from moot.imports.report import NOTES, ImportResult, Outcome, fidelity_json
 from moot.imports.sources import Source
+from moot.providers.catalogue import own_prices
 from moot.runtime.titles import first_line
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.chunk import Chunk
@@ -50,6 +52,13 @@ class ImportOptions:
     dry_run: bool = False
     agent_type: str = ""
     """Agent type of captured output streams; empty to detect it."""
+    prices: PriceSettings = field(default_factory=PriceSettings)
+    """Prices for calls whose cost the source doesn't contain."""
+
+    @staticmethod
+    def of(settings: Settings, **options: Any) -> ImportOptions:
+        """Return options with the prices of the configuration."""
+        return ImportOptions(prices=PriceSettings(settings.home, own_prices(settings.providers)), **options)
 
 
 @dataclass(slots=True)

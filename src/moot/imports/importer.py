@@ -35,7 +35,7 @@ async def import_sources(
     report.sources += len(found)
     report.bytes += sum(source.mark.size for source in found)
     left = [source for source in found if not await _is_done(holdings, source, wanted, report)]
-    async with reader_for(left, worth=worth) as reading:
+    async with reader_for(left, wanted.prices, worth=worth) as reading:
         for source in left:
             await _import(holdings, source, wanted, reading, report)
 

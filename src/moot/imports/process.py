@@ -3,8 +3,8 @@
 The process starts when it is first needed and reads one source at a time. The pipe limits how far it reads ahead. If it dies, only the
 current source fails. If it can't start, or can't load the format, the source is read in the importing process instead.
 
-Protocol: the child process writes `READY` to stdout. It then receives pickled sources on stdin and writes their entries in pickled
-batches, called pieces, to stdout. Each message is preceded by its length. The process exits when its stdin is closed.
+Protocol: the child process writes `READY` to stdout. It then receives pickled sources and price settings on stdin, and writes their
+entries in pickled batches, called pieces, to stdout. Each message is preceded by its length. The process exits when its stdin is closed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import anyio
 
 from moot.errors import Refused
 from moot.guard.processes import Child, spawn
-from moot.imports.reader import Piece, Prices, Send, SourceReader, ThreadReader, read
+from moot.imports.reader import Piece, Prices, PriceSettings, Send, SourceReader, ThreadReader, read
 from moot.imports.sources import Source
 
 MIN_SIZE = 16 << 20
@@ -31,12 +31,14 @@ PROGRAM = ("-P", "-m", "moot.imports.process")  # -P: don't import from the curr
 
 
 @asynccontextmanager
-async def reader_for(sources: Iterable[Source], *, worth: int = MIN_SIZE) -> AsyncGenerator[SourceReader, None]:
+async def reader_for(
+    sources: Iterable[Source], prices: PriceSettings | None = None, *, worth: int = MIN_SIZE
+) -> AsyncGenerator[SourceReader, None]:
     """Provide a reader for the sources: a separate process if their total size is at least `worth` bytes, otherwise a thread."""
     if sum(source.mark.size for source in sources) < worth:
-        yield ThreadReader()
+        yield ThreadReader(prices)
         return
-    apart = ProcessReader()
+    apart = ProcessReader(prices)
     try:
         yield apart
     finally:
@@ -46,15 +48,16 @@ async def reader_for(sources: Iterable[Source], *, worth: int = MIN_SIZE) -> Asy
 class ProcessReader:
     """`SourceReader` that reads in a separate process, one source at a time."""
 
-    def __init__(self, program: Sequence[str] = PROGRAM) -> None:
-        self._here = ThreadReader()
+    def __init__(self, prices: PriceSettings | None = None, program: Sequence[str] = PROGRAM) -> None:
+        self._prices = prices or PriceSettings()
+        self._here = ThreadReader(prices)
         self._program = program
         self._child: Child | None = None
         self._refused = False
 
     async def read(self, source: Source, send: Send) -> str:
         try:
-            order = pickle.dumps(source)
+            order = pickle.dumps((source, self._prices))
         except (pickle.PicklingError, AttributeError, TypeError):  # a format that can't be pickled
             order = None
         child = await self._started() if order is not None else None
@@ -118,7 +121,7 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
 
     Raise BrokenPipeError if `answers` is closed.
     """
-    prices = Prices()
+    prices: Prices | None = None
     answers.write(READY)
     answers.flush()
 
@@ -132,10 +135,12 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
 
     while head := orders.read(8):
         try:
-            source: Source = pickle.loads(orders.read(int.from_bytes(head, "little")))
+            order: tuple[Source, PriceSettings] = pickle.loads(orders.read(int.from_bytes(head, "little")))
         except (ImportError, AttributeError):
             send_answer(None)
         else:
+            source, settings = order
+            prices = prices or Prices(settings)
             send_answer(read(source, prices, send_answer))
 
 

@@ -7,9 +7,10 @@ the size of a conversation.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import anyio
@@ -28,36 +29,58 @@ from moot.types.imports import IncomingEntry
 from moot.types.model import Price
 from moot.types.usage import Usage
 
+_PRICE_PERIOD = 1_800_000  # ms; some prices depend on the time of day, and change at full and half hours
+TOTAL_OF = "total_of"
+"""Field of a step whose usage is the total of several calls, such as a whole `session`."""
 ESTIMATED = "cost_estimated"
 """Field of a step whose cost is unknown in the source and was estimated from the current list price of its tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSettings:
+    """Where prices come from, besides the list in the package."""
+
+    home: Path | None = None
+    """moot's home, which may have a newer list."""
+    own: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    """Prices in the configuration, by `MODEL@PROVIDER` or model name."""
 
 
 class Prices:
     """Cost estimates from the price list. Each model is looked up only once. Not thread-safe."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], Price | None] = {}
+    def __init__(self, settings: PriceSettings | None = None) -> None:
+        self._settings = settings or PriceSettings()
+        self._known: dict[tuple[str, str, int], Price | None] = {}
 
-    def estimated(self, metadata: JsonObject) -> JsonObject:
-        """Add an estimated cost to each step that has usage, a known model and no cost. Return the same object if there is none."""
+    def estimated(self, metadata: JsonObject, at: int = 0) -> JsonObject:
+        """Add an estimated cost to each step that has usage, a known model and no cost. Return the same object if there is none.
+
+        The prices are those at the time `at`, in ms since the epoch; 0 = now.
+        """
         steps = metadata.get("steps")
         if not isinstance(steps, list):
             return metadata
-        priced = [self._step(step, metadata) for step in steps]
+        priced = [self._step(step, metadata, at // _PRICE_PERIOD * _PRICE_PERIOD) for step in steps]
         return metadata if all(one is other for one, other in zip(priced, steps, strict=True)) else {**metadata, "steps": priced}
 
-    def _step(self, step: Json, metadata: JsonObject) -> Json:
+    def _step(self, step: Json, metadata: JsonObject, at_time: int) -> Json:
         if not isinstance(step, dict) or step.get("cost") is not None:
             return step
         usage, model = step.get("usage"), step.get("model") or metadata.get("model")
         if not isinstance(usage, dict) or not isinstance(model, str):
             return step
         name, at, provider = model.rpartition("@")
-        key = (name, provider) if at else (model, str(step.get("provider") or metadata.get("provider") or ""))
+        key = (name, provider, at_time) if at else (model, str(step.get("provider") or metadata.get("provider") or ""), at_time)
         if key not in self._known:
-            self._known[key] = listed_price(key[1], key[0])
+            own = self._settings.own
+            self._known[key] = (
+                own.get(f"{key[0]}@{key[1]}") or own.get(key[0]) or listed_price(key[1], key[0], at_time, self._settings.home)
+            )
         table = self._known[key]
-        cost = cost_at(table, Usage.from_json(usage)) if table is not None else None
+        if table is not None and step.get(TOTAL_OF):  # the sizes of the calls are unknown, so that prices for long inputs can't apply
+            table = replace(table, tiers=())
+        cost = cost_at(table, Usage.from_json(usage), str(step.get("service_tier") or "")) if table is not None else None
         return step if cost is None else {**step, "cost": cost, ESTIMATED: True}
 
 
@@ -113,8 +136,8 @@ class SourceReader(Protocol):
 class ThreadReader:
     """`SourceReader` that reads in a worker thread of this process."""
 
-    def __init__(self) -> None:
-        self._prices = Prices()
+    def __init__(self, prices: PriceSettings | None = None) -> None:
+        self._prices = Prices(prices)
 
     async def read(self, source: Source, send: Send) -> str:
         def sent(piece: Piece) -> None:
@@ -183,8 +206,8 @@ class _NextPiece:
         self.size += len(entry.raw)
         if isinstance(entry, ImportedMessage):
             # remove invalid times, and estimate missing costs
-            metadata = prices.estimated(entry.metadata)
             at = entry.created_at if 0 <= entry.created_at < _LATEST else 0
+            metadata = prices.estimated(entry.metadata, at)
             if at != entry.created_at or metadata is not entry.metadata:
                 entry = replace(entry, created_at=at, metadata=metadata)
             self.arrivals.append(encode_arrival(entry))

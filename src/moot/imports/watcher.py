@@ -49,7 +49,7 @@ class Watcher:
     wanted: ImportOptions
     told: Callable[[Report], None]
     """Called after each import that stored something or failed."""
-    reading: ThreadReader = field(default_factory=ThreadReader)
+    reading: ThreadReader = field(init=False)
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
     _waiting: dict[Path, None] = field(default_factory=dict[Path, None])
     """Changed sources, oldest first."""
@@ -58,6 +58,9 @@ class Watcher:
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _search_all: bool = False
     """True if a changed file belongs to no known source, so that new sources must be searched for."""
+
+    def __post_init__(self) -> None:
+        self.reading = ThreadReader(self.wanted.prices)
 
     async def run(self, first: Report | None = None, ready: Callable[[Report], None] = lambda _: None) -> None:
         """Run forever. `first` is the report of the initial import; `ready` is called after it.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from moot.config.settings import ProviderSettings
@@ -70,23 +71,30 @@ SMALL_CONTEXT = 32_000
 4,000 tokens by default."""
 
 _NANO_PER_TOKEN = 1000
+_PRICES = {**dict.fromkeys(("input", "output", "cache_read", "cache_write", "cache_write_1h"), _NANO_PER_TOKEN), "web_search": 1_000_000}
+"""Configurable price → factor from dollars per million tokens, or per 1,000 searches, to nano-dollars for one."""
 _FREE = Price(0, 0, 0, 0)
 
 
-def price(model: Model, usage: Usage) -> int | None:
+def price(model: Model, usage: Usage, service_tier: str = "") -> int | None:
     """Return the cost of a call in nano-dollars, or None if a required price or count is unknown.
 
     Cached tokens are part of the input. If a vendor has no separate price for them, they cost as much as other input.
     """
-    return None if model.price is None else cost_at(model.price, usage)
+    return None if model.price is None else cost_at(model.price, usage, service_tier)
 
 
-def cost_at(table: Price, usage: Usage) -> int | None:
-    """Return the cost of a call at the given prices, in nano-dollars, or None."""
+def cost_at(table: Price, usage: Usage, service_tier: str = "") -> int | None:
+    """Return the cost of a call at the given prices, in nano-dollars, or None.
+
+    `service_tier` is a class of service, such as `batch`. If the table has no prices for it, the usual ones apply.
+    """
+    table = next((variant for name, variant in table.variants if name == service_tier), table)
     if table == _FREE:
         return 0
     if usage.input is None or usage.output is None:
         return None
+    searches = (usage.web_searches or 0) * (table.web_search or 0)
     for above, dearer in table.tiers:
         table = dearer if usage.input > above else table
     if table.input is None or table.output is None:
@@ -94,16 +102,37 @@ def cost_at(table: Price, usage: Usage) -> int | None:
     read, write = usage.cache_read or 0, usage.cache_write or 0
     total = max(0, usage.input - read - write) * table.input + usage.output * table.output
     total += read * (table.input if table.cache_read is None else table.cache_read)
-    total += write * (table.input if table.cache_write is None else table.cache_write)
-    return round(total)
+    written = table.input if table.cache_write is None else table.cache_write
+    for_an_hour = min(usage.cache_write_1h or 0, write)
+    total += (write - for_an_hour) * written + for_an_hour * (written if table.cache_write_1h is None else table.cache_write_1h)
+    return round(total + searches)
 
 
-def listed_price(vendor: str, name: str) -> Price | None:
-    """Return the vendor's price of a model in the snapshot, or that of any other vendor that has the model; None if there is none."""
+def own_prices(settings: Mapping[str, ProviderSettings]) -> dict[str, Price]:
+    """Return the prices in the configuration by `MODEL@PROVIDER`, and by model name. Raise ConfigError for invalid ones."""
+    found: dict[str, Price] = {}
+    for provider, entry in settings.items():
+        for name, facts in entry.models.items():
+            if (table := _Overlay(provider, name, facts).price()) is not None:
+                found[f"{name}@{provider}"] = table
+                found.setdefault(name, table)
+    return found
+
+
+def listed_price(vendor: str, name: str, at: int = 0, home: Path | None = None) -> Price | None:
+    """Return the vendor's price of a model in the price list, or that of any other vendor that has the model; None if there is none.
+
+    `at` is the time of the call in ms since the epoch; 0 = now. Names of other programs, such as `copilot/claude-sonnet-4.5` and
+    `us.anthropic.claude-sonnet-4-5-v1:0`, are looked up without the additions to the vendor's name.
+    """
     found = _SNAPSHOT.load("priced")
-    priced = found(vendor, name) if vendor else None
-    priced = priced or found(None, name)
-    return priced.price if priced is not None else None
+    bare = _ADDED.sub("", name.rpartition("/")[2])
+    lookups = dict.fromkeys(((vendor or None, name), (None, name), (vendor or None, bare), (None, bare)))
+    return next((priced.price for provider, model in lookups if (priced := found(provider, model, at, home)) is not None), None)
+
+
+_ADDED = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|meta|amazon|mistral|openai)\.|-v\d+(?::\d+)?$")
+"""Region, vendor and version that Amazon Bedrock adds to a model's name."""
 
 
 def load_snapshot() -> None:
@@ -115,7 +144,7 @@ def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str)
     """Return the known facts about a provider's model; only the name of an unknown one. Raise ConfigError for invalid configured facts."""
     overlay = _Overlay(provider, name, settings.models.get(name, {}))
     wire_name = overlay.text("wire_name") or wire_name_of(facts, name) or name
-    priced = _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, wire_name)) if facts.prices else None
+    priced = _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, wire_name), 0, settings.home) if facts.prices else None
     family = family_of(wire_name)
     context = overlay.count("context") or (priced.context if priced else None)
     known_price = _FREE if facts.free else None if settings.plan.endswith("coding") or priced is None else priced.price
@@ -225,12 +254,14 @@ class _Overlay:
         values = cast("Mapping[str, Json] | None", self._get("price", dict, "a mapping"))
         if values is None:
             return None
-        fields = ("input", "output", "cache_read", "cache_write")
+        fields = tuple(_PRICES)
         for field, value in values.items():
             if field not in fields or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                raise self._wrong(f"price.{field}", value, f"dollars per million tokens for one of: {', '.join(fields)}")
-        nano = {field: float(value) * _NANO_PER_TOKEN for field, value in values.items() if isinstance(value, int | float)}
-        return Price(nano.get("input"), nano.get("output"), nano.get("cache_read"), nano.get("cache_write"))
+                raise self._wrong(
+                    f"price.{field}", value, f"dollars per million tokens, or per 1,000 web searches, for one of: {', '.join(fields)}"
+                )
+        nano = {field: float(value) * _PRICES[field] for field, value in values.items() if isinstance(value, int | float)}
+        return Price(**cast("dict[str, Any]", nano))
 
     def _get(self, field: str, kind: type[Any], expected: str) -> object:
         value = self._values.get(field)

@@ -232,7 +232,9 @@ class ImportWatch:
             self.sources = self.messages = self.last_at = 0
             self._note(int(time.time() * 1000))
             try:
-                watcher = WATCHERS.load("imports")(self.engine.store, self._places, ImportOptions(home=Path.home()), self._imported)
+                watcher = WATCHERS.load("imports")(
+                    self.engine.store, self._places, ImportOptions.of(self.engine.settings, home=Path.home()), self._imported
+                )
                 await watcher.run(ready=self._started)
             except* (MootError, OSError) as errors:
                 self.problem = str(errors.exceptions[0])

@@ -134,6 +134,8 @@ class UsageOut(Out):
     cache_read: int | None = None
     cache_write: int | None = None
     reasoning: int | None = None
+    cache_write_1h: int | None = None
+    web_searches: int | None = None
 
 
 class GrantOut(Out, of=Grant, fields="tool match at by"):

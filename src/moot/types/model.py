@@ -28,14 +28,19 @@ class ModelId:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices in nano-dollars per token. None = unknown; 0 = free."""
+    """Prices in nano-dollars per token, and per web search. None = unknown; 0 = free."""
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_1h: float | None = None
+    """Price of tokens that are kept in the cache for an hour. None = the same as `cache_write`."""
+    web_search: float | None = None
     tiers: tuple[tuple[int, Price], ...] = ()
     """Prices for long inputs: pairs of a number of tokens and the price of a call with more input, ascending. The last match applies."""
+    variants: tuple[tuple[str, Price], ...] = ()
+    """Prices for classes of service: pairs of a name, such as `batch` or `priority`, and the price of such a call."""
 
 
 @dataclass(frozen=True, slots=True)

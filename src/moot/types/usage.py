@@ -20,6 +20,10 @@ class Usage:
     cache_write: int | None = None
     """Input tokens written to the provider's cache."""
     reasoning: int | None = None
+    cache_write_1h: int | None = None
+    """Tokens of `cache_write` that the provider keeps for an hour, at a higher price."""
+    web_searches: int | None = None
+    """Number of web searches by the provider, which are charged separately."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -28,6 +32,8 @@ class Usage:
             _sum(self.cache_read, other.cache_read),
             _sum(self.cache_write, other.cache_write),
             _sum(self.reasoning, other.reasoning),
+            _sum(self.cache_write_1h, other.cache_write_1h),
+            _sum(self.web_searches, other.web_searches),
         )
 
     def __sub__(self, other: Usage) -> Usage:
@@ -50,6 +56,8 @@ class Usage:
             count if type(count := get("cache_read")) is int else None,
             count if type(count := get("cache_write")) is int else None,
             count if type(count := get("reasoning")) is int else None,
+            count if type(count := get("cache_write_1h")) is int else None,
+            count if type(count := get("web_searches")) is int else None,
         )
 
 

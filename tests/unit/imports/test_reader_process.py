@@ -18,7 +18,7 @@ from moot.formats.agents.claude.format import ClaudeFormat
 from moot.imports.conversations import ImportOptions
 from moot.imports.importer import import_sources
 from moot.imports.process import PROGRAM, READY, ProcessReader, reader_for
-from moot.imports.reader import Piece, SourceReader, ThreadReader, pieces_of
+from moot.imports.reader import Piece, PriceSettings, SourceReader, ThreadReader, pieces_of
 from moot.imports.report import Report
 from moot.imports.sources import Source
 from moot.types.message import text_of
@@ -101,7 +101,7 @@ async def test_a_dying_reader_fails_only_its_current_source(tmp_path: Path) -> N
 
 
 async def test_a_reader_ends_when_its_output_is_closed(tmp_path: Path) -> None:
-    order = pickle.dumps(source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat()))
+    order = pickle.dumps((source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat()), PriceSettings()))
     for asked in (b"", len(order).to_bytes(8, "little") + order):
         reader = subprocess.Popen([sys.executable, *PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert reader.stdin is not None and reader.stdout is not None
@@ -115,7 +115,7 @@ async def test_a_reader_ends_when_its_output_is_closed(tmp_path: Path) -> None:
 
 async def test_sources_are_read_in_this_process_if_no_reader_can_start(tmp_path: Path) -> None:
     short = source(session(tmp_path, "hello"), ClaudeFormat())
-    apart = ProcessReader(("-c", "raise SystemExit(1)"))
+    apart = ProcessReader(program=("-c", "raise SystemExit(1)"))
     for _ in range(2):
         told, problem = await read(apart, short)
         assert (sum(len(piece.arrivals) for piece in told), problem) == (1, "")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError
 from moot.plugins import PROVIDERS
-from moot.providers.catalogue import describe, known_models, normalized_name, parse_list, price, wire_name_of
+from moot.providers.catalogue import cost_at, describe, known_models, listed_price, normalized_name, parse_list, price, wire_name_of
 from moot.types.model import Model, ModelId, Price
 from moot.types.provider import Facts
 from moot.types.usage import Usage
@@ -68,9 +68,50 @@ def test_snapshot_price_is_in_nano_dollars_with_tiers() -> None:
     sonnet = describe("anthropic", facts("anthropic"), ProviderSettings("anthropic"), "claude-sonnet-4-5")
     assert sonnet.price is not None
     assert (sonnet.price.input, sonnet.price.output, sonnet.price.cache_read, sonnet.price.cache_write) == (3000, 15000, 300, 3750)
-    assert sonnet.price.tiers == ((200_000, Price(6000, 22500, 600, 7500)),)
+    assert sonnet.price.tiers == ((200_000, Price(6000, 22500, 600, 7500, 12_000)),)
+    assert (sonnet.price.cache_write_1h, sonnet.price.web_search) == (6000, 10_000_000)
     assert (sonnet.context, sonnet.reasoning) == (200_000, True)
     assert "image" in sonnet.modalities
+
+
+@pytest.mark.parametrize(
+    ("usage", "tier", "cost"),
+    [
+        (Usage(1_000_000, 0, cache_write=1_000_000, cache_write_1h=1_000_000), "", 12_000_000_000),
+        (Usage(1_000_000, 0, cache_write=1_000_000), "", 7_500_000_000),
+        (Usage(100_000, 0, cache_write=100_000, cache_write_1h=60_000), "", (40 * 3750 + 60 * 6000) * 1000),
+        (Usage(0, 0, web_searches=3), "", 30_000_000),
+        (Usage(100_000, 1000, web_searches=1), "batch", 100_000 * 1500 + 1000 * 7500 + 10_000_000),
+        (Usage(100_000, 1000), "standard", 100_000 * 3000 + 1000 * 15_000),
+    ],
+)
+def test_cost_depends_on_cache_duration_searches_and_class_of_service(usage: Usage, tier: str, cost: int) -> None:
+    sonnet = describe("anthropic", facts("anthropic"), ProviderSettings("anthropic"), "claude-sonnet-4-5")
+    assert price(sonnet, usage, tier) == cost
+
+
+def test_priority_and_flex_have_their_own_prices() -> None:
+    table = listed_price("openai", "gpt-5")
+    assert table is not None
+    assert [cost_at(table, Usage(1_000_000, 0), tier) for tier in ("default", "flex", "priority")] == [
+        1_250_000_000,
+        625_000_000,
+        2_500_000_000,
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["claude-sonnet-4.5", "copilot/claude-sonnet-4.5", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5[1m]"],
+)
+def test_other_programs_names_of_a_model_have_its_price(name: str) -> None:
+    assert listed_price("", name) == listed_price("anthropic", "claude-sonnet-4-5")
+
+
+def test_a_price_is_that_of_the_time_of_the_call() -> None:
+    june, july = (listed_price("openai", "o3", at) for at in (1_748_736_000_000, 1_751_328_000_000))
+    assert june is not None and july is not None
+    assert (june.input, july.input) == (10_000, 2_000)
 
 
 def test_an_unknown_price_is_never_zero() -> None:

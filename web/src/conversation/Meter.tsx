@@ -13,7 +13,6 @@ export function Meter({ conversation, usage }: { conversation: Conversation; usa
     typeof tokens.input === 'number' && text.meter.input(tokens.input),
     typeof tokens.output === 'number' && text.meter.output(tokens.output),
     (cost !== null || unpriced > 0) && text.meter.cost(spent(cost, unpriced)),
-    unpriced > 0 && text.meter.unpriced(unpriced),
   ].filter(Boolean)
   if (!facts.length) return null
   return (
@@ -37,7 +36,7 @@ export function Meter({ conversation, usage }: { conversation: Conversation; usa
           />
         </svg>
       )}
-      {(cost || unpriced > 0) && <span>{cost ? spent(cost, unpriced) : text.meter.cost(text.common.unknown)}</span>}
+      {(cost || unpriced > 0) && <span>{spent(cost, unpriced)}</span>}
     </span>
   )
 }

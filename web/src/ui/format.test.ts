@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { plural } from '@/text'
-import { age, dayOf, money } from '@/ui/format'
+import { age, dayOf, money, spent } from '@/ui/format'
 
 const noon = new Date(2026, 10, 22, 12).getTime()
 
@@ -22,6 +22,15 @@ describe('format', () => {
 
   test('an unknown price is never shown as zero', () => {
     expect([null, 0, 1_500_000, 2_340_000_000].map(money)).toEqual(['unknown', '$0.00', '$0.0015', '$2.34'])
+  })
+
+  test('runs without a price are counted next to the known sum', () => {
+    expect([spent(4_100_000_000, 3), spent(0, 3), spent(null, 1), spent(4_100_000_000, 0)]).toEqual([
+      '$4.10 + 3 unpriced',
+      '3 unpriced',
+      '1 unpriced',
+      '$4.10',
+    ])
   })
 
   test('plural uses the singular for one', () => {

@@ -47,10 +47,10 @@ export function money(nano: number | null | undefined): string {
   return `$${dollars.toFixed(dollars !== 0 && dollars < 0.1 ? 4 : 2)}`
 }
 
-/** Format a sum in nano-dollars. With `unpriced` runs, which the sum does not include: `$1.20+`, or `unknown` if there is no sum. */
+/** Format a sum in nano-dollars with the number of runs that it does not include: `$1.20 + 3 unpriced`. */
 export function spent(nano: number | null, unpriced: number): string {
   if (!unpriced) return money(nano)
-  return nano ? `${money(nano)}+` : text.common.unknown
+  return nano ? `${money(nano)} + ${text.common.unpriced(unpriced)}` : text.common.unpriced(unpriced)
 }
 
 /** `1,234,567` */

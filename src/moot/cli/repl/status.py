@@ -9,13 +9,13 @@ from pathlib import Path
 from moot.cli.terminal.text import width_of
 from moot.commands import CommandContext
 from moot.commands.status import current_model
+from moot.convert.serialization import describe_cost
 from moot.guard.terminal import clean
 from moot.types.agent import Mode
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
-_NANO = 1e9
 _SEPARATOR = " · "
 
 
@@ -100,7 +100,7 @@ def _fields(status: Status) -> Sequence[tuple[int, str]]:
         (0, clean(status.model) or ("no model" if status.agent == "default" else "")),
         (2, "" if status.context is None else f"ctx {status.context:.0%}"),
         (5, f"{short_count(used)} tokens" if used else ""),
-        (3, "" if status.cost is None else f"${status.cost / _NANO:.2f}{' + ?' if status.unpriced else ''}"),
+        (3, describe_cost(status.cost, status.unpriced, digits=2)),
         (1, status.budget),
         (1, status.mode),
         (6, f"effort {status.effort}" if status.effort else ""),

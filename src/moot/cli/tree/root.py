@@ -78,6 +78,12 @@ MODELS = Group(
             ("moot models choose", "moot models choose --yes"),
             details="The available models are listed, and your choice is tested before it is saved.",
         ),
+        "prices": command(
+            "commands.history.prices:prices",
+            "Show the prices of models, or update the price list.",
+            ("moot models prices", "moot models prices gpt-5 claude-sonnet-4-5", "moot models prices --update"),
+            details="Prices in your configuration (`providers.NAME.models.MODEL.price`) take precedence over the list.",
+        ),
         "test": command(
             "commands.agents:test_model", "Test a model with a short prompt.", ("moot models test claude-sonnet-4-5@anthropic",)
         ),

@@ -106,6 +106,8 @@ class ClaudeMessage(SessionMessage):
         usage = as_object(message.get("usage"))  # every line has it, but only the one with the most output tokens is complete
         if (count(usage.get("output_tokens")) or 0) >= (count(step.usage.get("output_tokens")) or 0):
             step.usage = usage or step.usage
+        tier = "fast" if usage.get("speed") == "fast" else as_text(usage.get("service_tier"))
+        step.service_tier = step.service_tier if tier in ("", "standard") else tier
         step.reason = as_text(message.get("stop_reason")) or step.reason
         step.until = self.last_at = at or self.last_at
         step.at = as_text(line.get("uuid")) or step.at

@@ -28,6 +28,8 @@ class SessionStep:
     until: int = 0
     usage: JsonObject = field(default_factory=dict[str, Json])
     cost: int | None = None
+    service_tier: str = ""
+    """Class of service with its own price, such as `batch`; empty = the usual one."""
     identity: str = ""
     """The same in all copies of the session; empty = unknown."""
 
@@ -36,6 +38,8 @@ class SessionStep:
         facts: JsonObject = {"step": number, "model": self.model, "finish_reason": reason, "usage": usage, "cost": self.cost}
         if self.until > self.begun > 0:
             facts["ms"] = self.until - self.begun
+        if self.service_tier:
+            facts["service_tier"] = self.service_tier
         if self.id:
             facts["response_id"] = self.id  # the same in all copies of a session, so that the cost is counted once
         return facts

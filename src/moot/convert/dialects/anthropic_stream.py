@@ -40,7 +40,9 @@ def usage_of(usage: JsonObject) -> Usage:
     fresh, read, written = (count(usage.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
     total = None if fresh is None and read is None and written is None else (fresh or 0) + (read or 0) + (written or 0)
     reasoning = count(as_object(usage.get("output_tokens_details")).get("thinking_tokens"))
-    return Usage(total, count(usage.get("output_tokens")), read, written, reasoning)
+    for_an_hour = count(as_object(usage.get("cache_creation")).get("ephemeral_1h_input_tokens"))
+    searches = count(as_object(usage.get("server_tool_use")).get("web_search_requests"))
+    return Usage(total, count(usage.get("output_tokens")), read, written, reasoning, for_an_hour or None, searches or None)
 
 
 def _citation_key(citation: JsonObject) -> str:
@@ -293,6 +295,7 @@ def _index(event: JsonObject) -> int:
 
 class AnthropicStream(StreamTranslator[State]):
     name = "anthropic"
+    version = 2
     _begin = State
     _turn = _Turn
     _input = (b'"input"', re.compile(rb'"input"\s*:\s*\{\s*"'))

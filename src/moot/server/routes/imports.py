@@ -176,7 +176,9 @@ async def ask_import(
         sent = await upload(server.engine.settings.home, name, request.stream())
         try:
             return import_out(
-                server.imports.ask(ImportJob(caller.owner_id, caller.store, _of_sent(server, sent, format), ImportOptions(), sent))
+                server.imports.ask(
+                    ImportJob(caller.owner_id, caller.store, _of_sent(server, sent, format), ImportOptions.of(server.engine.settings), sent)
+                )
             )
         except Busy:
             await sent.drop()
@@ -192,7 +194,7 @@ async def ask_import(
         ) from error
     if body.all == (body.path is not None):
         raise UsageError("Exactly one of `all` and `path` is required.", fix='Send {"all": true} or {"path": "/…"}.')
-    options = ImportOptions(home=Path.home(), since=body.since, dry_run=body.dry_run)
+    options = ImportOptions.of(server.engine.settings, home=Path.home(), since=body.since, dry_run=body.dry_run)
     return import_out(server.imports.ask(ImportJob(caller.owner_id, caller.store, _sources(server, body), options)))
 
 

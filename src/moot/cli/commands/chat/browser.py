@@ -17,7 +17,7 @@ from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Items,
 from moot.cli.terminal.prompts.layout import View, moves_cursor
 from moot.cli.terminal.prompts.numbered_list import Listing
 from moot.config.loader import Loaded
-from moot.convert.serialization import status_of
+from moot.convert.serialization import describe_cost, status_of
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
 from moot.store.tree.lists import ListFilter, live, page
@@ -78,11 +78,10 @@ def pages_of(read: Read, wanted: ListFilter, live: Mapping[str, RunStatus], now:
 
 
 def money(conversation: Conversation) -> str:
-    """Format the cost, with a + if some runs have no known price."""
-    if conversation.cost is None:
-        return "-"
-    amount = conversation.cost / _NANO
-    return f"${amount:.2f}{'+' if conversation.unpriced_runs else ''}" if amount >= 0.01 or not amount else "<$0.01"
+    """Format the cost, and the number of runs that have no known price."""
+    if 0 < (conversation.cost or 0) < _NANO // 100 and not conversation.unpriced_runs:
+        return "<$0.01"
+    return describe_cost(conversation.cost, conversation.unpriced_runs, digits=2) or "-"
 
 
 def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float) -> Item:

@@ -15,6 +15,7 @@ from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import Out
 from moot.config.tree import place_of
+from moot.convert.serialization import describe_cost
 from moot.engine import Engine
 from moot.runtime.approvals.budgets import budget_states
 from moot.types.budget import BudgetState
@@ -118,21 +119,15 @@ def _print_tools(found: UsageReport, output: Output) -> None:
 def _print_auxiliary_calls(found: UsageReport, output: Output) -> None:
     """Print model calls that belong to no answer, such as those for titles."""
     for purpose, one in found.asides.items():
-        known = "" if one.unpriced == one.calls else f", ${one.cost / _NANO:,.4f}"
-        unknown = f", {one.unpriced:,} of unknown price" if one.unpriced else ""
-        output.say(f"also: {plural(one.calls, 'model call')} for {_PURPOSES.get(purpose, purpose)}{known}{unknown}", "dim")
+        cost = describe_cost(one.cost, one.unpriced)
+        output.say(f"also: {plural(one.calls, 'model call')} for {_PURPOSES.get(purpose, purpose)}, {cost}", "dim")
 
 
 _PURPOSES = {"title": "titles", "compact": "summaries", "explain": "explanations", "picture": "pictures", "transcript": "transcripts"}
 
 
 def _cost(counts: Counts) -> str:
-    """Format the known cost and the number of answers without a price."""
-    unknown = f"{counts.unpriced_runs:,} of unknown price" if counts.unpriced_runs else ""
-    if counts.unpriced_runs == counts.runs:
-        return unknown or "-"
-    known = f"${counts.cost / _NANO:,.4f}"
-    return f"{known} + {unknown}" if unknown else known
+    return describe_cost(counts.cost, counts.unpriced_runs) if counts.runs else "-"
 
 
 async def budgets(*, json: AsJson = False, output: Out) -> None:

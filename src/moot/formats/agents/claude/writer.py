@@ -14,7 +14,7 @@ from moot.convert.agents.claude_session import EXACTLY, user_parts
 from moot.convert.fold import in_history
 from moot.formats.agents.claude.lines import PART, block_of, content_of, output_of
 from moot.formats.kit.fidelity import steps_of, with_descendants, without_output
-from moot.formats.kit.fields import iso_or_epoch, obj, objects
+from moot.formats.kit.fields import iso_or_epoch, obj, objects, text
 from moot.types.canonical import JsonObject, dumps
 from moot.types.format import ExportedConversation
 from moot.types.message import Message, Part, is_tool, tool_name
@@ -160,6 +160,12 @@ class _Step:
             recorded["input_tokens"] = max(_count(counts, "input") - read - written, 0)
         recorded |= {"cache_read_input_tokens": read} if "cache_read" in counts else {}
         recorded |= {"cache_creation_input_tokens": written} if "cache_write" in counts else {}
+        if hour := _count(counts, "cache_write_1h"):
+            recorded["cache_creation"] = {"ephemeral_5m_input_tokens": written - hour, "ephemeral_1h_input_tokens": hour}
+        if searches := _count(counts, "web_searches"):
+            recorded["server_tool_use"] = {"web_search_requests": searches}
+        if tier := text(self.recorded, "service_tier"):
+            recorded["service_tier"] = tier
         if "reasoning" in counts:
             recorded["output_tokens_details"] = {"thinking_tokens": counts["reasoning"]}
         reason = ("tool_use" if self.recorded.get("finish_reason") == "tool-calls" else "end_turn") if last else None
