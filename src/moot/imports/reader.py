@@ -38,7 +38,7 @@ ESTIMATED = "cost_estimated"
 
 @dataclass(frozen=True, slots=True)
 class PriceSettings:
-    """Where prices come from, besides the list in the package."""
+    """Sources of prices in addition to the list in the package."""
 
     home: Path | None = None
     """moot's home, which may have a newer list."""

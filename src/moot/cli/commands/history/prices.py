@@ -47,7 +47,7 @@ async def prices(
     if rows:
         print_table(output, list(_HEAD), [[name, *_cells(table), source] for name, table, source in rows])
     else:
-        output.say("moot: no models used yet; name one: moot models prices claude-sonnet-4-5", "dim")
+        output.say("moot: no models used yet; name one: moot models prices MODEL", "dim")
     output.say(f"moot: dollars per million tokens and per 1,000 searches, from {description(home)}", "dim")
 
 
