@@ -87,6 +87,10 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, file
   function onKey(event: KeyboardEvent): boolean {
     const candidate = found[at]
     if (!candidate) return false
+    if (event.key === 'Enter' && !event.shiftKey && candidate.whole && candidate.text === asked?.word) {
+      setAsked(null) // nothing is left to complete: Enter sends
+      return false
+    }
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
     if (step) setAt((at + step + found.length) % found.length)
     else if ((event.key === 'Enter' && !event.shiftKey) || event.key === 'Tab') choose(candidate)
