@@ -125,6 +125,7 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
   const [atEnd, setAtEnd] = useState(true)
   const stuck = useRef(true)
   const last = useRef(0)
+  const height = useRef(0)
 
   const toEnd = useCallback(
     (behavior: ScrollBehavior = 'instant') => {
@@ -143,7 +144,11 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
   const onScroll = useCallback(() => {
     const box = scroller.current
     if (!box) return
-    const near = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR
+    // content may have grown since the user reached the end, so the height before that counts too
+    const end =
+      box.scrollTop > last.current ? Math.min(box.scrollHeight, height.current || box.scrollHeight) : box.scrollHeight
+    const near = end - box.scrollTop - box.clientHeight < NEAR
+    height.current = box.scrollHeight
     if (near) stuck.current = true
     else if (box.scrollTop < last.current - 2) stuck.current = false // only scrolling up leaves the bottom; growing content does not
     last.current = box.scrollTop
@@ -154,6 +159,7 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
     const [box, inner] = [scroller.current, content.current]
     if (!box || !inner) return
     const follow = () => {
+      height.current = box.scrollHeight
       if (stuck.current) box.scrollTo({ top: box.scrollHeight, behavior: 'instant' })
     }
     let forget = () => {}
