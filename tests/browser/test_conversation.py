@@ -417,11 +417,30 @@ def test_formulas_are_drawn_and_prices_stay_text(visit: Visitor, server: Served)
     expect(prose.get_by_role("cell", name="b")).to_have_css("text-align", "right")
 
 
+REPORTS_WHILE_PRESSED = """() => {
+  window.held = []
+  let waits = true
+  addEventListener('message', (event) => {
+    if (!waits) return
+    event.stopImmediatePropagation()
+    held.push(event)
+  }, true)
+  addEventListener('pointerdown', () => {
+    if (!held.length) return
+    waits = false
+    setTimeout(() => held.forEach(({ data, origin, source }) => dispatchEvent(new MessageEvent('message', { data, origin, source }))), 50)
+  }, true)
+}"""
+"""Script that delivers what a frame reports about its content only after a button was pressed down."""
+
+
 def test_a_button_keeps_its_place_while_content_above_it_opens(visit: Visitor, server: Served) -> None:
     id = spoken(server, "```html\n<h1 style='height: 600px'>A page</h1>\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
     page = visit(f"/c/{id}").page
+    page.evaluate(REPORTS_WHILE_PRESSED)
     page.get_by_role("button", name="Show preview").click()
-    page.get_by_role("button", name="Show diagram").click(delay=700)  # the preview loads and reports its height during these milliseconds
+    until(page, lambda: page.evaluate("window.held.length") > 0)
+    page.get_by_role("button", name="Show diagram").click(delay=300)  # the preview's height becomes known during these milliseconds
     expect(page.frame_locator("iframe[title=Diagram]").get_by_text("socket")).to_be_visible(timeout=20_000)
     expect(page.frame_locator("iframe[title=Preview]").get_by_role("heading", name="A page")).to_be_visible()
     assert (page.locator("iframe[title=Preview]").bounding_box() or {})["height"] > 600
