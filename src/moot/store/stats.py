@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePath
 from typing import Any, LiteralString, NamedTuple, cast
 
 from moot.convert.imports import without_copies
@@ -234,11 +235,12 @@ def _journal(connection: Connection, conversation: int, run: int) -> Iterator[Ro
 _DAYS: LiteralString = "(SELECT * FROM answer_day WHERE day >= ?1 / 86400000 AND day < ?2 / 86400000 AND owner_id = coalesce(?4, owner_id))"
 """Whole days of all conversations, the most common case."""
 _ANSWERS: LiteralString = (
-    "(SELECT a.at / 86400000 AS day, c.project_id, a.agent, a.model, 1 AS runs, a.status = 'failed' AS failed, a.input, a.output,"
+    "(SELECT a.at / 86400000 AS day, g.project_id, a.agent, a.model, 1 AS runs, a.status = 'failed' AS failed, a.input, a.output,"
     " a.cache_read, a.cache_write, a.reasoning, coalesce(a.cost, 0) AS cost,"
     " a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0) AS unpriced, a.steps, a.ms, a.timed,"
     " coalesce(a.first_ms, 0) AS first_ms,"
     " a.first_ms IS NOT NULL AS firsts, a.context FROM answer AS a JOIN conversation AS c ON c.no = a.conversation"
+    " JOIN counted_project AS g ON g.no = c.no"
     " WHERE a.at >= ?1 AND a.at < ?2 AND c.id = coalesce(?3, c.id) AND c.owner_id = coalesce(?4, c.owner_id))"
 )
 _SUMS: LiteralString = (
@@ -300,7 +302,9 @@ _SPENT_BY_TREE: LiteralString = (
 )
 _EVER = 1 << 62
 _DAY = 86_400_000
-_PROJECT = "(SELECT p.name FROM project AS p WHERE p.id = s.project_id)"
+_PROJECT = "coalesce((SELECT p.name FROM project AS p WHERE p.id = s.project_id), s.project_id)"
+_REPOSITORY = "repository:"
+"""Prefix of the groups of conversations in a repository without a project."""
 
 
 class AnswerStats:
@@ -335,7 +339,7 @@ class AnswerStats:
                 _grouped(connection, "strftime('%Y-%m-%d', day * 86400, 'unixepoch')", "1 DESC", source, values),
                 _grouped(connection, "model", "2 DESC, 1", source, values),
                 _grouped(connection, "agent", "2 DESC, 1", source, values),
-                _grouped(connection, _PROJECT, "2 DESC, 1", source, values),
+                _with_names(_grouped(connection, _PROJECT, "2 DESC, 1", source, values)),
                 {row[0]: ToolCounts(*row[1:]) for row in tools},
                 dict(connection.execute(_ERRORS, values).fetchall()),
                 {row[0]: AuxiliaryCounts(*row[1:]) for row in connection.execute(_ASIDES, values)},
@@ -365,6 +369,20 @@ def _grouped(
 ) -> dict[str, Counts]:
     rows = connection.execute(f"SELECT {by}, {_SUMS} FROM {source} AS s GROUP BY 1 ORDER BY {order}", values)
     return {row[0]: Counts(*row[1:]) for row in rows}
+
+
+def _with_names(groups: Mapping[str, Counts]) -> dict[str, Counts]:
+    """Replace the paths of repositories by their names, with as many parent folders as needed to tell them apart."""
+    paths = {group: PurePath(group.removeprefix(_REPOSITORY)).parts for group in groups if group.startswith(_REPOSITORY)}
+    taken = groups.keys() - paths.keys()
+    found: dict[str, Counts] = {}
+    for group, counts in groups.items():
+        parts = paths.get(group, ())
+        others = [other for name, other in paths.items() if name != group]
+        shown = (parts[-size:] for size in range(1, len(parts) + 1))
+        is_clear = (end for end in shown if "/".join(end) not in taken and not any(other[-len(end) :] == end for other in others))
+        found["/".join(next(is_clear, parts)) or group] = counts
+    return found
 
 
 def _spent(connection: Connection, query: SpendingQuery, owner: str | None) -> Spending:

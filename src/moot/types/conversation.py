@@ -340,6 +340,18 @@ class Projects(Protocol):
         """
         ...
 
+    async def unplaced(self) -> Sequence[str]:
+        """Return the folders of conversations whose repository is not known yet."""
+        ...
+
+    async def place(self, repositories: Mapping[str, str]) -> None:
+        """Store the repositories of all conversations in the given folders."""
+        ...
+
+    async def move(self, old: str, new: str, *, dry_run: bool = False) -> int:
+        """Replace a folder, and all folders in it, in conversations and projects. Return the number of conversations."""
+        ...
+
     async def remove(self, id: str, *, dry_run: bool = False) -> int:
         """Remove a project with its tasks, and move its conversations to the default project, deleted ones too.
 

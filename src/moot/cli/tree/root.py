@@ -25,6 +25,12 @@ PROJECTS = Group(
             "Change a project. Settings that are not given stay unchanged.",
             ('moot projects edit shop --rules "No new tables."',),
         ),
+        "move": command(
+            "commands.history.projects:move",
+            "Tell moot that a folder was renamed or moved.",
+            ("moot projects move ~/old ~/new", "moot projects move ~/old ~/new --dry-run"),
+            details="Conversations and projects in the old folder then belong to the new one. No files are moved.",
+        ),
         "remove": command(
             "commands.history.projects:remove",
             "Remove a project. Its conversations move to the default project.",

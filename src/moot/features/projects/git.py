@@ -48,6 +48,16 @@ def git_state(folder: Path) -> GitState:
     return GitState(name.removeprefix("refs/heads/"), _commit(place, name))
 
 
+def main_checkout(folder: Path) -> Path | None:
+    """Return the folder of the repository's main checkout, also for a linked worktree. None outside of a repository. Blocks."""
+    place = _repository(folder)
+    if place is None:
+        return None
+    shared = _text(place / "commondir")
+    common = (place / shared).resolve() if shared else place
+    return common.parent if common.name == ".git" else common
+
+
 def _repository(folder: Path) -> Path | None:
     """Return the `.git` folder of the folder or its closest parent. In a linked work tree, `.git` is a file with its path."""
     for above in (folder, *folder.parents):

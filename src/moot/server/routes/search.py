@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 
 from moot.convert.hits import found_json
 from moot.errors import UsageError
+from moot.features.projects.repositories import place_conversations
 from moot.runtime.approvals.budgets import budget_states
 from moot.server.auth import Reader, Router
 from moot.server.models import ListOut, Out
@@ -197,6 +198,7 @@ async def get_stats(
     errors and auxiliary model calls are counted too.
     """
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
+    await place_conversations(caller.store)
     return StatsOut.of(await caller.store.stats.usage(since=since, until=until, conversation=within))
 
 

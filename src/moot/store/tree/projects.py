@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,11 @@ _COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_
 _LIKE = "name || char(10) || description || char(10) || coalesce(CAST(root_path AS TEXT), '') LIKE ? ESCAPE '\\'"
 _REMOVE_TASKS = "moot.store.tasks.items:remove_tasks"
 """Loaded by name, because that module imports this one."""
+_FOLDER = (
+    "CASE WHEN length(directory) > 0 THEN CAST(directory AS TEXT) ELSE coalesce(json_extract(CAST(origin AS TEXT), '$.directory'), '') END"
+)
+"""The folder of a conversation; for an imported one without a folder, that in its source."""
+_FOLDERS = (("conversation", "directory"), ("conversation", "repository"), ("project", "root_path"))
 _CURSOR = re.compile(r"p([0-9a-f]{1,6})")
 
 
@@ -111,6 +117,35 @@ class SqliteProjects:
                 ),
             )
             return changed
+
+        return await self._writer.write(work, sync=True)
+
+    async def unplaced(self) -> Sequence[str]:
+        sql = f"SELECT DISTINCT {_FOLDER} FROM conversation WHERE repository IS NULL AND {_FOLDER} <> ''{OWNED}"
+        rows = await self._reader.read(lambda connection: connection.execute(sql, (self._owner,)).fetchall())
+        return [folder for (folder,) in rows]
+
+    async def place(self, repositories: Mapping[str, str]) -> None:
+        sql = f"UPDATE conversation SET repository = ? WHERE repository IS NULL AND {_FOLDER} = ?{OWNED}"
+        rows = [(os.fsencode(repository), folder, self._owner) for folder, repository in repositories.items()]
+        await self._writer.write(lambda transaction: transaction.many(sql, rows))
+
+    async def move(self, old: str, new: str, *, dry_run: bool = False) -> int:
+        before, after = os.fsencode(old), os.fsencode(new)
+        inside = "(substr({0}, 1, length(?1) + 1) = CAST(?1 || '/' AS BLOB) OR {0} = CAST(?1 AS BLOB))"
+        either = f"({inside.format('directory')} OR {inside.format('repository')})"
+        owned = "owner_id = coalesce(?2, owner_id)"
+
+        def work(transaction: Transaction) -> int:
+            count: int = transaction.row(f"SELECT count(*) FROM conversation WHERE {either} AND {owned}", (before, self._owner))[0]
+            for table, column in _FOLDERS if not dry_run else ():
+                transaction.execute(
+                    f"UPDATE {table} SET {column} = CAST(?3 || substr({column}, length(?1) + 1) AS BLOB)"
+                    f" WHERE {inside.format(column)} AND {owned}",
+                    (before, self._owner, after),
+                )
+            transaction.forget()
+            return count
 
         return await self._writer.write(work, sync=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
 from moot.cli.console.format import plural, print_fields, print_table
 from moot.cli.console.output import Output
+from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened
 from moot.cli.options import Out
 from moot.cli.terminal.prompts.plain import confirm
@@ -120,6 +122,27 @@ async def edit(
         _print_project(changed, json, output)
 
 
+async def move(
+    old: Annotated[Path, Parameter(help="Former path of the folder.", kind="file")],
+    new: Annotated[Path, Parameter(help="Present path of the folder.", kind="file")],
+    /,
+    *,
+    dry_run: Annotated[bool, Parameter(help="Only count the conversations.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Change the folder of all conversations and projects in it. Print the number of conversations."""
+    before, after = map(_absolute, (old, new))
+    if before == after:
+        raise UsageError(f"Both paths are {before!r}.")
+    async with opened(output) as engine:
+        count = await engine.store.projects.move(before, after, dry_run=dry_run)
+    if json:
+        output.json({"old": before, "new": after, "conversations": count, "dry_run": dry_run})
+    else:
+        output.line(f"{plural(count, 'conversation')} {'would move' if dry_run else 'moved'} from {before} to {after}")
+
+
 async def remove(
     project: Name,
     /,
@@ -178,3 +201,8 @@ def _facts(project: Project) -> JsonObject:
         "updated_at": project.updated_at,
     }
     return values
+
+
+def _absolute(path: Path) -> str:
+    """Return the path without resolving symbolic links, because the folder may not exist anymore."""
+    return os.path.normpath(here() / path.expanduser())

@@ -17,6 +17,7 @@ from moot.cli.options import Out
 from moot.config.tree import place_of
 from moot.convert.serialization import describe_cost
 from moot.engine import Engine
+from moot.features.projects.repositories import place_conversations
 from moot.runtime.approvals.budgets import budget_states
 from moot.types.budget import BudgetState
 from moot.types.canonical import Json, JsonObject
@@ -47,6 +48,7 @@ async def stats(
     since = 0 if days is None else (now // _DAY_MS - days + 1) * _DAY_MS
     async with opened(output) as engine:
         within = (await find_conversation(engine, conversation, str(here()))).id if conversation else None
+        await place_conversations(engine.store)
         found = await engine.store.stats.usage(since=since, conversation=within, wait=_WAIT)
     if json:
         output.json(_json(found, since))

@@ -98,7 +98,7 @@ PLACES: Mapping[LiteralString, Place] = {
     "conversation": Place(
         {
             **dict.fromkeys(("key", "client_id", "title", "agent", "model", "last_model", "parent_tool_call_id"), "text"),
-            **dict.fromkeys(("directory", "allowed_uris"), "bytes"),
+            **dict.fromkeys(("directory", "allowed_uris", "repository"), "bytes"),
             **dict.fromkeys(("settings", "origin"), "json"),
         },
         ("id", "owner_id", "project_id", "title_source", "agent_type", "parent_id", "forked_from_id", "forked_from_message", "head_id"),

@@ -1,0 +1,32 @@
+"""The repository of each conversation, by which statistics are grouped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anyio import to_thread
+
+from moot.features.projects.git import main_checkout
+from moot.types.store import OwnerStore
+
+
+async def place_conversations(holdings: OwnerStore) -> None:
+    """Determine the repository of all conversations that have a folder and no repository yet."""
+    folders = await holdings.projects.unplaced()
+    if folders:
+        home = Path.home()
+        await holdings.projects.place(await to_thread.run_sync(lambda: {folder: repository_of(folder, home) for folder in folders}))
+
+
+def repository_of(folder: str, home: Path) -> str:
+    """Return the main checkout of the repository that contains a folder, or the folder itself outside of a repository.
+
+    If the folder was deleted, such as a worktree, its closest existing parent counts. A repository in the home folder itself is ignored,
+    because it usually contains only settings.
+    """
+    path = Path(folder)
+    if not path.is_absolute():
+        return folder
+    existing = next((above for above in (path, *path.parents) if above.is_dir()), None)
+    found = main_checkout(existing) if existing is not None else None
+    return folder if found is None or found in (home, *home.parents) else str(found)
