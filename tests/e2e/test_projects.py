@@ -69,7 +69,7 @@ def test_conversations_of_a_removed_project_move_to_the_default_one(moot: MootPr
     assert told(moot, "projects", "remove", "near", "--yes")["conversations"] == 1
     assert [item["name"] for item in told(moot, "projects", "list")["data"]] == ["default"]
     assert [{**item, "seq": 0} for item in told(moot, "chat", "list")["data"]] == [{**before[0], "project": "default", "seq": 0}]
-    assert [item["name"] for item in told(moot, "stats")["projects"]] == ["default"]
+    assert [item["name"] for item in told(moot, "stats")["projects"]] == ["work"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,19 @@ _FOLDER = (
     "CASE WHEN length(directory) > 0 THEN CAST(directory AS TEXT) ELSE coalesce(json_extract(CAST(origin AS TEXT), '$.directory'), '') END"
 )
 """The folder of a conversation; for an imported one without a folder, that in its source."""
-_FOLDERS = (("conversation", "directory"), ("conversation", "repository"), ("project", "root_path"))
+_COUNT_MOVED = (
+    "SELECT count(*) FROM conversation WHERE owner_id = coalesce(?2, owner_id)"
+    " AND (directory = ?1 OR substr(directory, 1, length(?1) + 1) = CAST(?1 || '/' AS BLOB)"
+    " OR repository = ?1 OR substr(repository, 1, length(?1) + 1) = CAST(?1 || '/' AS BLOB))"
+)
+_MOVES = (
+    "UPDATE conversation SET directory = CAST(?3 || substr(directory, length(?1) + 1) AS BLOB) WHERE owner_id = coalesce(?2, owner_id)"
+    " AND (directory = ?1 OR substr(directory, 1, length(?1) + 1) = CAST(?1 || '/' AS BLOB))",
+    "UPDATE conversation SET repository = CAST(?3 || substr(repository, length(?1) + 1) AS BLOB) WHERE owner_id = coalesce(?2, owner_id)"
+    " AND (repository = ?1 OR substr(repository, 1, length(?1) + 1) = CAST(?1 || '/' AS BLOB))",
+    "UPDATE project SET root_path = CAST(?3 || substr(root_path, length(?1) + 1) AS BLOB) WHERE owner_id = coalesce(?2, owner_id)"
+    " AND (root_path = ?1 OR substr(root_path, 1, length(?1) + 1) = CAST(?1 || '/' AS BLOB))",
+)
 _CURSOR = re.compile(r"p([0-9a-f]{1,6})")
 
 
@@ -131,19 +143,12 @@ class SqliteProjects:
         await self._writer.write(lambda transaction: transaction.many(sql, rows))
 
     async def move(self, old: str, new: str, *, dry_run: bool = False) -> int:
-        before, after = os.fsencode(old), os.fsencode(new)
-        inside = "(substr({0}, 1, length(?1) + 1) = CAST(?1 || '/' AS BLOB) OR {0} = CAST(?1 AS BLOB))"
-        either = f"({inside.format('directory')} OR {inside.format('repository')})"
-        owned = "owner_id = coalesce(?2, owner_id)"
+        values = (os.fsencode(old), self._owner, os.fsencode(new))
 
         def work(transaction: Transaction) -> int:
-            count: int = transaction.row(f"SELECT count(*) FROM conversation WHERE {either} AND {owned}", (before, self._owner))[0]
-            for table, column in _FOLDERS if not dry_run else ():
-                transaction.execute(
-                    f"UPDATE {table} SET {column} = CAST(?3 || substr({column}, length(?1) + 1) AS BLOB)"
-                    f" WHERE {inside.format(column)} AND {owned}",
-                    (before, self._owner, after),
-                )
+            count: int = transaction.row(_COUNT_MOVED, values[:2])[0]
+            for statement in _MOVES if not dry_run else ():
+                transaction.execute(statement, values)
             transaction.forget()
             return count
 
