@@ -12,7 +12,7 @@ import pytest
 from moot.agents.compaction import summary_message
 from moot.config.settings import Models
 from moot.errors import Busy, Refused
-from moot.features.rerun import rerun
+from moot.features.replays.rerun import rerun
 from moot.runtime.history import compact
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall

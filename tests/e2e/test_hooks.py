@@ -15,7 +15,7 @@ from e2e.acp_stage import DOUBLE
 from moot.config.loader import load
 from moot.config.settings import Permissions, Rule, Settings
 from moot.config.trust import trust_file
-from moot.features.rerun import rerun
+from moot.features.replays.rerun import rerun
 from moot.runtime.hooks import events
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall

@@ -51,10 +51,12 @@ class AcpAgent:
     """Its modes in which it asks before it acts, in order of preference. If it has none of them, its mode is not changed."""
     planning: tuple[str, ...] = ("plan", "read-only", "architect")
     """Its modes in which it only reads and plans, in order of preference."""
+    skills: str = ""
+    """Folder with its skills, relative to the user's home folder; empty = none is known."""
 
     def known(self) -> KnownAgent:
         """Return the agent in the form for lists of agents."""
-        return KnownAgent(self.name, f"acp:{self.name}", self.description, self.install, programs=self.command[:1])
+        return KnownAgent(self.name, f"acp:{self.name}", self.description, self.install, programs=self.command[:1], skills=self.skills)
 
 
 _MODEL_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY")
@@ -68,6 +70,7 @@ ACP_AGENTS = (
         "npm install --global opencode-ai",
         "opencode auth login",
         keeps=(*_MODEL_KEYS, *_PLACES, "OPENCODE_CONFIG"),
+        skills=".config/opencode/skills",
     ),
     AcpAgent(  # seen; with file access it can't create files: it first reads the file and treats "not found" as a failure
         "gemini",
@@ -77,6 +80,7 @@ ACP_AGENTS = (
         "gemini",
         keeps=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_APPLICATION_CREDENTIALS"),
         files=False,
+        skills=".gemini/skills",
     ),
     AcpAgent(  # seen
         "qwen",
@@ -85,6 +89,7 @@ ACP_AGENTS = (
         "npm install --global @qwen-code/qwen-code",
         "qwen",
         keeps=("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"),
+        skills=".qwen/skills",
     ),
     AcpAgent(  # seen
         "claude-agent-acp",
@@ -170,10 +175,19 @@ def facts_of(name: str) -> AcpAgent:
 
 
 CLAUDE_CODE = (
-    KnownAgent("claude-code", "claude-code", "Claude Code, unmodified", "pip install 'moot[claude]'", package="claude_agent_sdk"),
+    KnownAgent(
+        "claude-code",
+        "claude-code",
+        "Claude Code, unmodified",
+        "pip install 'moot[claude]'",
+        package="claude_agent_sdk",
+        skills=".claude/skills",
+    ),
 )
 
-CODEX = (KnownAgent("codex", "codex", "Codex, unmodified", "npm install --global @openai/codex", programs=("codex",)),)
+CODEX = (
+    KnownAgent("codex", "codex", "Codex, unmodified", "npm install --global @openai/codex", programs=("codex",), skills=".codex/skills"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,8 @@ class KnownAgent:
     """Names of the executable, one of which must be installed; () = `package` includes the program."""
     package: str = ""
     """The Python package that drives the agent; empty = none is needed."""
+    skills: str = ""
+    """Folder with the agent's skills, relative to the user's home folder; empty = it has none, or it is not known."""
 
     def agent(self) -> Agent:
         """Return the equivalent agent definition; the agent chooses its own model."""

@@ -62,6 +62,12 @@ MCP = Group(
             "Print a resource of a server.",
             ("moot mcp read docs file:///guide.md",),
         ),
+        "serve": command(
+            "commands.extensions.mcp_serve:serve_history",
+            "Let other agents search and read your conversations over MCP.",
+            ("moot mcp serve", "moot mcp serve --allow-runs", "moot mcp serve --port 8600"),
+            details="Agents start this command themselves. With --port, clients need a token of 'moot tokens create'.",
+        ),
         "login": command(
             "commands.extensions.mcp:log_in",
             "Sign in at a remote server in the browser.",

@@ -29,6 +29,12 @@ SKILLS = Group(
             ),
             details="Exactly the content that is shown is installed. Later changes need 'moot skills accept' or 'moot skills update'.",
         ),
+        "install-into": command(
+            "commands.extensions.skill_for_agents:install_into",
+            "Teach another agent to search your conversations.",
+            ("moot skills install-into claude", "moot skills install-into codex --print"),
+            details="A skill named moot-history is written into the agent's folder of skills.",
+        ),
         "search": command(
             "commands.extensions.skills:search_indexes",
             "Search indexes of skills and agents.",

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import anyio
 from starlette.types import Send
 
-from moot.features.replay import timed_events
+from moot.features.replays.replay import timed_events
 from moot.server.credentials import Caller
 from moot.server.state import Server
 from moot.server.streams.frames import DONE, KEEP_ALIVE, ChunkFrames, comment

@@ -27,8 +27,8 @@ from moot.convert.comparison import compare_conversations
 from moot.convert.unfold import unfold
 from moot.engine import Engine
 from moot.errors import UsageError
-from moot.features.replay import INSTANT, side_of, timed_events
-from moot.features.rerun import Rerun, rerun
+from moot.features.replays.replay import INSTANT, side_of, timed_events
+from moot.features.replays.rerun import Rerun, rerun
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.event import Event

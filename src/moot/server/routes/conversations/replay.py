@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from moot.convert.comparison import compare_conversations
 from moot.errors import NotFound
-from moot.features.replay import side_of
+from moot.features.replays.replay import side_of
 from moot.server.auth import Reader, Router
 from moot.server.credentials import Caller
 from moot.server.models import Out, UsageOut

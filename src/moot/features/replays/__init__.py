@@ -1,0 +1,1 @@
+"""Replaying and repeating earlier runs."""
