@@ -397,3 +397,14 @@ async def test_a_login_refuses_unsafe_addresses_of_the_server(tmp_path: Path) ->
         assert set(asked) == {"/mcp"}
     finally:
         await runner.cleanup()
+
+
+async def test_a_login_whose_caller_is_cancelled_is_not_pending(tmp_path: Path, free_tcp_port: int) -> None:
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=free_tcp_port)  # accepts connections and never answers
+    server = McpServer("vault", url=f"http://127.0.0.1:{free_tcp_port}/mcp")
+    async with listener, connections(tmp_path) as servers, anyio.create_task_group() as group:
+        group.start_soon(servers.logins.start, server, str(tmp_path))
+        await anyio.wait_all_tasks_blocked()
+        assert servers.status([server])[0].login.state == "pending"
+        group.cancel_scope.cancel()
+    assert servers.status([server])[0].login.state == "none"

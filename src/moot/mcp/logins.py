@@ -13,6 +13,11 @@ _FOLDER = ("state", "logins")
 _VERSION = 1
 
 
+def has_key(server: McpServer) -> bool:
+    """Return whether a server is configured with a key, so that a login would not be used."""
+    return any(name.lower() == "authorization" for name in server.headers)
+
+
 class LoginFile:
     """The file with the login at one server. A login belongs to a URL: after the server has moved, it is not sent there."""
 

@@ -29,7 +29,7 @@ from pydantic import AnyUrl, BaseModel
 from moot.convert.vendor import as_text
 from moot.errors import ConfigError, ProviderError, UsageError
 from moot.mcp.connection import connect
-from moot.mcp.logins import LoginFile
+from moot.mcp.logins import LoginFile, has_key
 from moot.mcp.servers import first_error
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
@@ -259,7 +259,7 @@ async def _log_in(
 def _check(server: McpServer) -> None:
     if not server.url:
         raise UsageError(f"The MCP server {server.name!r} is a program on this machine. Only remote servers have a login.")
-    if any(name.lower() == "authorization" for name in server.headers):
+    if has_key(server):
         raise UsageError(
             f"The MCP server {server.name!r} is configured with a key.",
             fix=f"Remove the header Authorization from mcp.{server.name}.headers.",

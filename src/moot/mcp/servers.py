@@ -18,11 +18,12 @@ from moot.config.home import Stamp
 from moot.config.plugins.installed import check_unchanged
 from moot.errors import MootError, ProviderError, Refused, UsageError
 from moot.mcp.accepted import Accepted, AcceptedTools
-from moot.mcp.logins import LoginFile
+from moot.mcp.logins import LoginFile, has_key
+from moot.mcp.pending_logins import PendingLogins
 from moot.plugins.registry import attribute
 from moot.types.agent import McpServer
 from moot.types.canonical import JsonObject
-from moot.types.mcp import AskPerson, McpPrompt, McpResource, McpState, McpStatus, McpTool
+from moot.types.mcp import AskPerson, McpLogin, McpPrompt, McpResource, McpState, McpStatus, McpTool
 
 if TYPE_CHECKING:  # the SDK takes long to import
     from moot.mcp.connection import Connection
@@ -74,6 +75,7 @@ class McpServers:
 
     def __init__(self, home: Path, group: TaskGroup) -> None:
         self.accepted = AcceptedTools(home)
+        self.logins = PendingLogins(home, group, self.close)
         self.made: dict[tuple[str, str], object] = {}
         """Tools for the loop by server and name, see `server_tools`."""
         self._home = home
@@ -179,7 +181,8 @@ class McpServers:
         return found
 
     def close(self, name: str) -> None:
-        """Close the connections to a server, for example because its configuration has changed."""
+        """Close the connections to a server and cancel a pending login, for example because its configuration has changed."""
+        self.logins.cancel(name)
         for key, slot in list(self._slots.items()):
             if key[0] == name:
                 slot.closing.set()
@@ -198,13 +201,28 @@ class McpServers:
             state = "starting"
         accepted = self.accepted.of(server) or Accepted((), ())
         return McpStatus(
-            server, state, error.advice() if error and not is_live else "", accepted.usable, accepted.prompts, accepted.changes
+            server,
+            state,
+            error.advice() if error and not is_live else "",
+            accepted.usable,
+            accepted.prompts,
+            accepted.changes,
+            self._login_status(server, None if is_live else error),
         )
+
+    def _login_status(self, server: McpServer, error: MootError | None) -> McpLogin:
+        """Return the state of the login at a server. `error` is the reason why there is no connection."""
+        if not server.url or has_key(server):
+            return McpLogin()
+        if (pending := self.logins.of(server)) is not None:
+            return pending
+        if isinstance(error, ProviderError) and error.kind == "auth":
+            return McpLogin("needed")
+        return McpLogin("none" if LoginFile(self._home, server).read() is None else "signed in")
 
     async def _connected(self, server: McpServer, directory: str) -> tuple[_Slot, Connection]:
         """Return the connection for a folder, opening it if necessary. Raise MootError, also while the pause after a failure lasts."""
-        if server.problem:
-            raise Refused(f"The MCP server {server.name!r} can't be used: {server.problem}")
+        check_usable(server)
         slot = self._slot(server, directory)
         if slot.connection is not None and slot.connection.lost.is_set():  # its end has not been handled yet
             await slot.ended.wait()
@@ -301,6 +319,12 @@ class McpServers:
         slot.error = error
         slot.retry_at = now + PAUSES[min(slot.failures, len(PAUSES) - 1)]
         slot.failures += 1
+
+
+def check_usable(server: McpServer) -> None:
+    """Raise Refused if the configuration of a server has a problem, such as a missing environment variable."""
+    if server.problem:
+        raise Refused(f"The MCP server {server.name!r} can't be used: {server.problem}")
 
 
 def check_configured(server: McpServer) -> None:

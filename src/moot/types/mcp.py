@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,9 @@ RULE_PREFIX = "mcp__"
 """Prefix of the names of MCP tools in permission rules and hooks: `mcp__SERVER__TOOL`."""
 
 McpState: TypeAlias = Literal["disabled", "not started", "starting", "connected", "failed"]
+
+McpLoginState: TypeAlias = Literal["none", "needed", "pending", "signed in"]
+"""State of the login at a server. `none`: the server has not asked for one, or can't have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,17 @@ AskPerson: TypeAlias = Callable[[McpQuestion], Awaitable[McpReply]]
 
 
 @dataclass(frozen=True, slots=True)
+class McpLogin:
+    """The login of a person at a remote server, without its tokens."""
+
+    state: McpLoginState = "none"
+    address: str = ""
+    """Address to open in a browser on this machine while the login is pending; empty = not known."""
+    error: str = ""
+    """Reason why the last login failed; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
 class McpStatus:
     """The state of a configured server."""
 
@@ -147,6 +161,7 @@ class McpStatus:
     """The prompts that it offers as slash commands."""
     changes: tuple[McpTool, ...] = ()
     """Tools that are new or differ from the accepted ones. Agents can't use them until a person accepts them."""
+    login: McpLogin = field(default_factory=McpLogin)
 
     def to_json(self) -> JsonObject:
         """Return the status as scripts receive it. Values of `env` and `headers` are left out."""

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import base64
+import logging
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import aiohttp
+import anyio
 import pytest
 
 from e2e.mcp_server import PICTURE
 from e2e.server.conftest import LiveServer
+from e2e.test_mcp_login import Accounts, browse, serving
+from moot.mcp import oauth
 
 pytestmark = pytest.mark.anyio
 
@@ -51,6 +59,119 @@ async def test_a_server_is_connected_switched_and_its_changes_are_accepted(serve
     assert not [tool for tool in (await the_server(server))["tools"] if tool["is_changed"]]
 
 
+@asynccontextmanager
+async def vault(server: LiveServer, port: int) -> AsyncGenerator[Accounts]:
+    """Serve and configure a remote MCP server that refuses access without a login."""
+    async with serving(port) as (remote, accounts):
+        answer = await server.client.patch("/api/config", json={"values": {"mcp.vault": {"url": remote.url}}})
+        assert answer.status == 200, await answer.text()
+        yield accounts
+
+
+async def login(server: LiveServer, method: str) -> dict[str, Any]:
+    """Start (POST) or end (DELETE) a login at the server `vault`."""
+    answer = await server.client.request(method, "/api/mcp/vault/login")
+    assert answer.status == 200, await answer.text()
+    return (await answer.json())["login"]
+
+
+async def settled(server: LiveServer) -> dict[str, Any]:
+    """Return the login at the server `vault` as soon as it is not pending."""
+    with anyio.fail_after(30):
+        while (found := (await the_server(server))["login"])["state"] == "pending":
+            await anyio.sleep(0.02)
+    return found
+
+
+async def is_open(address: str) -> bool:
+    """Return whether moot still waits for the browser that the address sends back."""
+    (callback,) = parse_qs(urlsplit(address).query)["redirect_uri"]
+    try:
+        async with aiohttp.ClientSession() as session, session.get(callback):
+            return True
+    except aiohttp.ClientError:
+        return False
+
+
+async def test_a_login_is_started_finished_and_deleted(server: LiveServer, free_tcp_port: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with vault(server, free_tcp_port) as accounts:
+        assert (await the_server(server))["login"] == {"state": "none", "address": "", "error": ""}
+        refused = await server.client.post("/api/mcp/vault/connect")
+        assert refused.status >= 400 and (await the_server(server))["login"]["state"] == "needed"
+        started = await login(server, "POST")
+        assert started["state"] == "pending" and started["address"].startswith(f"http://127.0.0.1:{free_tcp_port}/authorize?")
+        assert (await the_server(server))["login"] == started
+        await browse(started["address"])
+        assert await settled(server) == {"state": "signed in", "address": "", "error": ""}
+        assert not await is_open(started["address"])
+        connected = await server.client.post("/api/mcp/vault/connect")
+        assert connected.status == 200 and (await connected.json())["status"] == "connected"
+
+        assert (await login(server, "DELETE"))["state"] == "none"
+        assert not (server.engine.settings.home / "state" / "logins" / "vault.json").exists()
+        assert (await server.client.post("/api/mcp/vault/connect")).status >= 400
+        (token,) = accounts.access
+        assert token not in caplog.text and "canary-" not in await connected.text() + str(await the_server(server))
+
+
+async def test_a_login_that_starts_again_or_is_cancelled_stops_the_earlier_one(server: LiveServer, free_tcp_port: int) -> None:
+    async with vault(server, free_tcp_port):
+        first = await login(server, "POST")
+        second = await login(server, "POST")
+        assert first["address"] != second["address"]
+        with anyio.fail_after(30):
+            while await is_open(first["address"]):
+                await anyio.sleep(0.02)
+        assert await is_open(second["address"])
+        assert (await login(server, "DELETE"))["state"] == "none"
+        assert not await is_open(second["address"])
+        third = await login(server, "POST")
+        await server.client.patch("/api/mcp/vault", json={"enabled": False})
+        with anyio.fail_after(30):
+            while await is_open(third["address"]):
+                await anyio.sleep(0.02)
+        assert (await server.client.post("/api/mcp/vault/login")).status == 409
+
+
+async def test_cancelling_a_login_keeps_the_stored_one(server: LiveServer, free_tcp_port: int) -> None:
+    async with vault(server, free_tcp_port):
+        await browse((await login(server, "POST"))["address"])
+        assert (await settled(server))["state"] == "signed in"
+        await login(server, "POST")
+        assert (await login(server, "DELETE"))["state"] == "signed in"
+        assert (await login(server, "DELETE"))["state"] == "none"
+
+
+async def test_a_login_that_fails_says_why(server: LiveServer, free_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with vault(server, free_tcp_port) as accounts:
+        accounts.denies = True
+        await browse((await login(server, "POST"))["address"])
+        found = await settled(server)
+        assert found["state"] == "needed" and "was refused" in found["error"]
+        monkeypatch.setattr(oauth, "LOGIN_SECONDS", 0.5)
+        late = await login(server, "POST")
+        found = await settled(server)
+        assert found["state"] == "needed" and "No one signed in" in found["error"]
+        assert not await is_open(late["address"])
+
+
+async def test_a_program_and_a_server_without_logins_have_no_login(server: LiveServer, tmp_path: Path) -> None:
+    await configured(server, tmp_path)
+    refused = await server.client.post("/api/mcp/demo/login")
+    assert refused.status >= 400 and "Only remote servers have a login" in await refused.text()
+    values = {
+        "mcp.gone": {"url": "http://127.0.0.1:9/mcp"},
+        "mcp.keyed": {"url": "https://127.0.0.1:9/mcp", "headers": {"Authorization": "x"}},
+    }
+    assert (await server.client.patch("/api/config", json={"values": values})).status == 200
+    assert (await server.client.post("/api/mcp/gone/login")).status >= 400
+    keyed = await server.client.post("/api/mcp/keyed/login")
+    assert keyed.status >= 400 and "configured with a key" in await keyed.text()
+    listed = (await (await server.client.get("/api/mcp")).json())["data"]
+    assert [one["login"]["state"] for one in listed] == ["none"] * 3
+
+
 async def test_resources_of_a_server_are_listed_and_read(server: LiveServer, tmp_path: Path) -> None:
     await configured(server, tmp_path)
     listed = (await (await server.client.get("/api/mcp/demo/resources")).json())["data"]
@@ -78,6 +199,8 @@ async def test_only_an_administrator_of_the_machine_sees_servers(server: LiveSer
             ("POST", "/demo/connect"),
             ("POST", "/demo/accept"),
             ("GET", "/demo/resources"),
+            ("POST", "/demo/login"),
+            ("DELETE", "/demo/login"),
         ):
             answer = await caller.request(method, f"/api/mcp{path}", json={})
             assert answer.status == 403, f"{method} {path}"

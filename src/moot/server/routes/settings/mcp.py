@@ -1,4 +1,4 @@
-"""Routes for MCP servers: show their state, enable them, accept their tools, and read their resources."""
+"""Routes for MCP servers: show their state, enable them, sign in, accept their tools, and read their resources."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from moot.errors import NotFound
-from moot.mcp.servers import McpServers, check_configured
+from moot.mcp.servers import McpServers, check_configured, check_usable
 from moot.server.auth import Operator, Router
 from moot.server.models import In, ListOut, Out
 from moot.server.problems import Problem
 from moot.server.routes.settings.config import write
 from moot.server.state import CurrentServer, Server
 from moot.types.agent import McpServer
-from moot.types.mcp import McpResource, McpState, McpStatus, McpTool
+from moot.types.mcp import McpLogin, McpResource, McpState, McpStatus, McpTool
 
 if TYPE_CHECKING:  # the SDK takes long to import
     from moot.mcp.content import McpFile
@@ -31,6 +31,10 @@ class McpToolOut(Out, of=McpTool, fields="name title description read_only diges
     """True if the tool is new or its definition has changed. Agents can't use it until it is accepted."""
 
 
+class McpLoginOut(Out, of=McpLogin, fields="state address error"):
+    """The login at a remote MCP server."""
+
+
 class McpServerOut(Out):
     """An MCP server and its state."""
 
@@ -43,6 +47,7 @@ class McpServerOut(Out):
     """The command line of a program, or the URL of a remote server."""
     tools: list[McpToolOut]
     """Accepted tools, followed by tools that must be accepted before agents can use them."""
+    login: McpLoginOut
 
 
 class McpResourceOut(Out, of=McpResource, fields="uri name description media_type size is_template"):
@@ -83,7 +88,15 @@ def _shown(status: McpStatus) -> McpServerOut:
     tools = [McpToolOut.of(tool, is_changed=False) for tool in status.tools]
     tools += [McpToolOut.of(tool, is_changed=True) for tool in status.changes]
     place = server.url or " ".join((server.command, *server.args))
-    return McpServerOut(name=server.name, enabled=server.enabled, status=status.state, error=status.error, place=place, tools=tools)
+    return McpServerOut(
+        name=server.name,
+        enabled=server.enabled,
+        status=status.state,
+        error=status.error,
+        place=place,
+        tools=tools,
+        login=McpLoginOut.of(status.login),
+    )
 
 
 def _found(server: Server, name: str) -> tuple[McpServers, McpServer]:
@@ -128,6 +141,26 @@ async def connect_mcp_server(server: CurrentServer, _: Operator, name: ServerNam
     """Connect to an enabled MCP server and fetch its tools."""
     servers, found = _enabled(server, name)
     await servers.fetch(found, str(server.engine.settings.home))
+    return _one(servers, found)
+
+
+@router.post("/{name}/login")
+async def start_mcp_login(server: CurrentServer, _: Operator, name: ServerName) -> McpServerOut:
+    """Start signing in at an enabled remote MCP server (OAuth), and return the address to open in a browser on the server's machine.
+
+    `login.state` is `pending` until the browser has returned, for at most ten minutes. A pending login is replaced.
+    """
+    servers, found = _enabled(server, name)
+    check_usable(found)
+    await servers.logins.start(found, str(server.engine.settings.home))
+    return _one(servers, found)
+
+
+@router.delete("/{name}/login")
+async def delete_mcp_login(server: CurrentServer, _: Operator, name: ServerName) -> McpServerOut:
+    """Cancel the pending login at an MCP server. If there is none, sign out: delete the stored login and close the connections."""
+    servers, found = _found(server, name)
+    await servers.logins.log_out(found)
     return _one(servers, found)
 
 
