@@ -1,16 +1,21 @@
-"""MCP servers and plugins in the settings: connecting, switching, and accepting changed tools."""
+"""MCP servers and plugins in the settings: connecting, signing in, browsing resources, switching, and accepting changed tools."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from anyio.from_thread import start_blocking_portal
+from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served, served
+from browser.test_conversation import field, messages, ready
+from browser.visits import Visit, inaccessible
+from e2e.test_mcp_login import Accounts, serving
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
 
@@ -46,6 +51,127 @@ def test_a_server_is_connected_its_changes_are_accepted_and_it_is_switched_off(o
     entry.get_by_role("button", name="Accept 1 tool").click()
     expect(entry.get_by_role("button", name="Accept 1 tool")).to_be_hidden()
     expect(entry.get_by_text("8 tools")).to_be_visible()
+
+
+@pytest.fixture
+def vault(own: Served, free_tcp_port: int) -> Iterator[Accounts]:
+    """A configured remote MCP server that refuses access without a login."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serving(free_tcp_port)) as (remote, accounts):
+        assert own.moot.run("mcp", "add", "vault", "--no-connect", "--url", remote.url).returncode == 0
+        yield accounts
+
+
+def at_vault(visit: Visitor, own: Served) -> Visit:
+    """Open the settings, and connect to the server, which asks for a login."""
+    one = visit("/settings/tools", at=own, allowed=("status of",))
+    one.page.get_by_role("button", name="Connect to vault").click()
+    expect(one.page.get_by_role("button", name="Sign in at vault")).to_be_visible(timeout=30_000)
+    return one
+
+
+@pytest.mark.usefixtures("vault")
+def test_signing_in_connects_and_signing_out_deletes_the_login(own: Served, visit: Visitor, axe: str) -> None:
+    one = at_vault(visit, own)
+    entry = one.page.locator("[data-mcp=vault]")
+    expect(entry.get_by_role("alert")).to_contain_text("refused access")
+    with one.context.expect_page() as opened:
+        entry.get_by_role("button", name="Sign in at vault").click()
+    expect(opened.value.get_by_text("You are signed in. You can close this page.")).to_be_visible(timeout=30_000)
+    assert opened.value.evaluate("window.opener") is None
+    opened.value.close()
+    expect(entry.get_by_text("connected", exact=True)).to_be_visible(timeout=30_000)
+    expect(entry.get_by_text("1 tool", exact=True)).to_be_visible()
+    expect(entry.get_by_role("alert")).to_be_hidden()
+    assert not inaccessible(one.page, axe)
+    stored = one.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    assert "canary-" not in stored and "code_challenge" not in stored
+    login = own.moot.home / "state" / "logins" / "vault.json"
+    assert login.exists()
+    entry.get_by_role("button", name="Sign out of vault").click()
+    expect(entry.get_by_text("not started", exact=True)).to_be_visible()
+    assert not login.exists()
+    one.requests[:] = [url for url in one.requests if "/authorize?" not in url and "/callback?" not in url]
+
+
+def test_a_login_that_waits_shows_its_address_and_is_cancelled(own: Served, visit: Visitor, vault: Accounts, axe: str) -> None:
+    one = at_vault(visit, own)
+    entry = one.page.locator("[data-mcp=vault]")
+    one.page.add_init_script("window.open = () => null")  # as a browser that blocks the new tab
+    one.page.reload()
+    entry.get_by_role("button", name="Sign in at vault").click()
+    expect(entry.get_by_text("Waiting for you to sign in at vault")).to_be_visible(timeout=30_000)
+    one.page.reload()  # the server knows the login, so the page loses nothing
+    link = entry.get_by_role("link", name="Open the sign-in page")
+    expect(link).to_have_attribute("href", re.compile("/authorize[?].*code_challenge="))
+    assert not inaccessible(one.page, axe)
+    entry.get_by_role("button", name="Cancel signing in at vault").click()
+    expect(link).to_be_hidden()
+    assert not vault.access
+    entry.get_by_role("button", name="Sign in at vault").click()
+    expect(link).to_be_visible(timeout=30_000)
+
+
+def resources(visit: Visitor, own: Served, folder: Path, viewport: dict[str, int]) -> Visit:
+    """Open the resources of the server `demo` by keyboard alone."""
+    words = ("mcp", "add", "demo", "--no-connect", "--", sys.executable, str(PROGRAM), "stdio", str(folder))
+    assert own.moot.run(*words).returncode == 0
+    one = visit("/settings/tools", at=own, viewport=viewport)
+    one.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.page.get_by_role("button", name="Resources of demo").focus()
+    one.page.keyboard.press("Enter")
+    expect(one.page.get_by_role("dialog").get_by_text("note://today")).to_be_visible(timeout=30_000)
+    return one
+
+
+def test_a_resource_is_copied_by_keyboard_and_sent_with_a_prompt(own: Served, visit: Visitor, tmp_path: Path, axe: str) -> None:
+    one = resources(visit, own, tmp_path, {"width": 390, "height": 844})
+    page, dialog = one.page, one.page.get_by_role("dialog")
+    expect(dialog.get_by_text("What to do today.")).to_be_visible()
+    expect(dialog.get_by_text("text/markdown")).to_be_visible()
+    expect(dialog.get_by_role("listitem").filter(has_text="note://person/{name}").get_by_text("template", exact=True)).to_be_visible()
+    expect(dialog.get_by_role("searchbox")).to_have_count(0)
+    assert not inaccessible(page, axe)
+    assert narrow(page)
+    one.shot("mcp-resources-phone")
+    button = dialog.get_by_role("button", name="Copy @demo:note://today")
+    box = button.bounding_box()
+    assert box is not None and box["height"] >= 44 and box["x"] + box["width"] <= 390
+    for _ in range(20):
+        if button.evaluate("element => element === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("status")).to_have_text("Copied @demo:note://today")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Resources of demo")).to_be_focused()
+    reference = page.evaluate("navigator.clipboard.readText()")
+    one.go("/")
+    field(page).fill(f"say yes {reference} ")
+    page.get_by_role("button", name="Send (Enter)").click()  # on phones, Enter starts a new line
+    ready(page)
+    attached = messages(page).get_by_role("list", name="Attachments").get_by_role("listitem")
+    expect(attached).to_have_count(1)
+    expect(attached).to_contain_text("today")
+
+
+def narrow(page: Page) -> bool:
+    """Return whether nothing is wider than the screen."""
+    return bool(
+        page.evaluate("document.documentElement.scrollWidth <= innerWidth && document.querySelector('dialog').scrollWidth <= innerWidth")
+    )
+
+
+def test_many_resources_are_searched(own: Served, visit: Visitor, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("30")
+    one = resources(visit, own, tmp_path, {"width": 1280, "height": 800})
+    dialog = one.page.get_by_role("dialog")
+    search = dialog.get_by_role("searchbox", name="Search resources")
+    search.fill("NOTE://page 17")
+    expect(dialog.get_by_role("listitem")).to_have_count(1)
+    expect(dialog.get_by_role("button", name="Copy @demo:note://page/17")).to_be_visible()
+    expect(dialog.get_by_role("status")).to_have_text("1 of 35")
+    search.fill("nothing like this")
+    expect(dialog.get_by_role("status")).to_have_text("No matches")
 
 
 def test_a_server_that_cannot_start_says_why(own: Served, visit: Visitor) -> None:

@@ -1,7 +1,8 @@
 """An MCP server for tests: the official SDK's server with a few tools, or a program that breaks the protocol.
 
 `python mcp_server.py stdio|streamable-http|sse FOLDER [PORT]` serves tools. Each call of `add` appends a line to the file `calls` there.
-The file `description` in the folder is the description of `add`. `python mcp_server.py WAY` misbehaves.
+The file `description` in the folder is the description of `add`, and the file `notes` the number of further resources.
+`python mcp_server.py WAY` misbehaves.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def serve(transport: str, folder: Path, port: int) -> None:
         sys.stderr.flush()
         os._exit(7)
 
-    add_resources(app)
+    add_resources(app, int((folder / "notes").read_text()) if (folder / "notes").exists() else 0)
     sys.stdout.write("a log line\n")
     sys.stdout.flush()
     if transport == "stdio":
@@ -100,7 +101,8 @@ def serve(transport: str, folder: Path, port: int) -> None:
         app.run(transport, host="127.0.0.1", port=port)  # type: ignore[call-overload]
 
 
-def add_resources(app: Any) -> None:
+def add_resources(app: Any, more: int) -> None:
+    """Add some resources with different content, and as many further notes."""
     from mcp_types import BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents
 
     @app.resource("note://today", mime_type="text/markdown", description="What to do today.")
@@ -122,6 +124,9 @@ def add_resources(app: Any) -> None:
     @app.resource("note://person/{name}", mime_type="application/json")
     def person(name: str) -> str:
         return json.dumps({"name": name})
+
+    for number in range(1, more + 1):
+        app.resource(f"note://page/{number}", name=f"Page {number}")(lambda: "a page")
 
     @app.tool()
     def links():  # type: ignore[no-untyped-def]

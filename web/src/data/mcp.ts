@@ -2,15 +2,38 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
+import { pause } from '@/data/polling'
 
 export type McpServer = components['schemas']['McpServerOut']
 export type McpTool = components['schemas']['McpToolOut']
+export type McpResource = components['schemas']['McpResourceOut']
 
+const POLL = 1_000
+
+/** Fetch the configured servers, polling while a person signs in at one of them. */
 export function useMcpServers() {
   return useQuery({
     queryKey: ['mcp'],
     queryFn: ({ signal }) => api.get<Page<McpServer>>('/mcp', { signal }),
+    refetchInterval: ({ state }) =>
+      state.data?.data.some((server) => server.login.state === 'pending') ? pause(POLL) : false,
   })
+}
+
+/** Connect to a server, and fetch its resources and templates. */
+export function useMcpResources(name: string) {
+  return useQuery({
+    queryKey: ['mcp', name, 'resources'],
+    queryFn: ({ signal }) => api.get<Page<McpResource>>(`/mcp/${name}/resources`, { signal }),
+    retry: false,
+  })
+}
+
+/** Return how a prompt mentions a resource; null if it can't. */
+export function referenceTo(server: string, uri: string): string | null {
+  if (/["\n]/.test(uri)) return null
+  const mention = `${server}:${uri}`
+  return /[\s'`@]|[.,;:!?*)\]}]$/.test(uri) ? `@"${mention}"` : `@${mention}`
 }
 
 export function useMcpActions(name: string) {
@@ -22,6 +45,8 @@ export function useMcpActions(name: string) {
       onSettled,
     }),
     connect: useMutation({ mutationFn: () => api.post<McpServer>(`/mcp/${name}/connect`, {}), onSettled }),
+    signIn: useMutation({ mutationFn: () => api.post<McpServer>(`/mcp/${name}/login`, {}), onSettled }),
+    signOut: useMutation({ mutationFn: () => api.delete<McpServer>(`/mcp/${name}/login`), onSettled }),
     accept: useMutation({
       mutationFn: (digests: readonly string[]) => api.post<McpServer>(`/mcp/${name}/accept`, { digests }),
       onSettled,

@@ -1,6 +1,7 @@
 import { ChevronRight } from 'lucide-react'
-import { useId } from 'react'
+import { useEffect, useId, useRef, useState } from 'react'
 import { type McpServer, type McpTool, useMcpActions, useMcpServers } from '@/data/mcp'
+import { McpResources } from '@/settings/McpResources'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
@@ -44,17 +45,44 @@ const LOOKS = {
 } as const
 
 function Entry({ server }: { server: McpServer }) {
-  const { change, connect, accept } = useMcpActions(server.name)
+  const { change, connect, accept, signIn, signOut } = useMcpActions(server.name)
+  const [browsing, setBrowsing] = useState(false)
   const changed = server.tools.filter((tool) => tool.is_changed)
   const usable = server.tools.filter((tool) => !tool.is_changed)
-  const failure = connect.error ?? change.error ?? accept.error
+  const failure = connect.error ?? change.error ?? accept.error ?? signIn.error ?? signOut.error
+  const login = server.login.state
+  useSignedIn(login, connect.mutate)
   return (
     <li className="px-4 py-3" data-mcp={server.name}>
       <div className="flex flex-wrap items-center gap-2">
         <h3 className="font-mono text-sm font-medium">{server.name}</h3>
         <Badge look={LOOKS[server.status]}>{text.mcp.states[server.status]}</Badge>
         <span className="text-xs text-muted">{text.mcp.count(usable.length)}</span>
-        <span className="ml-auto flex gap-2">
+        <span className="ml-auto flex flex-wrap justify-end gap-2">
+          {server.enabled && login === 'needed' && (
+            <Button
+              look="primary"
+              aria-label={text.mcp.signInAt(server.name)}
+              disabled={signIn.isPending}
+              onClick={() => signIn.mutate(undefined, { onSuccess: ({ login }) => openPage(login.address) })}
+            >
+              {text.mcp.signIn}
+            </Button>
+          )}
+          {login === 'signed in' && (
+            <Button
+              aria-label={text.mcp.signOutOf(server.name)}
+              disabled={signOut.isPending}
+              onClick={() => signOut.mutate()}
+            >
+              {text.mcp.signOut}
+            </Button>
+          )}
+          {server.enabled && (
+            <Button aria-label={text.mcp.resourcesOf(server.name)} onClick={() => setBrowsing(true)}>
+              {text.mcp.resources}
+            </Button>
+          )}
           {server.enabled && (
             <Button
               aria-label={text.mcp.connectTo(server.name)}
@@ -74,10 +102,14 @@ function Entry({ server }: { server: McpServer }) {
         </span>
       </div>
       <p className="mt-1 font-mono text-xs break-all text-muted">{server.place}</p>
-      {(failure || server.error) && (
-        <p role="alert" className="mt-1 text-sm break-words text-danger">
-          {failure?.message ?? server.error}
-        </p>
+      {login === 'pending' ? (
+        <Waiting server={server} isCancelling={signOut.isPending} cancel={() => signOut.mutate()} />
+      ) : (
+        (failure || server.login.error || server.error) && (
+          <p role="alert" className="mt-1 text-sm break-words text-danger">
+            {failure?.message ?? (server.login.error || server.error)}
+          </p>
+        )
       )}
       {changed.length > 0 && (
         <div className="mt-2 rounded-lg border border-warn/40 bg-warn-soft p-3">
@@ -102,7 +134,51 @@ function Entry({ server }: { server: McpServer }) {
           <Definitions tools={usable} />
         </details>
       )}
+      {browsing && <McpResources server={server.name} onClose={() => setBrowsing(false)} />}
     </li>
+  )
+}
+
+/** Call `then` once a pending login has succeeded. */
+function useSignedIn(state: McpServer['login']['state'], then: () => void) {
+  const before = useRef(state)
+  useEffect(() => {
+    if (before.current === 'pending' && state === 'signed in') then()
+    before.current = state
+  }, [state, then])
+}
+
+function openPage(address: string) {
+  window.open(address, '_blank', 'noopener,noreferrer')
+}
+
+const LOCAL = ['localhost', '127.0.0.1', '[::1]']
+
+/** A login that waits for the browser. Its link is for browsers that have blocked the new tab. */
+function Waiting(props: { server: McpServer; isCancelling: boolean; cancel: () => void }) {
+  const { name, login } = props.server
+  return (
+    <div className="mt-2 rounded-lg border border-line bg-sunken p-3 text-sm">
+      <p role="status">{text.mcp.waiting(name)}</p>
+      {!LOCAL.includes(location.hostname) && (
+        <p className="mt-1 text-warn">
+          {text.mcp.elsewhere} <code className="font-mono text-ink">{text.mcp.loginCommand(name)}</code>
+        </p>
+      )}
+      <div className="mt-2 flex flex-wrap items-center gap-x-4 gap-y-2">
+        <a
+          href={login.address}
+          target="_blank"
+          rel="noopener noreferrer"
+          className="inline-flex items-center text-accent underline max-md:min-h-11"
+        >
+          {text.mcp.openLogin}
+        </a>
+        <Button aria-label={text.mcp.cancelLogin(name)} disabled={props.isCancelling} onClick={props.cancel}>
+          {text.common.cancel}
+        </Button>
+      </div>
+    </div>
   )
 }
 
