@@ -1,7 +1,8 @@
-"""Files and macros that a prompt names after `@`, on the page."""
+"""Files, macros, tools and resources that a prompt names after `@`, on the page."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from browser.conftest import Visitor
 from browser.moot_server import CONFIG, Served, served
 from browser.test_conversation import SLOW, field, messages, ready, say
 
+PROGRAM = Path(__file__).parents[1] / "e2e" / "mcp_server.py"
 MACROS = f"{CONFIG}macros: {{{{tone: Be kind.}}}}\n"
 
 
@@ -84,3 +86,24 @@ def test_a_prompt_that_is_taken_back_returns_as_it_was_typed(own: Served, visit:
     page.get_by_role("button", name="Stop (Esc)").click()
     expect(field(page)).to_have_value('@{tone} Read @"two words.md"')
     expect(page.get_by_role("list", name="Attached files").get_by_role("listitem")).to_have_count(0)
+
+
+def test_macros_tools_and_resources_are_completed(own: Served, visit: Visitor, tmp_path: Path) -> None:
+    words = ("mcp", "add", "demo", "--no-connect", "--", sys.executable, str(PROGRAM), "stdio", str(tmp_path))
+    assert own.moot.run(*words).returncode == 0
+    page = visit(at=own).page
+    field(page).press_sequentially("say @{to")
+    page.get_by_role("option", name="{tone} Be kind.").click()
+    expect(field(page)).to_have_value("say @{tone} ")
+    field(page).press_sequentially("@demo:tod")
+    expect(page.get_by_role("option", name="demo:note://today")).to_be_visible(timeout=30_000)
+    page.keyboard.press("Enter")
+    expect(field(page)).to_have_value("say @{tone} @demo:note://today ")
+    field(page).press_sequentially("@[list_f")
+    page.get_by_role("option", name="[list_files{").click()
+    expect(field(page)).to_have_value("say @{tone} @demo:note://today @[list_files{")
+    field(page).press_sequentially('"path": "."}] ')
+    field(page).press("Enter")
+    expect(files(page)).to_contain_text(["today"])
+    ready(page)
+    expect(messages(page).get_by_text("say Be kind.", exact=False)).to_be_visible()

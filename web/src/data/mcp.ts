@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
@@ -10,22 +10,26 @@ export type McpResource = components['schemas']['McpResourceOut']
 
 const POLL = 1_000
 
-/** Fetch the configured servers, polling while a person signs in at one of them. */
-export function useMcpServers() {
-  return useQuery({
-    queryKey: ['mcp'],
-    queryFn: ({ signal }) => api.get<Page<McpServer>>('/mcp', { signal }),
-    refetchInterval: ({ state }) =>
-      state.data?.data.some((server) => server.login.state === 'pending') ? pause(POLL) : false,
-  })
-}
+export const mcpQuery = queryOptions({
+  queryKey: ['mcp'],
+  queryFn: ({ signal }) => api.get<Page<McpServer>>('/mcp', { signal }),
+})
 
-/** Connect to a server, and fetch its resources and templates. */
-export function useMcpResources(name: string) {
-  return useQuery({
+/** The query for the resources and templates of a server. It connects to the server. */
+export function resourcesQuery(name: string) {
+  return queryOptions({
     queryKey: ['mcp', name, 'resources'],
     queryFn: ({ signal }) => api.get<Page<McpResource>>(`/mcp/${name}/resources`, { signal }),
     retry: false,
+  })
+}
+
+/** Fetch the configured servers, polling while a person signs in at one of them. */
+export function useMcpServers() {
+  return useQuery({
+    ...mcpQuery,
+    refetchInterval: ({ state }) =>
+      state.data?.data.some((server) => server.login.state === 'pending') ? pause(POLL) : false,
   })
 }
 

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api, tagged, unlessChanged } from '@/api/client'
 import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
@@ -16,10 +16,14 @@ export interface Config {
   notes: string[]
 }
 
+export const configQuery = queryOptions({
+  queryKey: ['config'],
+  queryFn: ({ signal }) => api.get<Config>('/config', { signal }),
+})
+
 export function useConfig() {
   return useQuery({
-    queryKey: ['config'],
-    queryFn: ({ signal }) => api.get<Config>('/config', { signal }),
+    ...configQuery,
     refetchInterval: 5_000, // the server watches the file, so edits made there appear here
   })
 }
@@ -147,12 +151,14 @@ export interface Tool {
   error: string
 }
 
+export const toolsQuery = queryOptions({
+  queryKey: ['tools'],
+  queryFn: ({ signal }) => api.get<Page<Tool>>('/tools', { query: { limit: 200 }, signal }),
+  staleTime: 60_000,
+})
+
 export function useTools() {
-  return useQuery({
-    queryKey: ['tools'],
-    queryFn: ({ signal }) => api.get<Page<Tool>>('/tools', { query: { limit: 200 }, signal }),
-    staleTime: 60_000,
-  })
+  return useQuery(toolsQuery)
 }
 
 /** Fetch the JSON Schema of a tool's arguments once `wanted` is true. */

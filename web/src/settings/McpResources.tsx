@@ -1,6 +1,7 @@
+import { useQuery } from '@tanstack/react-query'
 import { Check, Copy } from 'lucide-react'
 import { useState } from 'react'
-import { type McpResource, referenceTo, useMcpResources } from '@/data/mcp'
+import { type McpResource, referenceTo, resourcesQuery } from '@/data/mcp'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { IconButton } from '@/ui/Button'
@@ -16,7 +17,7 @@ const MOST = 200
 
 /** A dialog with the resources of a server, to copy references to them. */
 export function McpResources({ server, onClose }: { server: string; onClose: () => void }) {
-  const { data, error, refetch } = useMcpResources(server)
+  const { data, error, refetch } = useQuery(resourcesQuery(server))
   return (
     <Dialog title={text.mcp.resourcesOf(server)} onClose={onClose}>
       {error ? (

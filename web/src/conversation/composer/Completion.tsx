@@ -1,6 +1,7 @@
 import { useAui } from '@assistant-ui/react'
+import { useQueryClient } from '@tanstack/react-query'
 import { clsx } from 'clsx'
-import { File as FileIcon, Folder, Slash } from 'lucide-react'
+import { Braces, File as FileIcon, FileText, Folder, Slash, Wrench } from 'lucide-react'
 import { type KeyboardEvent, type RefObject, useEffect, useId, useState } from 'react'
 import type { Place } from '@/api/commands'
 import { type Candidate, candidates } from '@/conversation/composer/candidates'
@@ -33,10 +34,11 @@ export function completionAt(value: string, caret: number): CompletionRequest | 
   return found ? { sign: '@', word: found[1] ?? '', from: caret - (found[1] ?? '').length - 1, to: caret } : null
 }
 
-/** Complete files after `@` and commands after `/` while typing. */
+/** Complete files, macros, tools and resources after `@` and commands after `/` while typing. */
 export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, files: string, place: Place): Completing {
   const { conversation, project } = place
   const aui = useAui()
+  const client = useQueryClient()
   const listId = useId()
   const [asked, setAsked] = useState<CompletionRequest | null>(null)
   const [found, setFound] = useState<readonly Candidate[]>([])
@@ -46,8 +48,9 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, file
     if (!asked) return setFound([])
     const stop = new AbortController()
     const timer = setTimeout(() => {
-      candidates(asked, files, { conversation, project }, stop.signal).then(
+      candidates(asked, files, { conversation, project }, client, stop.signal).then(
         (next) => {
+          if (stop.signal.aborted) return
           setFound(next)
           setAt(0)
         },
@@ -58,7 +61,7 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, file
       clearTimeout(timer)
       stop.abort()
     }
-  }, [asked, files, conversation, project])
+  }, [asked, files, conversation, project, client])
 
   function look() {
     const element = field.current
@@ -72,7 +75,8 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, file
   function choose(candidate: Candidate) {
     const element = field.current
     if (!asked || !element) return
-    const name = asked.sign === '@' && /\s/.test(candidate.text) ? `"${candidate.text}"` : candidate.text
+    const isFile = candidate.kind === 'file' || candidate.kind === 'folder'
+    const name = candidate.quoted ?? (isFile && /\s/.test(candidate.text) ? `"${candidate.text}"` : candidate.text)
     const put = `${asked.sign}${name}${candidate.whole ? ' ' : ''}`
     const caret = asked.from + put.length
     aui.composer.setText(element.value.slice(0, asked.from) + put + element.value.slice(asked.to))
@@ -120,7 +124,7 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, file
   }
 }
 
-const ICONS = { file: FileIcon, folder: Folder, command: Slash }
+const ICONS = { file: FileIcon, folder: Folder, command: Slash, macro: Braces, tool: Wrench, resource: FileText }
 
 /** The list of suggestions above the composer. */
 export function Completion({ completion }: { completion: Completing }) {
