@@ -118,7 +118,43 @@ def _llm_database() -> bytes:
     )
 
 
+VIBE_OLD = b"""\
+{"role":"user","content":"What is here?","message_id":"m1"}
+{"role":"assistant","content":"I look.","reasoning_content":"Hm.","tool_calls":[{"id":"c1","index":0,"type":"function",\
+"function":{"name":"bash","arguments":"{\\"command\\":\\"ls\\"}"}}],"message_id":"m2"}
+{"role":"tool","content":"a.txt","name":"bash","tool_call_id":"c1"}
+{"role":"assistant","content":"One file.","message_id":"m3"}
+"""
+
+IFLOW = b"""\
+{"uuid":"a1","parentUuid":null,"sessionId":"session-1","timestamp":"2026-07-24T22:25:43.000Z","type":"user","cwd":"/home/user/project",\
+"message":{"role":"user","content":"What is here?"}}
+{"uuid":"a2","parentUuid":"a1","sessionId":"session-1","timestamp":"2026-07-24T22:25:46.000Z","type":"assistant","message":\
+{"id":"response-1-0","role":"assistant","model":"mock-1","content":[{"type":"text","text":"I look."},\
+{"type":"tool_use","id":"c1","name":"ls","input":{"path":"."}}]}}
+{"uuid":"a3","parentUuid":"a1","sessionId":"session-1","timestamp":"2026-07-24T22:25:46.200Z","type":"assistant","message":\
+{"id":"response-1-1","role":"assistant","model":"mock-1","content":[{"type":"text","text":"I look."},\
+{"type":"tool_use","id":"c1","name":"ls","input":{"path":"."}},{"type":"tool_use","id":"c2","name":"cat","input":{"path":"a.txt"}}]}}
+{"uuid":"a4","parentUuid":"a2","sessionId":"session-1","timestamp":"2026-07-24T22:25:49.000Z","type":"user","message":{"role":"user",\
+"content":[{"tool_use_id":"c1","type":"tool_result","content":{"callId":"c1","responseParts":{"functionResponse":{"id":"c1","name":"ls",\
+"response":{"output":"a.txt"}}}}}]}}
+"""
+
+WORKBUDDY = b"""\
+{"id":"i1","timestamp":1786118323000,"sessionId":"s1","cwd":"/home/user/project","type":"message","role":"user",\
+"content":[{"type":"input_text","text":"What is here?"}]}
+{"id":"i2","timestamp":1786118329000,"sessionId":"s1","type":"function_call","name":"ls","callId":"c1","arguments":"{\\"path\\":\\".\\"}",\
+"providerData":{"model":"mock-1","usage":{"inputTokens":900,"outputTokens":40,"cacheReadInputTokens":0}}}
+{"id":"i3","timestamp":1786118332000,"sessionId":"s1","type":"function_call_result","name":"ls","callId":"c1",\
+"output":{"type":"text","text":"a.txt"}}
+{"id":"i4","timestamp":1786118335000,"sessionId":"s1","type":"message","role":"assistant","content":[{"type":"output_text","text":"One."}],\
+"providerData":{"model":"mock-1","usage":{"inputTokens":960,"outputTokens":20,"cacheReadInputTokens":0}}}
+"""
+
 SAMPLES: dict[str, Mapping[str, Sample]] = {
+    "iflow": {"session": IFLOW},
+    "vibe-old": {"session": VIBE_OLD},
+    "workbuddy": {"session": WORKBUDDY},
     "gemini": {"chat": GEMINI, "older": GEMINI_OLDER},
     "qwen": {"session": QWEN},
     "pi": {"session": PI},

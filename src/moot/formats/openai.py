@@ -89,6 +89,8 @@ class OpenAI:
             return False
         if "system" in seen.about or isinstance(seen.about.get("created"), str):  # Anthropic's requests, and programs with similar messages
             return False
+        if any("message_id" in message for message in seen.messages[:2]):  # a program's own log
+            return False
         return all(_is_message(message) for message in seen.messages[:-1]) and _is_message(seen.messages[-1], cut=len(head) >= 1 << 16)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:

@@ -174,7 +174,7 @@ class ConversationImport:
 
     def _arriving(self) -> IncomingConversation:
         format = self.source.format
-        resumable = self.source.placed and isinstance(format, Resumable)
+        resumable = self.source.placed and not self.source.program and isinstance(format, Resumable)
         reading, made = self.reading, self._as_new()
         return IncomingConversation(
             format.name,
@@ -238,7 +238,9 @@ class ConversationImport:
             "path": self.source.name,
         }
         origin |= {"directory": facts.directory, "placed": self.source.placed}
-        named = {"agent": facts.agent, "key": facts.key, "agent_type": format.agent_type if isinstance(format, AgentSessions) else ""}
+        program = self.source.program
+        agent_type = format.agent_type if isinstance(format, AgentSessions) and not program else ""
+        named = {"agent": program or facts.agent, "program": program, "key": facts.key, "agent_type": agent_type}
         origin |= {name: value for name, value in named.items() if value}
         if facts.metadata and len(str(facts.metadata)) <= _METADATA:
             origin["metadata"] = facts.metadata
@@ -271,7 +273,7 @@ class ConversationImport:
             self.source.name,
             self.reading.source_id,
             conversation,
-            format.agent_type if isinstance(format, AgentSessions) else "",
+            format.agent_type if isinstance(format, AgentSessions) and not self.source.program else "",
             conversation.title if conversation is not None else self.facts.title or self.title,
             self.counts,
             self.messages,

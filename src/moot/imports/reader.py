@@ -24,14 +24,12 @@ from moot.imports.arrivals import digest_of_record, encode_arrival
 from moot.imports.sources import Source
 from moot.providers.catalogue import cost_at, listed_price
 from moot.types.canonical import Json, JsonObject
-from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedMessage, merge_facts
+from moot.types.format import TOTAL_OF, Entry, ImportedConversation, ImportedFacts, ImportedMessage, merge_facts
 from moot.types.imports import IncomingEntry
 from moot.types.model import Price
 from moot.types.usage import Usage
 
 _PRICE_PERIOD = 1_800_000  # ms; some prices depend on the time of day, and change at full and half hours
-TOTAL_OF = "total_of"
-"""Field of a step whose usage is the total of several calls, such as a whole `session`."""
 ESTIMATED = "cost_estimated"
 """Field of a step whose cost is unknown in the source and was estimated from the current list price of its tokens."""
 
@@ -167,7 +165,7 @@ def read(source: Source, prices: Prices, take: Callable[[Piece], None]) -> str:
     conversations = source.format.read(source.path)
     try:
         for conversation in read_checked(source.format, conversations):
-            _conversation(conversation, prices, take)
+            _conversation(conversation, prices, take, source.program)
     except anyio.BrokenResourceError:
         return "The reader was cancelled."
     except MootError as error:
@@ -193,6 +191,8 @@ class _Closing(Iterator[object]):
 class _NextPiece:
     """The entries of a conversation collected for the next batch."""
 
+    program: str
+    """Like `Source.program`."""
     arrivals: list[IncomingEntry] = field(default_factory=list[IncomingEntry])
     facts: list[ImportedFacts] = field(default_factory=list[ImportedFacts])
     size: int = 0
@@ -208,6 +208,7 @@ class _NextPiece:
             # remove invalid times, and estimate missing costs
             at = entry.created_at if 0 <= entry.created_at < _LATEST else 0
             metadata = prices.estimated(entry.metadata, at)
+            metadata = {**metadata, "agent": self.program} if self.program and "agent" in metadata else metadata
             if at != entry.created_at or metadata is not entry.metadata:
                 entry = replace(entry, created_at=at, metadata=metadata)
             self.arrivals.append(encode_arrival(entry))
@@ -224,8 +225,8 @@ class _NextPiece:
         return Piece(conversation, tuple(self.arrivals), self.facts[0], self.size, is_first, is_last)
 
 
-def _conversation(conversation: ImportedConversation, prices: Prices, take: Callable[[Piece], None]) -> None:
-    gathered, is_first = _NextPiece(), True
+def _conversation(conversation: ImportedConversation, prices: Prices, take: Callable[[Piece], None], program: str) -> None:
+    gathered, is_first = _NextPiece(program), True
     for entry in conversation.entries:
         gathered.add(entry, prices)
         if len(gathered.arrivals) >= _ENTRIES or gathered.size >= _BYTES:

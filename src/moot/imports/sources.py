@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from moot.errors import UsageError
 from moot.formats.kit.files import HEAD
 from moot.imports.report import Report
 from moot.plugins import FORMATS
-from moot.types.format import Format, HasLocations, MultiSource
+from moot.types.format import Format, HasLocations, HasVariants, MultiSource
 from moot.types.imports import SourceMark
 
 log = logging.getLogger("moot.importing")
@@ -239,6 +240,8 @@ class Source:
     """True if it is in its program's standard location on this machine."""
     problem: str = ""
     """Reason why the source can't be read; empty if there is no problem."""
+    program: str = ""
+    """Name of the program that wrote it, if it is not the one that the format is named after."""
     called: str = ""
     """Display name of a temporary file; empty to show the path. A temporary file is not remembered as read."""
 
@@ -340,16 +343,29 @@ def sources_at(path: Path, name: str, data: Path, report: Report | None = None) 
 
 def local_sources(home: Path, environ: Mapping[str, str], data: Path, name: str = "") -> Iterator[Source]:
     """Yield the sources in the standard locations of all programs on this machine, or only those of the format `name`."""
-    for format, place in local_places(home, environ, name):
-        yield from (replace(_source(claim), placed=True) for claim in claims_in(place, format, data.resolve()))
+    for format, place, program in local_places(home, environ, name):
+        yield from (replace(_source(claim), placed=True, program=program) for claim in claims_in(place, format, data.resolve()))
 
 
-def local_places(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[tuple[Format, Path]]:
-    """Yield each format with each of its standard locations, whether they exist or not."""
+class Location(NamedTuple):
+    """A standard location of a program, and the format of the conversations there."""
+
+    format: Format
+    place: Path
+    program: str = ""
+    """Like `Source.program`."""
+
+
+def local_places(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[Location]:
+    """Yield each format with each of its standard locations, whether they exist or not. `name` is that of a format or program."""
     for format in _formats(name):
         if isinstance(format, HasLocations):
             for place in dict.fromkeys(format.places(home, environ)):
-                yield format, place.absolute()
+                yield Location(format, place.absolute())
+        if isinstance(format, HasVariants):
+            for program, place in dict.fromkeys(format.variants(home, environ)):
+                if name in ("", program):
+                    yield Location(format, place.absolute(), program)
 
 
 def _source(claim: Claim) -> Source:

@@ -131,6 +131,7 @@ FORMATS = Registry(
         "gemini": "moot.formats.agents.gemini:Gemini",
         "gptme": "moot.formats.agents.gptme:Gptme",
         "html": "moot.formats.html.format:Html",
+        "iflow": "moot.formats.agents.iflow:IFlow",
         "ipynb": "moot.formats.ipynb:Ipynb",
         "json": "moot.formats.portable:JsonDocument",
         "jsonl": "moot.formats.portable:JsonLines",
@@ -150,6 +151,8 @@ FORMATS = Registry(
         "talkcody": "moot.formats.apps.talkcody.format:TalkCody",
         "ui": "moot.formats.ui:Ui",
         "vibe": "moot.formats.agents.vibe:Vibe",
+        "vibe-old": "moot.formats.agents.vibe_old:VibeOld",
+        "workbuddy": "moot.formats.agents.workbuddy:WorkBuddy",
     },
     needs=("name", "version", "suffix", "sniff", "read", "write"),
 )

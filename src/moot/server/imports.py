@@ -208,7 +208,8 @@ class ImportWatch:
     def __post_init__(self) -> None:
         data = self.engine.settings.database.parent
         self._places = Places(
-            lambda: [place for _, place in local_places(Path.home(), os.environ)], partial(local_sources, Path.home(), os.environ, data)
+            lambda: [location.place for location in local_places(Path.home(), os.environ)],
+            partial(local_sources, Path.home(), os.environ, data),
         )
 
     async def work(self) -> None:

@@ -34,7 +34,10 @@ MESSAGE = (
 )
 """Columns of `message AS m JOIN conversation AS c`."""
 AGENT_OR_FORMAT = (
-    "coalesce(nullif(c.agent, 'default'), (SELECT i.format FROM import_conversation AS i WHERE i.conversation = c.no LIMIT 1), c.agent)"
+    "coalesce(nullif(c.agent, 'default'), (SELECT"
+    " coalesce(json_extract(CAST(c.origin AS TEXT), '$.program'), i.format)"
+    " FROM import_conversation AS i WHERE i.conversation = c.no LIMIT 1),"
+    " c.agent)"
 )
 """For `conversation AS c`: its agent unless that is `default`, or else the format it was imported from."""
 RUN = (

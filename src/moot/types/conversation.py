@@ -193,8 +193,9 @@ class Conversation:
 
     @property
     def came_from(self) -> str:
-        """The format it was imported from; empty if it was created here."""
-        return str((self.origin or {}).get("format") or "")
+        """The program or format it was imported from; empty if it was created here."""
+        origin = self.origin or {}
+        return str(origin.get("program") or origin.get("format") or "")
 
     @property
     def own_settings(self) -> ConversationSettings:

@@ -21,6 +21,9 @@ Sample: TypeAlias = bytes | Mapping[str, bytes]
 
 FidelityLevel: TypeAlias = Literal["kept", "approximated"]
 
+TOTAL_OF = "total_of"
+"""Field of a step whose usage is the total of several calls, such as a whole `session`."""
+
 _PLAIN = (
     "title",
     "head",
@@ -269,6 +272,15 @@ class HasLocations(Protocol):
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         """Return files and folders, existing or not; the program's environment variables take precedence over `home`."""
+        ...
+
+
+@runtime_checkable
+class HasVariants(Protocol):
+    """Optional capability: the locations where other programs store conversations of the same form."""
+
+    def variants(self, home: Path, environ: Mapping[str, str]) -> Iterable[tuple[str, Path]]:
+        """Return the name of each program with its files and folders, existing or not."""
         ...
 
 

@@ -79,6 +79,11 @@ class OpenCode(ReadOnly):
             yield data / (named or "opencode.db")
         yield from sorted(data.glob("opencode-*.db"))  # created by development versions
 
+    def variants(self, home: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+        data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share")
+        for program in ("kilo", "mimocode", "icodemate"):
+            yield program, data / program / f"{program}.db"
+
     def sniff(self, path: Path, head: bytes) -> bool:
         if is_database(path, head, _OWN):
             return True

@@ -39,11 +39,18 @@ _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 class Pi(ManyFiles):
     name = "pi"
     version = 3
-    files = ("*_*.jsonl",)
+    files = ("*_*.jsonl", "agents/*/sessions/*.jsonl")
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         usual = environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"
         yield environment_folder(environ.get("PI_CODING_AGENT_SESSION_DIR"), usual)
+
+    def variants(self, home: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+        yield "prime", home / ".prime" / "agent" / "sessions"
+        yield "omp", home / ".omp" / "agent" / "sessions"
+        yield "openclaw", environment_folder(environ.get("OPENCLAW_STATE_DIR"), home / ".openclaw") / "agents"
+        others = {".clawdbot": "openclaw", ".moltbot": "openclaw", ".qclaw": "qclaw", ".kimi_openclaw": "kimi-openclaw"}
+        yield from ((program, home / folder / "agents") for folder, program in others.items())
 
     def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head)

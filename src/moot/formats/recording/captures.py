@@ -67,7 +67,12 @@ CAPTURES: tuple[Capture, ...] = (
     Capture("codex-exec", "codex", "stdout", _type("thread.started", "turn.started", "turn.completed")),
     Capture("opencode-run", "acp:opencode", "stdout", lambda line: "sessionID" in line and isinstance(line.get("part"), dict)),
     Capture("gemini-stream-json", "acp:gemini", "stdout", lambda line: _type("init")(line) and {"session_id", "model"} <= line.keys()),
-    Capture("gemini-stream-json", "acp:gemini", "stdout", lambda line: _type("message")(line) and "role" in line and "timestamp" in line),
+    Capture(
+        "gemini-stream-json",
+        "acp:gemini",
+        "stdout",
+        lambda line: _type("message")(line) and "role" in line and isinstance(line.get("timestamp"), str),
+    ),
     Capture("claude-code-wire", "claude-code", "wire", _type("control_request", "control_response", "stream_event")),
     Capture("codex-app-server-wire", "codex", "wire", _CODEX),
     Capture("acp-wire", "acp", "wire", _ACP),

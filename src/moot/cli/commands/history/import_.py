@@ -360,7 +360,7 @@ async def _configuration(paths: tuple[Path, ...], engine: Engine, format: str, f
 
 
 def _roots(paths: tuple[Path, ...], format: str, *, all: bool) -> list[Path]:
-    places = [place for _, place in local_places(Path.home(), os.environ, format)] if all else []
+    places = [location.place for location in local_places(Path.home(), os.environ, format)] if all else []
     return [*places, *(path.absolute() for path in paths)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
@@ -13,18 +13,32 @@ from moot.formats.agents.claude.configuration import configuration
 from moot.formats.agents.claude.lines import is_session_line, is_without_message
 from moot.formats.agents.claude.reader import SessionReader, Sidechains, call_that_began
 from moot.formats.agents.claude.writer import SPACE, lines_of
+from moot.formats.kit.bases import environment_folder
 from moot.formats.kit.documents import any_line, json_lines, lines_at
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered, with_descendants
+from moot.formats.kit.fields import items, milliseconds, obj, text
 from moot.formats.kit.files import files_below, read_head
+from moot.formats.kit.json import parse_json
 from moot.formats.kit.steps import approximate
 from moot.types.canonical import JsonObject
-from moot.types.format import Entry, ExportedConversation, ExportFile, Fidelity, FidelityLevel, ForeignConfiguration, ImportedConversation
+from moot.types.format import (
+    Entry,
+    ExportedConversation,
+    ExportFile,
+    Fidelity,
+    FidelityLevel,
+    ForeignConfiguration,
+    ImportedConversation,
+    ImportedFacts,
+)
 from moot.types.format import InstallableSession as Placement
 
 AGENT = "claude-code"
 _LOOKED_AT = 50
 """Maximum number of lines examined to recognize a session."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NOTE = 1 << 20
+"""Maximum size of a file with facts about a session, in bytes."""
 _ASIDE = "agent-aside_question-"
 _LONGEST = 200
 """Length of a folder name above which Claude Code shortens it and appends a hash."""
@@ -59,7 +73,9 @@ class ClaudeFormat:
             return
         id = own or session or path.stem
         sidechains = Sidechains()
-        entries = SessionReader(AGENT, sidechains).entries(json_lines(path))
+        entries: Iterator[Entry] = SessionReader(AGENT, sidechains).entries(json_lines(path))
+        if (about := _desktop_facts(path, session)) is not None:
+            entries = chain(entries, (about,))
         yield ImportedConversation(id, entries, rank=int(is_background))  # a background session starts with a copy
         for _ in entries:
             pass  # sub-agents are read even if the caller skips the session
@@ -71,6 +87,13 @@ class ClaudeFormat:
         configured = environ.get("CLAUDE_CONFIG_DIR", "")
         folders = [Path(one) for one in configured.split(",") if one.strip()] or [home / ".claude", home / ".config" / "claude"]
         return [folder / "projects" for folder in folders]
+
+    def variants(self, home: Path, environ: Mapping[str, str]) -> Iterable[tuple[str, Path]]:
+        yield "openclaude", environment_folder(environ.get("OPENCLAUDE_CONFIG_DIR"), home / ".openclaude") / "projects"
+        yield "qoder", home / ".qoder" / "projects"
+        yield "commandcode", home / ".commandcode" / "projects"
+        for data in (home / ".config" / "Claude", home / "Library" / "Application Support" / "Claude"):
+            yield "cowork", data / "local-agent-mode-sessions"
 
     def configuration(self, path: Path) -> ForeignConfiguration:
         return configuration(path)
@@ -120,6 +143,21 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
     for path in files_below(projects if projects.is_dir() and not projects.is_symlink() else folder, ".jsonl", depth=depth):
         if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
             yield path
+
+
+def _desktop_facts(path: Path, session: str) -> ImportedFacts | None:
+    """Return title and folder of a session that the desktop program started; it stores them in a file next to the session's folder."""
+    folder = next((above for above in path.parents[:6] if above.name.startswith("local_")), None)
+    if folder is None:
+        return None
+    try:
+        about = obj(parse_json(read_head(folder.with_name(f"{folder.name}.json"), _NOTE, links=False)))
+    except (OSError, ValueError):
+        return None
+    if text(about, "cliSessionId") not in ("", session):
+        return None
+    folders = [one for one in items(about, "userSelectedFolders") if isinstance(one, str)]
+    return ImportedFacts(title=text(about, "title"), directory=next(iter(folders), ""), created_at=milliseconds(about, "createdAt"))
 
 
 def _session_of(path: Path) -> tuple[str, str, bool]:

@@ -35,6 +35,8 @@ def is_session_line(value: JsonObject) -> bool:
     kind = text(value, "type")
     if kind == "summary":
         return isinstance(value.get("summary"), str) and "leafUuid" in value
+    if text(value, "sessionId").startswith("session-") and "message" in value:
+        return False  # another program's, whose lines only look the same
     if not isinstance(value.get("sessionId"), str):
         return kind == "file-history-snapshot" and "messageId" in value and "snapshot" in value
     return kind in _BESIDE or kind == PART or (kind in ENTRY_TYPES and "parentUuid" in value and "isSidechain" in value)

@@ -56,6 +56,10 @@ class CodexFormat:
         folder = Path(configured) if configured else home / ".codex"
         return [folder / "sessions", folder / "archived_sessions"]
 
+    def variants(self, home: Path, environ: Mapping[str, str]) -> Iterable[tuple[str, Path]]:
+        yield "traex", home / ".trae" / "cli" / "sessions"
+        yield "traex", home / ".trae" / "cli" / "archived_sessions"
+
     def sources(self, folder: Path) -> Iterator[Path]:
         return _sessions(folder)
 
