@@ -67,7 +67,7 @@ async def found_in(store: Store) -> tuple[dict[str, Any], str]:
         "outputs": sum(map(has_output, tools)),
         **{name: getattr(total, name) for name in sorted(COUNTED)},
         "cost": total.cost / 1e9,
-        "directories": {obj(one.origin).get("directory") for one in roots},  # they don't exist on this machine
+        "directories": {str(obj(one.origin).get("directory")) for one in roots},  # they don't exist on this machine
         "titles": {one.title for one in roots},
     }
     return found, json.dumps([message.parts for some in whole.values() for message in some], ensure_ascii=False, default=list)
@@ -84,3 +84,15 @@ async def test_a_home_is_imported_as_described(home: Path) -> None:
     assert {name: found[name] for name in plain} == pytest.approx(plain)
     assert set(expected["directories"]) <= found["directories"] and set(expected["titles"]) <= found["titles"]
     assert not [word for word in expected["words"] if word not in text]
+
+
+@pytest.mark.parametrize("program", ["openclaude", "cowork", "traex", "prime", "openclaw", "kilo", "mimocode"])
+async def test_programs_with_the_files_of_another_one_keep_their_name(program: str, tmp_path: Path) -> None:
+    home = Path(shutil.copytree(STORES / program, tmp_path / "user"))
+    async with stored(home / "moot") as store:
+        found = [source for source in local_sources(home, {}, home / "moot") if source.program == program]
+        await import_sources(store, found, ImportOptions(home=home), Report())
+        (one,) = await conversations(store)
+        assert one.came_from == program and obj(one.origin).get("agent_type") is None
+        assert set((await store.stats.usage(wait=60)).agents) == {program}
+        assert (await store.search.search(f"agent:{program} lines", wait=10)).hits

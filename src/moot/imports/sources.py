@@ -357,15 +357,14 @@ class Location(NamedTuple):
 
 
 def local_places(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[Location]:
-    """Yield each format with each of its standard locations, whether they exist or not. `name` is that of a format or program."""
+    """Yield each format with each of its standard locations, whether they exist or not. `name` is that of a format."""
     for format in _formats(name):
         if isinstance(format, HasLocations):
             for place in dict.fromkeys(format.places(home, environ)):
                 yield Location(format, place.absolute())
         if isinstance(format, HasVariants):
             for program, place in dict.fromkeys(format.variants(home, environ)):
-                if name in ("", program):
-                    yield Location(format, place.absolute(), program)
+                yield Location(format, place.absolute(), program)
 
 
 def _source(claim: Claim) -> Source:
