@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from format_samples import agents, apps, cherry, claude, codex, plain, talkcody
+from format_samples import agents, apps, cherry, claude, codex, editors, plain, talkcody
 from moot.types.format import Format, HasSamples, Sample
 
 __all__ = ["samples_of"]
@@ -12,6 +12,7 @@ __all__ = ["samples_of"]
 _SAMPLES: dict[str, Mapping[str, Sample]] = {
     **agents.SAMPLES,
     **apps.SAMPLES,
+    **editors.SAMPLES,
     **plain.SAMPLES,
     "cherry": cherry.samples(),
     "claude": claude.SAMPLES,

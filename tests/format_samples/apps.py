@@ -177,6 +177,13 @@ def tai_database() -> bytes:
 
 _OPEN_WEBUI_ROW = ("c1", "u1", "Lists", OPEN_WEBUI_CHAT.decode(), 1700000000, 1700000060)
 
+TAKEOUT = b"""[
+ {"header": "Gemini Apps", "title": "Prompted What is here?", "time": "2026-07-22T14:08:43.000Z", "products": ["Gemini Apps"],
+  "safeHtmlItem": [{"html": "<p>One <b>file</b>.</p>"}]},
+ {"header": "Gemini Apps", "title": "Gave feedback: Good response", "time": "2026-07-22T14:07:43.000Z", "products": ["Gemini Apps"]}
+]
+"""
+
 SAMPLES: dict[str, Mapping[str, Sample]] = {
     "chatgpt": {"conversations": CHATGPT},
     "claude-ai": {"conversations": CLAUDE_AI},
@@ -192,4 +199,5 @@ SAMPLES: dict[str, Mapping[str, Sample]] = {
     "mtm-1": {"notebook": MTM_1},
     "clai": {"chat": CLAI},
     "tai": {"sessions": tai_database()},
+    "takeout": {"activity": TAKEOUT},
 }

@@ -158,6 +158,7 @@ NAMES_ALL = (
     "convert/agents/*",  # streams and files of outside agents
     "formats/agents/*",  # files of programs that call providers, with their own names for them
     "formats/apps/*",
+    "formats/editors/*",
     "formats/recording/captures.py",
     "formats/anthropic.py",
     "formats/openai.py",

@@ -127,7 +127,7 @@ def _records(document: Document) -> Records:
     system = document.about.get("system")
     if system and not isinstance(system, str | list):
         yield ImportedRecord(b"", system, "'system' has an unknown shape")
-    if parts := _content(system):
+    if parts := content_parts(system):
         yield SessionRecord("system", "system", document.around, tuple(parts))
     for number, record in enumerate(document.records, 1):
         role = _ROLES.get(text(record.value, "role"))
@@ -142,17 +142,18 @@ def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> Iterator[Ses
     blocks = objects(value, "content")
     results = [block for block in blocks if block.get("type") == "tool_result"]
     if role == "user" and results:
-        outputs = tuple(Output(text(one, "tool_use_id"), _output(one), flag(one, "is_error")) for one in results)
+        outputs = tuple(Output(text(one, "tool_use_id"), output_of(one), flag(one, "is_error")) for one in results)
         yield SessionRecord(f"{id}.outputs", "assistant", raw, outputs=outputs)
         blocks = [block for block in blocks if block.get("type") != "tool_result"]
         if not blocks:
             return
-    parts = _content(list[Json](blocks)) if blocks else _content(value.get("content"))
+    parts = content_parts(list[Json](blocks)) if blocks else content_parts(value.get("content"))
     outputs = tuple(Output(text(one, "tool_use_id"), one.get("content")) for one in blocks if _is_server_result(one))
     yield SessionRecord(id, role, raw, tuple(parts), outputs)
 
 
-def _content(content: Json) -> list[Part]:
+def content_parts(content: Json) -> list[Part]:
+    """Return the parts of a message's content: text or a list of content blocks."""
     if isinstance(content, str):
         return [text_part(content)] if content else []
     return [_block(block) for block in objects(content) if not _is_server_result(block)]
@@ -195,8 +196,9 @@ def _is_server_result(block: JsonObject) -> bool:
     return text(block, "type").endswith("_tool_result")
 
 
-def _output(block: JsonObject) -> Json:
+def output_of(block: JsonObject) -> Json:
+    """Return the output in a `tool_result` block."""
     content = block.get("content")
     if isinstance(content, str) or content is None:
         return content
-    return output_value(_content(content), "\n")
+    return output_value(content_parts(content), "\n")

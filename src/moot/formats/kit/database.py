@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Set
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -93,6 +93,20 @@ def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
             return tables(connection)
     except (sqlite3.Error, UsageError, UnicodeDecodeError):
         return {}
+
+
+def first_value(path: Path, query: str, *values: Any) -> str:
+    """Return the first value of the first row as text, or an empty string if there is none. The database is not copied.
+
+    Use it only to look up single rows, because another program may change the database meanwhile.
+    """
+    # without a log, opening must not create one; a log has the newest writes
+    options = "mode=ro" if path.with_name(f"{path.name}-wal").is_file() else "mode=ro&immutable=1"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{quote(str(path))}?{options}", uri=True)) as connection:
+        row = connection.execute(query, values).fetchone()
+        value = row[0] if row is not None else ""
+        return _text(value) if isinstance(value, bytes) else str(value if value is not None else "")
+    return ""
 
 
 def rows(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[sqlite3.Row | str]:

@@ -1,0 +1,1 @@
+"""Formats of coding agents in editors."""

@@ -1,0 +1,1 @@
+"""The formats `cline`, `roo` and `kilo-legacy`."""
