@@ -29,7 +29,7 @@ from moot.formats.kit.records import (
     usage_without_cache,
 )
 from moot.types.canonical import Json, JsonObject
-from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.format import TOTAL_OF, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
 
 _OWN = {"threads": {"id", "summary", "updated_at", "data_type", "data"}}
@@ -154,7 +154,7 @@ def _usages(written: bytes, head: JsonObject, elements: list[ArrayItem]) -> dict
     if answers and (total := _usage(obj(head, "cumulative_token_usage"))):
         span = member(written, "cumulative_token_usage")
         raw = written[span.begin : span.end] if span is not None else b""
-        return {answers[-1]: (raw, {"usage": total, "total_of": "session"})}
+        return {answers[-1]: (raw, {"usage": total, TOTAL_OF: "session"})}
     last: dict[str, int] = {}
     prompt = ""
     for element in elements:

@@ -10,6 +10,7 @@ from moot.formats.kit.fields import milliseconds, money, obj, objects, text, who
 from moot.formats.kit.json import ArrayItem, json_object
 from moot.formats.kit.records import step, usage_without_cache
 from moot.types.canonical import Json, JsonObject
+from moot.types.format import TOTAL_OF
 from moot.types.usage import Usage
 
 _DELETED = frozenset({"api_req_deleted", "deleted_api_reqs"})
@@ -49,7 +50,7 @@ class Calls:
             if not facts:
                 return  # the request failed or is still being answered
             if say in _DELETED:
-                self.others.append((len(self.calls), Counted(raw, {**facts, "total_of": "deleted"})))
+                self.others.append((len(self.calls), Counted(raw, {**facts, TOTAL_OF: "deleted"})))
             else:
                 self.calls.append((at, Counted(raw, {**self._model(at), **facts})))
         elif say == "condense_context" and (cost := money(shown, "contextCondense", "cost")):
@@ -58,7 +59,7 @@ class Calls:
     def total(self, item: JsonObject) -> JsonObject:
         """Return the totals of the task's entry in the list of tasks as a step, if no call is known."""
         facts = self._facts(item, ("tokensIn", "tokensOut", "cacheReads", "cacheWrites", "totalCost"))
-        return {**self._model(1 << 62), **facts, "total_of": "session"} if facts and not self.calls else {}
+        return {**self._model(1 << 62), **facts, TOTAL_OF: "session"} if facts and not self.calls else {}
 
     def placed(self, answers: list[int], item: ArrayItem) -> dict[int, list[Counted]]:
         """Return the steps of each answer, by the answer's position. `answers` has the time of each answer, or 0."""
