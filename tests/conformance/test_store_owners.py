@@ -153,6 +153,20 @@ async def test_each_owner_has_a_default_project(store: Store) -> None:
         await store.of("bob").projects.get(mine.id)
 
 
+async def test_folders_of_other_owners_are_not_moved(store: Store) -> None:
+    ann, bob = store.of("ann"), store.of("bob")
+    made = await ann.conversations.create(Conversation(new_id(), directory="/code/shop/src"))
+    assert list(await bob.projects.unplaced()) == []
+    assert list(await ann.projects.unplaced()) == ["/code/shop/src"]
+    await bob.projects.place({"/code/shop/src": "/elsewhere"})
+    assert await bob.projects.move("/code/shop", "/stolen") == 0
+    assert (await ann.conversations.get(made.id)).directory == "/code/shop/src"
+    await ann.projects.place({"/code/shop/src": "/code/shop"})
+    assert list(await ann.projects.unplaced()) == []
+    assert await ann.projects.move("/code/shop", "/code/store") == 1
+    assert (await ann.conversations.get(made.id)).directory == "/code/store/src"
+
+
 async def test_projects_are_paginated_and_filtered_by_text(store: Store) -> None:
     ann = store.of("ann")
     for number in range(5):

@@ -23,7 +23,7 @@ from moot.types.budget import Spending, SpendingQuery
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, is_tool, tool_name
 from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
-from moot.types.usage import Usage
+from moot.types.usage import NO_USAGE, Usage
 
 log = logging.getLogger("moot.store")
 
@@ -77,7 +77,7 @@ def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerU
     steps = [_Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
     if run is None:
         usage = sum((step.usage for step in steps), Usage())
-        costs = [step.cost for step in steps]
+        costs = [step.cost for step in steps if step.cost is not None or step.usage != NO_USAGE]
         run = RunFacts(_text(metadata.get("agent")), _text(metadata.get("model")), status, "", usage, None)
         if costs and None not in costs:
             run = run._replace(cost=sum(cost for cost in costs if cost is not None))

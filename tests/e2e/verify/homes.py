@@ -114,13 +114,13 @@ class Store:
 
 
 class Altered:
-    """A converter with one rule changed: text becomes upper case, or whatever `change` returns."""
+    """A converter with one rule changed: text becomes upper case, or whatever `change` returns. Version 1 is the present one."""
 
     def __init__(
         self, inner: Any, version: int = 1, *, raises: bool = False, change: Callable[[str], str] = str.upper, calls: str = ""
     ) -> None:
         self._inner = inner
-        self.name, self.version = inner.name, version
+        self.name, self.version = inner.name, inner.version + version - 1
         self._raises, self._change, self._calls = raises, change, calls
 
     def open(self, options: Any) -> Any:
@@ -145,6 +145,13 @@ class Altered:
         if self._calls and "toolCallId" in chunk:
             chunk["toolCallId"] = f"{self._calls}{chunk['toolCallId']}"
         return chunk
+
+
+def named(dialect: str, version: int) -> str:
+    """Return the name of a version of a dialect's converter, as it is stored. Version 1 is the present one."""
+    present = translator_of(f"{dialect}/1")
+    assert present is not None
+    return f"{dialect}/{present.version + version - 1}"
 
 
 def altered(**more: Any) -> Callable[[str], Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from e2e.cli_process import make
-from e2e.verify.homes import PIECE, Altered, Store, altered
+from e2e.verify.homes import PIECE, Altered, Store, altered, named
 from moot.config.settings import Settings
 from moot.convert.exchanges import translator_of
 from moot.store import SqliteStore, open_store
@@ -50,7 +50,7 @@ async def test_readers_get_the_newer_translation_and_the_log_is_unchanged(stored
     async with opened(stored.home) as store:
         first = await texts(store)
         runs = await upgraded(store)
-        assert {upgrade.converters for upgrade in runs} == {(f"{dialect}/1 → {dialect}/2",)}
+        assert {upgrade.converters for upgrade in runs} == {(f"{named(dialect, 1)} → {named(dialect, 2)}",)}
         assert sum(len(upgrade.exchanges) for upgrade in runs) == (await verify(stored.home, LOUDER)).exchanges
         last = next(upgrade for upgrade in reversed(runs) if upgrade.run)
         assert (last.events, last.chunks[0]) == (5, last.chunks[1]) and not last.endings and not last.skipped
@@ -60,7 +60,7 @@ async def test_readers_get_the_newer_translation_and_the_log_is_unchanged(stored
         (conversation,) = (await store.conversations.list()).items
         branch = await store.conversations.branch(conversation.id)
         assert [text_of(m.parts) for m in await store.translations.first(branch) if m.role == "assistant"] == first
-        assert set((await store.translations.converters(conversation.id)).values()) == {f"{dialect}/2"}
+        assert set((await store.translations.converters(conversation.id)).values()) == {named(dialect, 2)}
         for newest, said in ((False, SAID), (True, SAID.upper())):
             events = await store.log.read(conversation.id, newest=newest)
             assert said in "".join(event.text for event in events)
@@ -96,7 +96,7 @@ async def test_a_third_version_is_stored_with_the_second(stored: Store, dialect:
         assert await upgraded(store, lambda name: Altered(translator_of(name), 3, change=str.title))
         assert await texts(store) != [text.upper() for text in first]
         kept = stored.database.execute("SELECT DISTINCT converter FROM translation ORDER BY 1").fetchall()
-        assert kept == [(f"{dialect}/2",), (f"{dialect}/3",)]
+        assert kept == [(named(dialect, 2),), (named(dialect, 3),)]
         assert await upgraded(store) == []
     receipt = await verify(stored.home, lambda name: Altered(translator_of(name), 3, change=str.title))
     assert receipt.damages == [] and receipt.rebuilt == receipt.exchanges

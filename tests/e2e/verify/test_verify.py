@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from e2e.cli_process import MootProcess, make
-from e2e.verify.homes import PIECE, Store, altered
+from e2e.verify.homes import PIECE, Store, altered, named
 from moot.errors import StoreCorrupt
 from moot.store.database.connection import sqlite
 from moot.store.database.transaction import SEQ_BITS
@@ -40,9 +40,9 @@ async def test_a_converter_that_raises_is_reported_and_affects_nothing_else(stor
 
 async def test_exchanges_of_other_versions_are_counted_and_are_not_damage(stored: Store, dialect: str) -> None:
     receipt = await stored.verified(translators=altered(version=2))
-    assert receipt.damages == [] and receipt.rebuilt == 0 and receipt.not_rebuilt == {f"{dialect}/1": receipt.exchanges}
+    assert receipt.damages == [] and receipt.rebuilt == 0 and receipt.not_rebuilt == {named(dialect, 1): receipt.exchanges}
     receipt = await verify(stored.home, lambda _: None)
-    assert receipt.damages == [] and receipt.not_rebuilt == {f"{dialect}/1": receipt.exchanges}
+    assert receipt.damages == [] and receipt.not_rebuilt == {named(dialect, 1): receipt.exchanges}
 
 
 @fixing

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from anyio import to_thread
 
+from moot.errors import StoreError
 from moot.features.projects.git import main_checkout
 from moot.types.store import OwnerStore
+
+log = logging.getLogger("moot.projects")
 
 
 async def place_conversations(holdings: OwnerStore) -> None:
     """Determine the repository of all conversations that have a folder and no repository yet."""
     folders = await holdings.projects.unplaced()
-    if folders:
-        home = Path.home()
-        await holdings.projects.place(await to_thread.run_sync(lambda: {folder: repository_of(folder, home) for folder in folders}))
+    if not folders:
+        return
+    home = Path.home()
+    found = await to_thread.run_sync(lambda: {folder: repository_of(folder, home) for folder in folders})
+    try:
+        await holdings.projects.place(found)
+    except StoreError as error:  # such as a full disk: the statistics can still be read
+        log.warning("the repositories of conversations can't be stored: %s", error)
 
 
 def repository_of(folder: str, home: Path) -> str:

@@ -38,7 +38,7 @@ class VSCodeCopilot(ManyFiles):
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         for user in user_folders(home, environ):
-            yield user / "workspaceStorage"
+            yield from sorted((user / "workspaceStorage").glob("*/chatSessions"))  # other files there belong to other programs
             yield user / "globalStorage" / "emptyWindowChatSessions"
 
     def sources(self, folder: Path) -> Iterator[Path]:
