@@ -151,7 +151,167 @@ WORKBUDDY = b"""\
 "providerData":{"model":"mock-1","usage":{"inputTokens":960,"outputTokens":20,"cacheReadInputTokens":0}}}
 """
 
+KIMI = b"""\
+{"type":"metadata","protocol_version":"1.9"}
+{"timestamp":1785623623.0,"message":{"type":"TurnBegin","payload":{"user_input":[{"type":"text","text":"What is here?"}]}}}
+{"timestamp":1785623629.0,"message":{"type":"ContentPart","payload":{"type":"think","think":"I should look."}}}
+{"timestamp":1785623629.5,"message":{"type":"ContentPart","payload":{"type":"text","text":"I look."}}}
+{"timestamp":1785623635.0,"message":{"type":"ToolCall","payload":{"type":"function","id":"c1","function":{"name":"ls","arguments":"{\\"pa"}}}}
+{"timestamp":1785623638.0,"message":{"type":"ToolCallPart","payload":{"arguments_part":"th\\":\\".\\"}"}}}
+{"timestamp":1785623641.0,"message":{"type":"StatusUpdate","payload":{"token_usage":{"input_other":900,"output":40,"input_cache_read":0,\
+"input_cache_creation":0}}}}
+{"timestamp":1785623644.0,"message":{"type":"ToolResult","payload":{"tool_call_id":"c1","return_value":{"is_error":false,"output":"a.txt"}}}}
+{"timestamp":1785623659.0,"message":{"type":"TurnEnd","payload":{}}}
+"""
+
+KIMI_CODE = b"""\
+{"type":"metadata","version":1,"time":1786243243000}
+{"type":"config.update","cwd":"/home/user/project","modelAlias":"mock-1","time":1786243246000}
+{"type":"turn.prompt","input":[{"type":"text","text":"What is here?"}],"time":1786243249000}
+{"type":"context.append_loop_event","event":{"type":"content.part","uuid":"u1","part":{"type":"text","text":"I look."}},\
+"time":1786243258000}
+{"type":"context.append_loop_event","event":{"type":"tool.call","uuid":"u2","toolCallId":"c1","name":"ls","args":{"path":"."}},\
+"time":1786243261000}
+{"type":"context.append_loop_event","event":{"type":"tool.result","toolCallId":"c1","result":{"output":"a.txt","isError":false}},\
+"time":1786243264000}
+{"type":"context.append_loop_event","event":{"type":"step.end","usage":{"inputOther":900,"output":40},"finishReason":"tool_use"},\
+"time":1786243267000}
+"""
+
+DROID = b"""\
+{"type":"session_start","id":"s1","title":"Files","cwd":"/home/user/project"}
+{"type":"message","id":"m1","timestamp":"2026-07-14T13:13:43.000Z","message":{"role":"user","content":[{"type":"text",\
+"text":"<system-reminder>be brief</system-reminder>"},{"type":"text","text":"What is here?"}]}}
+{"type":"message","id":"m2","timestamp":"2026-07-14T13:13:46.000Z","message":{"role":"assistant",\
+"content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"c1","name":"ls","input":{"path":"."}}]}}
+{"type":"message","id":"m3","timestamp":"2026-07-14T13:13:49.000Z","message":{"role":"user","content":[{"type":"tool_result",\
+"tool_use_id":"c1","is_error":false,"content":"a.txt"}]}}
+"""
+
+COPILOT_CLI = b"""\
+{"type":"session.start","data":{"sessionId":"s1","startTime":"2026-07-27T21:10:40.000Z","context":{"cwd":"/home/user/project"}},"id":"e1",\
+"timestamp":"2026-07-27T21:10:43.000Z"}
+{"type":"session.model_change","data":{"newModel":"mock-1"},"id":"e2","timestamp":"2026-07-27T21:10:46.000Z"}
+{"type":"user.message","data":{"content":"What is here?"},"id":"e3","timestamp":"2026-07-27T21:10:49.000Z"}
+{"type":"assistant.message","data":{"messageId":"m1","content":"I look.","toolRequests":[{"toolCallId":"c1","name":"ls",\
+"arguments":{"path":"."}}]},"id":"e4","timestamp":"2026-07-27T21:10:55.000Z"}
+{"type":"tool.execution_complete","data":{"toolCallId":"c1","success":true,"result":{"content":"a.txt"}},"id":"e5",\
+"timestamp":"2026-07-27T21:11:01.000Z"}
+{"type":"session.shutdown","data":{"totalNanoAiu":430000000,"modelMetrics":{"mock-1":{"usage":{"inputTokens":1860,"outputTokens":60}}}},\
+"id":"e6","timestamp":"2026-07-27T21:11:16.000Z"}
+"""
+
+GROK = b"""\
+{"type":"system","content":"You are Grok"}
+{"type":"user","content":[{"type":"text","text":"What is here?"}],"prompt_index":0}
+{"type":"assistant","content":"I look.","tool_calls":[{"id":"c1","name":"ls","arguments":"{\\"path\\":\\".\\"}"}],"model_id":"mock-1"}
+{"type":"tool_result","tool_call_id":"c1","content":"a.txt"}
+{"type":"assistant","content":"One file.","tool_calls":[],"model_id":"mock-1"}
+"""
+
+AMP = b"""{"v":40,"id":"T-1","created":1783340560000,"title":"Files","messages":[
+{"role":"user","messageId":0,"content":[{"type":"text","text":"What is here?"}],"meta":{"sentAt":1783340563000}},
+{"role":"assistant","messageId":1,"content":[{"type":"text","text":"I look."},
+{"type":"tool_use","id":"c1","name":"ls","input":{"path":"."}}],
+"usage":{"model":"mock-1","inputTokens":900,"outputTokens":40}},
+{"role":"user","messageId":2,"content":[{"type":"tool_result","toolUseID":"c1","run":{"status":"done","result":{"output":"a.txt"}}}]}]}
+"""
+
+_GOOSE = """CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT, working_dir TEXT, created_at TIMESTAMP, provider_name TEXT,
+model_config_json TEXT, parent_session_id TEXT);
+CREATE TABLE messages (id INTEGER PRIMARY KEY, message_id TEXT, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER,
+metadata_json TEXT);
+CREATE TABLE usage_ledger (id INTEGER PRIMARY KEY, session_id TEXT, model TEXT, input_tokens INTEGER, output_tokens INTEGER, cost REAL);"""
+GOOSE = create_database(
+    _GOOSE,
+    [
+        (
+            "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [("s1", "Files", "/home/user/project", "2026-07-19 21:09:40", "mock", '{"model_name":"mock-1"}', None)],
+        ),
+        (
+            "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (1, "m1", "s1", "user", '[{"type":"text","text":"What is here?"}]', 1784495386, None),
+                (
+                    *(2, "m2", "s1", "assistant"),
+                    '[{"type":"text","text":"I look."},{"type":"toolRequest","id":"c1","toolCall":{"status":"success","value":'
+                    '{"name":"ls","arguments":{"path":"."}}}}]',
+                    *(1784495389, None),
+                ),
+                (
+                    *(3, "m3", "s1", "user"),
+                    '[{"type":"toolResponse","id":"c1","toolResult":{"status":"success","value":{"content":'
+                    '[{"type":"text","text":"a.txt"}],"isError":false}}}]',
+                    *(1784495392, None),
+                ),
+            ],
+        ),
+        ("INSERT INTO usage_ledger VALUES (?, ?, ?, ?, ?, ?)", [(1, "s1", "mock-1", 900, 40, 0.0021)]),
+    ],
+)
+
+_CRUSH = """CREATE TABLE sessions (id TEXT PRIMARY KEY, parent_session_id TEXT, title TEXT, cost REAL,
+updated_at INTEGER, created_at INTEGER);
+CREATE TABLE messages (id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts TEXT, model TEXT, created_at INTEGER, provider TEXT);"""
+CRUSH = create_database(
+    _CRUSH,
+    [
+        ("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", [("s1", None, "Files", 0.0043, 1783282900, 1783282840)]),
+        (
+            "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                ("m1", "s1", "user", '[{"type":"text","data":{"text":"What is here?"}}]', None, 1783282843, None),
+                (
+                    *("m2", "s1", "assistant"),
+                    '[{"type":"text","data":{"text":"I look."}},{"type":"tool_call","data":{"id":"c1","name":"ls","input":"{}"}}]',
+                    *("mock-1", 1783282846, "mock"),
+                ),
+                (
+                    *("m3", "s1", "tool", '[{"type":"tool_result","data":{"tool_call_id":"c1","name":"ls","content":"a.txt"}}]'),
+                    *(None, 1783282849, None),
+                ),
+            ],
+        ),
+    ],
+)
+
+_HERMES = """CREATE TABLE sessions (id TEXT PRIMARY KEY, model TEXT, parent_session_id TEXT, started_at REAL, ended_at REAL,
+input_tokens INTEGER, output_tokens INTEGER, title TEXT, api_call_count INTEGER);
+CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, tool_call_id TEXT, tool_calls TEXT,
+timestamp REAL);"""
+HERMES = create_database(
+    _HERMES,
+    [
+        (
+            "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [("s1", "mock-1", None, 1785752920.0, 1785752980.0, 900, 40, "Files", 1)],
+        ),
+        (
+            "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (1, "s1", "user", "What is here?", None, None, 1785752923.0),
+                (
+                    *(2, "s1", "assistant", "I look.", None),
+                    '[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]',
+                    1785752926.0,
+                ),
+                (3, "s1", "tool", "a.txt", "c1", None, 1785752929.0),
+            ],
+        ),
+    ],
+)
+
 SAMPLES: dict[str, Mapping[str, Sample]] = {
+    "amp": {"thread": AMP},
+    "copilot-cli": {"session": COPILOT_CLI},
+    "crush": {"database": CRUSH},
+    "droid": {"session": DROID},
+    "goose": {"database": GOOSE},
+    "grok": {"history": GROK},
+    "hermes": {"database": HERMES},
+    "kimi": {"session": KIMI},
+    "kimi-code": {"session": KIMI_CODE},
     "iflow": {"session": IFLOW},
     "vibe-old": {"session": VIBE_OLD},
     "workbuddy": {"session": WORKBUDDY},

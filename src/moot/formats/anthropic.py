@@ -99,6 +99,8 @@ class Anthropic:
         seen = peek(head)
         if seen is None or not seen.messages:
             return False
+        if str(seen.about.get("id", "")).startswith("T-"):  # another program's thread with similar messages
+            return False
         messages = [one for one in seen.messages if "role" in one]
         if not messages or not all(_is_message(one) for one in messages):
             return False

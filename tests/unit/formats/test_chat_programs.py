@@ -10,7 +10,7 @@ import pytest
 
 from format_samples import samples_of
 from moot.errors import UsageError
-from moot.formats.agents.aichat import Aichat
+from moot.formats.apps.aichat import Aichat
 from moot.formats.apps.lmstudio import LmStudio
 from moot.formats.apps.ollama import Ollama
 from moot.formats.apps.open_webui import OpenWebUi

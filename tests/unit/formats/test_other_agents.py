@@ -16,11 +16,11 @@ from agent_machine import opencode_database
 from moot.errors import UsageError
 from moot.formats.agents.gemini import Gemini
 from moot.formats.agents.gptme import Gptme
-from moot.formats.agents.llm import Llm
 from moot.formats.agents.opencode import OpenCode
 from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
 from moot.formats.agents.vibe import Vibe
+from moot.formats.apps.llm import Llm
 from moot.types.format import ImportedRecord, Resumable, WholeConversation
 from moot.types.message import is_tool, text_of, tool_name
 

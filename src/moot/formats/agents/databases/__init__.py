@@ -1,0 +1,1 @@
+"""Coding agents that store their sessions in databases."""

@@ -1,0 +1,106 @@
+"""The format `droid`: sessions of Factory Droid, `~/.factory/sessions/CWD/ID.jsonl`, with `ID.settings.json` next to them.
+
+Messages have content blocks of Anthropic's API. Tokens are known only for the whole session; they are stored with its first answer.
+Reference: the places and lines that other readers of its sessions document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats.anthropic import content_parts
+from moot.formats.kit.bases import ManyFiles, first_object
+from moot.formats.kit.documents import Line, json_lines
+from moot.formats.kit.fields import at, flag, milliseconds, obj, objects, text, whole_number
+from moot.formats.kit.json import parse_json, read_document
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, output_value, step, usage_without_cache
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import TOTAL_OF, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part
+
+_REMINDER = "<system-reminder>"
+_COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens")
+
+
+class Droid(ManyFiles):
+    name = "droid"
+    version = 1
+    files = ("sessions/*.jsonl", "sessions/*/*.jsonl")
+    depth = 3
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        yield home / ".factory" / "sessions"
+
+    def is_own(self, path: Path, head: bytes) -> bool:
+        return text(first_object(head), "type") == "session_start" and bool(text(first_object(head), "id"))
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return "tokenUsage" in body or body.get("type") in ("session_start", "todo_state", "compaction_state")
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        start = next((line.value for line in json_lines(path) if line.value and line.value.get("type") == "session_start"), None)
+        if start is None:
+            raise UsageError(f"{str(path)!r} is not a Droid session: it has no start line.")
+        yield ImportedConversation(text(start, "id") or path.stem, entries_of(_records(path)))
+
+
+def _records(path: Path) -> Records:
+    raw, settings = _settings(path.with_suffix(".settings.json"))
+    model = text(settings, "model")
+    usage = usage_without_cache(*(whole_number(settings, "tokenUsage", name) for name in _COUNTS)).to_json()
+    totals: JsonObject = {"usage": usage, TOTAL_OF: "session"} if usage else {}
+    if raw and not totals:
+        yield ImportedRecord(raw, settings)
+    for line in json_lines(path):
+        value = line.value
+        if value is None:
+            yield ImportedRecord(line.raw, problem=line.problem)
+        elif value.get("type") == "message" and isinstance(value.get("message"), dict):
+            record = _message(line, value, model, totals, raw)
+            totals = {} if record.step else totals
+            yield record
+        else:
+            yield ImportedRecord(line.raw, value)
+            if value.get("type") == "session_start":
+                title = text(value, "sessionTitle") or text(value, "title")
+                yield ImportedFacts(title=title, directory=text(value, "cwd"), agent="droid", model=model)
+
+
+def _settings(path: Path) -> tuple[bytes, JsonObject]:
+    """Return the session's settings with their bytes; empty if they can't be read."""
+    try:
+        raw = read_document(path)
+        return raw, obj(parse_json(raw))
+    except (UsageError, ValueError):
+        return b"", {}
+
+
+def _message(line: Line, value: JsonObject, model: str, totals: JsonObject, raw: bytes) -> SessionRecord:
+    """Convert a message. The first answer gets the totals of the session, and the bytes of the settings, which grow with the session."""
+    id, when = text(value, "id") or f"line-{line.number}", milliseconds(value, "timestamp")
+    content: Json = at(value, "message", "content")
+    blocks = objects(value, "message", "content")
+    outputs = tuple(_output(block) for block in blocks if block.get("type") == "tool_result")
+    if at(value, "message", "role") == "assistant":
+        facts = step(text(value, "message", "modelId") or model) | totals
+        data = line.raw + raw if totals else line.raw
+        return SessionRecord(id, "assistant", data, tuple(content_parts(content)), at=when, step=facts or {"model": ""})
+    if outputs:
+        return SessionRecord(id, "assistant", line.raw, outputs=outputs, at=when)
+    parts = content_parts(content) if isinstance(content, str) else list(map(_prompt, blocks))
+    return SessionRecord(id, "user", line.raw, tuple(parts), at=when)
+
+
+def _prompt(block: JsonObject) -> Part:
+    """Return a block of a prompt. Context that the program added is kept, but is not text of the prompt."""
+    if text(block, "text").startswith(_REMINDER):
+        return {"type": "data-context", "data": {"text": text(block, "text")}}
+    return content_parts([block])[0]
+
+
+def _output(block: JsonObject) -> Output:
+    content = block.get("content")
+    value: Json = output_value(content_parts(content)) if isinstance(content, list) else content
+    return Output(text(block, "tool_use_id"), value, flag(block, "is_error"))

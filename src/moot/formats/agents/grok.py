@@ -1,0 +1,157 @@
+"""The format `grok`: sessions of Grok Build, `~/.grok/sessions/CWD/ID/{chat_history.jsonl, summary.json, updates.jsonl}`.
+
+The history has the messages, and `updates.jsonl` the tokens and the cost of each turn, which are stored with the last answer of the turn.
+Reference: the files and fields that other readers of its sessions document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
+from moot.formats.kit.documents import Line, json_lines
+from moot.formats.kit.fields import at, milliseconds, obj, objects, text, whole_number
+from moot.formats.kit.json import json_value, parse_json, read_document
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import TOTAL_OF, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part, text_part
+from moot.types.usage import Usage
+
+_TICKS = 10
+"""Ticks for a nano-dollar: 10^10 ticks are a dollar."""
+_PERSON = frozenset({"", "interjection"})
+"""Reasons of user messages that the person wrote; others were written by the program."""
+_FIELDS = frozenset({"type", "content", "synthetic_reason", "prompt_index", "tool_calls", "model_id"})
+"""Fields of the first line."""
+_SPEECH = frozenset({"system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"})
+
+
+class Grok(ManyFiles):
+    name = "grok"
+    version = 1
+    files = ("chat_history.jsonl",)
+    depth = 4
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        yield environment_folder(environ.get("GROK_HOME"), home / ".grok") / "sessions"
+
+    def is_own(self, path: Path, head: bytes) -> bool:
+        first = first_object(head)
+        return text(first, "type") in _SPEECH and "content" in first and first.keys() <= _FIELDS
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return text(body, "params", "update", "sessionUpdate") == "turn_completed"
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        if not any(text(line.value, "type") in _SPEECH for line in json_lines(path)):
+            raise UsageError(f"{str(path)!r} is not a history of Grok Build: no line has a known type.")
+        about = _about(path.with_name("summary.json"))
+        id = text(about, "info", "id") or path.parent.name
+        yield ImportedConversation(
+            id,
+            entries_of(_records(path, about)),
+            copied_from=text(about, "parent_session_id") or None,
+            started_at=milliseconds(about, "created_at"),
+        )
+
+
+def _about(path: Path) -> JsonObject:
+    try:
+        return obj(parse_json(read_document(path)))
+    except (UsageError, ValueError):
+        return {}
+
+
+def _records(path: Path, about: JsonObject) -> Records:
+    yield ImportedFacts(
+        title=text(about, "generated_title") or text(about, "session_summary"),
+        directory=text(about, "info", "cwd"),
+        agent="grok",
+        model=text(about, "current_model_id"),
+        created_at=milliseconds(about, "created_at"),
+        updated_at=milliseconds(about, "updated_at"),
+    )
+    turns = _turns(path.with_name("updates.jsonl"))
+    last: tuple[Line, JsonObject] | None = None
+    """The newest answer, which may be the last one of its turn."""
+    for line in json_lines(path):
+        value = line.value
+        if value is None:
+            yield ImportedRecord(line.raw, problem=line.problem)
+            continue
+        kind = text(value, "type")
+        is_prompt = kind == "user" and text(value, "synthetic_reason") in _PERSON
+        if last is not None and kind in ("user", "assistant", "system"):
+            yield _answer(*last, turns.pop(0) if is_prompt and turns else None)
+            last = None
+        if kind == "assistant":
+            last = line, value
+        elif kind == "tool_result":
+            if last is not None:
+                yield _answer(*last, None)
+                last = None
+            output = Output(text(value, "tool_call_id"), _output(value.get("content")))
+            yield SessionRecord(f"line-{line.number}", "assistant", line.raw, outputs=(output,))
+        elif kind in _SPEECH:
+            yield _other(line, value, kind, is_prompt=is_prompt)
+        else:
+            yield ImportedRecord(line.raw, value)
+    if last is not None:
+        yield _answer(*last, turns.pop(0) if turns else None)
+
+
+def _turns(path: Path) -> list[tuple[bytes, JsonObject]]:
+    """Return the usage of each completed turn, with its bytes. A turn that is reported twice counts once."""
+    found: dict[str, tuple[bytes, JsonObject]] = {}
+    if path.is_file() and not path.is_symlink():
+        for line in json_lines(path):
+            update = obj(line.value, "params", "update")
+            if text(update, "sessionUpdate") == "turn_completed" and obj(update, "usage", "modelUsage"):
+                found[text(update, "prompt_id") or str(line.number)] = line.raw, obj(update, "usage", "modelUsage")
+    return list(found.values())
+
+
+def _other(line: Line, value: JsonObject, kind: str, *, is_prompt: bool) -> SessionRecord:
+    id = f"line-{line.number}"
+    if kind == "reasoning":
+        words = "\n\n".join(text(one, "text") for one in objects(value, "summary"))
+        return SessionRecord(id, "assistant", line.raw, (reasoning(words),))
+    if kind == "backend_tool_call":
+        call = tool_call(text(value, "id") or id, text(value, "kind", "tool_type"), at(value, "kind", "action"))
+        return SessionRecord(id, "assistant", line.raw, (call,))
+    return SessionRecord(id, "user" if is_prompt else "system", line.raw, tuple(_content(value.get("content"))))
+
+
+def _answer(line: Line, value: JsonObject, turn: tuple[bytes, JsonObject] | None) -> SessionRecord:
+    parts: list[Part] = list(_content(value.get("content")))
+    for call in objects(value, "tool_calls"):
+        parts.append(tool_call(text(call, "id"), text(call, "name"), json_value(call.get("arguments"))))
+    model = text(value, "model_id")
+    if turn is None:
+        return SessionRecord(f"line-{line.number}", "assistant", line.raw, tuple(parts), step=step(model) or {"model": ""})
+    raw, models = turn
+    usage, cost = Usage(), 0
+    names = ("inputTokens", "outputTokens", "cachedReadTokens", "cacheWriteTokens", "reasoningTokens")
+    for counted in models.values():
+        usage += Usage(*(whole_number(counted, name) for name in names))
+        cost += (whole_number(counted, "costUsdTicks") or 0) // _TICKS
+    facts = step(model or next(iter(models)), usage=usage.to_json()) | {TOTAL_OF: "turn", "cost": cost}
+    return SessionRecord(f"line-{line.number}", "assistant", line.raw + raw, tuple(parts), step=facts)
+
+
+def _content(content: Json) -> Iterator[Part]:
+    if isinstance(content, str):
+        if content:
+            yield text_part(content)
+        return
+    for block in objects({"content": content}, "content"):
+        yield text_part(text(block, "text")) if block.get("type") == "text" else {"type": "data-block", "data": block}
+
+
+def _output(content: Json) -> Json:
+    blocks = objects({"content": content}, "content")
+    is_text = bool(blocks) and all(block.get("type") == "text" for block in blocks)
+    return "\n".join(text(block, "text") for block in blocks) if is_text else content

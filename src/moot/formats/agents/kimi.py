@@ -1,0 +1,252 @@
+"""The formats `kimi` and `kimi-code`: sessions of Kimi CLI, `~/.kimi/sessions/MD5/ID/wire.jsonl`, and of its successor Kimi Code,
+`~/.kimi-code/sessions/wd_NAME_HEX/session_ID/agents/NAME/wire.jsonl`.
+
+Both are logs of events. Text and arguments of a call arrive in pieces, and one event has the tokens of a model call. Reference:
+`kimi_cli/wire/{file,types}.py` of https://github.com/MoonshotAI/kimi-cli, and the places and events that other readers document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
+from moot.formats.kit.documents import Line, json_lines
+from moot.formats.kit.fields import at, flag, milliseconds, obj, objects, text, whole_number
+from moot.formats.kit.files import read_head
+from moot.formats.kit.json import json_value, parse_json
+from moot.formats.kit.records import (
+    Output,
+    Records,
+    SessionRecord,
+    entries_of,
+    finish_reason,
+    reasoning,
+    step,
+    tool_call,
+    usage_without_cache,
+)
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part, is_tool, text_part
+
+_NOTE = 1 << 20
+"""Maximum size of a file with facts about sessions, in bytes."""
+_USAGE = ("input_other", "output", "input_cache_read", "input_cache_creation")
+_USAGE_OF_CODE = ("inputOther", "output", "inputCacheRead", "inputCacheCreation")
+
+
+@dataclass(slots=True)
+class _Step:
+    """A model call whose events are still being read."""
+
+    number: int
+    """Number of its first line."""
+    at: int
+    raws: list[bytes] = field(default_factory=list[bytes])
+    parts: list[Part] = field(default_factory=list[Part])
+    """The input of a call is the text of its arguments so far."""
+    facts: JsonObject | None = None
+
+    def add(self, kind: str, words: str) -> None:
+        """Append a piece of text or reasoning."""
+        last = self.parts[-1] if self.parts else None
+        if last is not None and last.get("type") == kind:
+            self.parts[-1] = {**last, "text": str(last["text"]) + words}
+        else:
+            self.parts.append(text_part(words) if kind == "text" else reasoning(words))
+
+    def record(self) -> SessionRecord:
+        """Return the model call with the parsed arguments of its calls."""
+        parts = tuple({**part, "input": json_value(part["input"] or "{}")} if is_tool(part) else part for part in self.parts)
+        return SessionRecord(f"line-{self.number}", "assistant", b"".join(self.raws), parts, at=self.at, step=self.facts)
+
+
+class Kimi(ManyFiles):
+    name = "kimi"
+    version = 1
+    files = ("wire.jsonl",)
+    depth = 4
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        yield environment_folder(environ.get("KIMI_SHARE_DIR"), home / ".kimi") / "sessions"
+
+    def is_own(self, path: Path, head: bytes) -> bool:
+        return text(first_object(head), "type") == "metadata" and "protocol_version" in first_object(head)
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return _piece_of(body) is not None
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        if not any(text(line.value, "message", "type") for line in json_lines(path)):
+            raise UsageError(f"{str(path)!r} is not a Kimi session: no line has a message.")
+        yield ImportedConversation(path.parent.name, entries_of(_records(path)))
+
+
+def _piece_of(value: JsonObject) -> tuple[str, str] | None:
+    """Return the kind and text of an event with a piece of an answer; None if it has another form."""
+    payload = obj(value, "message", "payload")
+    match text(value, "message", "type"):
+        case "ContentPart" if payload.get("type") == "text" and isinstance(payload.get("text"), str):
+            return "text", text(payload, "text")
+        case "ContentPart" if payload.get("type") == "think" and isinstance(payload.get("think"), str):
+            return "reasoning", text(payload, "think")
+        case "ToolCall" if isinstance(at(payload, "function", "arguments"), str | None) and text(payload, "function", "name"):
+            return "call", text(payload, "function", "arguments")
+        case "ToolCallPart" if isinstance(payload.get("arguments_part"), str | None):
+            return "arguments", text(payload, "arguments_part")
+        case _:
+            return None
+
+
+def _records(path: Path) -> Records:
+    yield _facts(path)
+    open_: _Step | None = None
+    for line in json_lines(path):
+        value = line.value
+        kind = text(value, "message", "type")
+        if value is None or (kind in ("TurnBegin", "SteerInput", "ToolResult", "StepBegin", "TurnEnd") and open_ is not None):
+            if open_ is not None:
+                yield open_.record()
+            open_ = None
+        if value is None:
+            yield ImportedRecord(line.raw, problem=line.problem)
+            continue
+        payload, when = obj(value, "message", "payload"), milliseconds(value, "timestamp")
+        if (piece := _piece_of(value)) is not None:
+            open_ = open_ or _Step(line.number, when)
+            open_.raws.append(line.raw)
+            _take(open_, piece, payload)
+        elif kind == "StatusUpdate" and open_ is not None and open_.facts is None and obj(payload, "token_usage"):
+            usage = usage_without_cache(*(whole_number(payload, "token_usage", name) for name in _USAGE))
+            open_.facts = step(text(payload, "model"), usage=usage.to_json())
+            open_.raws.append(line.raw)
+        elif kind in ("TurnBegin", "SteerInput"):
+            yield SessionRecord(f"line-{line.number}", "user", line.raw, tuple(_input(payload.get("user_input"))), at=when)
+        elif kind == "ToolResult":
+            result = obj(payload, "return_value")
+            shown = result.get("output") if result.get("output") not in (None, "") else result.get("message")
+            output = Output(text(payload, "tool_call_id"), shown, flag(result, "is_error"))
+            yield SessionRecord(f"line-{line.number}", "assistant", line.raw, outputs=(output,), at=when)
+        else:
+            yield ImportedRecord(line.raw, value)
+    if open_ is not None:
+        yield open_.record()
+
+
+def _take(open_: _Step, piece: tuple[str, str], payload: JsonObject) -> None:
+    kind, words = piece
+    last = open_.parts[-1] if open_.parts else None
+    if kind == "call":
+        open_.parts.append(tool_call(text(payload, "id"), text(payload, "function", "name"), words))
+    elif kind == "arguments" and last is not None and is_tool(last):
+        open_.parts[-1] = {**last, "input": f"{last['input']}{words}"}
+    elif kind == "arguments":
+        open_.add("text", words)
+    else:
+        open_.add(kind, words)
+
+
+def _input(content: Json) -> Iterator[Part]:
+    if isinstance(content, str):
+        yield text_part(content)
+    for block in objects({"content": content}, "content"):
+        yield text_part(text(block, "text")) if block.get("type") == "text" else {"type": "data-block", "data": block}
+
+
+def _facts(path: Path) -> ImportedFacts:
+    """Return the title, and the folder, of which the session's folder name is a hash."""
+    state = _note(path.with_name("state.json"))
+    folders = (text(one, "path") for one in objects(_note(path.parents[3] / "kimi.json"), "work_dirs")) if len(path.parents) > 3 else ()
+    hashed = path.parent.parent.name.rpartition("_")[2]
+    directory = next((folder for folder in folders if hashlib.md5(folder.encode(), usedforsecurity=False).hexdigest() == hashed), "")
+    return ImportedFacts(title=text(state, "custom_title"), directory=directory, agent="kimi", archived=flag(state, "archived"))
+
+
+def _note(path: Path) -> JsonObject:
+    """Return a small JSON object; empty if it can't be read."""
+    try:
+        return obj(parse_json(read_head(path, _NOTE, links=False)))
+    except (OSError, ValueError):
+        return {}
+
+
+class KimiCode(ManyFiles):
+    name = "kimi-code"
+    version = 1
+    files = ("agents/*/wire.jsonl",)
+    depth = 5
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        yield home / ".kimi-code" / "sessions"
+
+    def is_own(self, path: Path, head: bytes) -> bool:
+        first = first_object(head)
+        return text(first, "type") == "metadata" and "protocol_version" not in first and "time" in first
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return body.get("type") in ("context.append_message", "usage.record")  # repeat prompts and tokens
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        if not any(text(line.value, "type").startswith(("turn.", "context.")) for line in json_lines(path)):
+            raise UsageError(f"{str(path)!r} is not a Kimi Code session: it has no turn.")
+        folder = path.parents[2] if len(path.parents) > 2 else path.parent
+        session, agent = folder.name.removeprefix("session_"), path.parent.name
+        main = agent == "main" or len(path.parents) <= 2
+        entries = entries_of(_records_of_code(path, _note(folder / "state.json") if main else {}))
+        yield ImportedConversation(session if main else f"{session}/{agent}", entries, None if main else session)
+
+
+def _records_of_code(path: Path, state: JsonObject) -> Records:
+    yield ImportedFacts(title=text(state, "title"), agent="kimi-code", created_at=milliseconds(state, "createdAt"))
+    model = ""
+    for line in json_lines(path):
+        value = line.value
+        if value is None:
+            yield ImportedRecord(line.raw, problem=line.problem)
+            continue
+        when, event = milliseconds(value, "time"), obj(value, "event")
+        match value.get("type"):
+            case "config.update":
+                model = text(value, "modelAlias") or model
+                yield ImportedRecord(line.raw, value)
+                yield ImportedFacts(directory=text(value, "cwd"), model=model)
+            case "turn.prompt" | "turn.steer":
+                yield SessionRecord(f"line-{line.number}", "user", line.raw, tuple(_input(value.get("input"))), at=when)
+            case "context.append_loop_event" if (record := _loop_event(line, event, model, when)) is not None:
+                yield record
+            case _:
+                yield ImportedRecord(line.raw, value)
+
+
+def _loop_event(line: Line, event: JsonObject, model: str, when: int) -> SessionRecord | None:
+    """Convert an event of the agent's loop. Return None if it has no content."""
+    id = text(event, "uuid") or f"line-{line.number}"
+    match event.get("type"):
+        case "content.part":
+            return SessionRecord(id, "assistant", line.raw, (_part(obj(event, "part")),), at=when)
+        case "tool.call":
+            call = tool_call(text(event, "toolCallId"), text(event, "name"), event.get("args"))
+            return SessionRecord(id, "assistant", line.raw, (call,), at=when)
+        case "tool.result":
+            result = obj(event, "result")
+            output = Output(text(event, "toolCallId"), result.get("output"), flag(result, "isError"))
+            return SessionRecord(f"line-{line.number}", "assistant", line.raw, outputs=(output,), at=when)
+        case "step.end":
+            usage = usage_without_cache(*(whole_number(event, "usage", name) for name in _USAGE_OF_CODE))
+            reason = finish_reason(text(event, "finishReason"))
+            facts = step(text(event, "model") or model, usage=usage.to_json(), finish_reason=reason)
+            return SessionRecord(f"line-{line.number}", "assistant", line.raw, at=when, step=facts or None)
+        case _:
+            return None
+
+
+def _part(part: JsonObject) -> Part:
+    kind = part.get("type")
+    words = part.get("text") if kind == "text" else part.get("think", part.get("text"))
+    if kind not in ("text", "think") or not isinstance(words, str):
+        return {"type": "data-block", "data": part}
+    return text_part(words) if kind == "text" else reasoning(words)
