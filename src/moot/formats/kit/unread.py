@@ -20,7 +20,19 @@ from moot.types.format import Entry, Fidelity, Format, ImportedConversation, Imp
 _ABOUT = frozenset(
     (
         *("id", "uuid", "ID", "type", "role", "kind", "object", "status", "index", "version", "revision", "snapshot"),
-        *("model", "provider", "agent", "api", "usage", "stats", "stop_reason", "stopReason", "plan_type", "content_item_kinds"),
+        *(
+            "model",
+            "provider",
+            "agent",
+            "api",
+            "usage",
+            "stats",
+            "stop_reason",
+            "stopReason",
+            "finishReason",
+            "plan_type",
+            "content_item_kinds",
+        ),
         *("cwd", "gitBranch", "userType", "hash", "parent", "info", "preview", "display"),
         *("timestamp", "created_at", "updated_at", "createdAt", "updatedAt"),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from moot.formats.kit.bases import ReadOnly, environment_folder
 from moot.formats.kit.database import Connection, conversations_in, is_database, open_own, readable_rows, row_bytes, row_object
-from moot.formats.kit.fields import flag, milliseconds, money, obj, objects, text
+from moot.formats.kit.fields import at, flag, milliseconds, money, obj, objects, text
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import json_value, parse_json
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, finish_reason, reasoning, step, tool_call
@@ -22,6 +22,15 @@ from moot.types.message import Part, text_part
 _OWN = {"sessions": {"id", "parent_session_id", "title", "cost"}, "messages": {"id", "session_id", "role", "parts"}}
 _SESSIONS = "SELECT * FROM sessions WHERE id NOT LIKE 'title-%' ORDER BY parent_session_id IS NOT NULL, created_at, id"
 _MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid"
+_READ = {
+    "text": "text",
+    "reasoning": "thinking",
+    "tool_call": "name",
+    "tool_result": "content",
+    "finish": "reason",
+    "image_url": "url",
+}
+"""Type of a part → the field of its data that is read."""
 _LIST = 4 << 20
 """Maximum size of the list of projects, in bytes."""
 
@@ -44,6 +53,14 @@ class Crush(ReadOnly):
 
     def sniff(self, path: Path, head: bytes) -> bool:
         return is_database(path, head, _OWN)
+
+    def knows_record(self, body: JsonObject) -> bool:
+        if "parent_session_id" in body:  # a row of a session
+            return True
+        content = json_value(body.get("parts"))
+        pieces = objects(content)
+        known = all(isinstance(at(one, "data", _READ.get(text(one, "type"), "")), str) for one in pieces)
+        return known and isinstance(content, list) and len(pieces) == len(content)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         project = path.parent.parent if path.parent.name == ".crush" else path.parent

@@ -42,6 +42,9 @@ class Goose(ReadOnly):
     def sniff(self, path: Path, head: bytes) -> bool:
         return is_database(path, head, _OWN)
 
+    def knows_record(self, body: JsonObject) -> bool:
+        return "cost_source" in body or "working_dir" in body  # rows of the ledger and of sessions
+
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         with open_own(path, "Goose", _OWN) as connection:
             has_ledger = "usage_ledger" in tables(connection)

@@ -35,6 +35,9 @@ class Hermes(ReadOnly):
     def sniff(self, path: Path, head: bytes) -> bool:
         return is_database(path, head, _OWN)
 
+    def knows_record(self, body: JsonObject) -> bool:
+        return "api_call_count" in body  # a row of a session
+
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         with open_own(path, "Hermes", _OWN) as connection:
 
