@@ -100,7 +100,10 @@ def _title(path: Path) -> str:
 def _answer(line: Line, id: str, data: JsonObject, model: str, when: int) -> SessionRecord:
     thoughts = text(data, "reasoningText")
     parts: list[Part] = [reasoning(thoughts)] if thoughts else []
-    parts += [text_part(text(data, "content"))] if text(data, "content") else []
+    if isinstance(content := data.get("content", data), str):
+        parts += [text_part(content)] if content else []
+    elif content is not None:  # an unknown form
+        parts.append({"type": "data-block", "data": data})
     for call in objects(data, "toolRequests"):
         parts.append(tool_call(text(call, "toolCallId"), text(call, "name"), json_value(call.get("arguments"))))
     return SessionRecord(id, "assistant", line.raw, tuple(parts), at=when, step=step(model) or {"model": ""})

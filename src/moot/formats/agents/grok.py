@@ -126,7 +126,9 @@ def _other(line: Line, value: JsonObject, kind: str, *, is_prompt: bool) -> Sess
 
 
 def _answer(line: Line, value: JsonObject, turn: tuple[bytes, JsonObject] | None) -> SessionRecord:
-    parts: list[Part] = list(_content(value.get("content")))
+    content = value.get("content", value)
+    is_known = content is None or isinstance(content, str | list)
+    parts: list[Part] = list(_content(content)) if is_known else [{"type": "data-block", "data": value}]
     for call in objects(value, "tool_calls"):
         parts.append(tool_call(text(call, "id"), text(call, "name"), json_value(call.get("arguments"))))
     model = text(value, "model_id")

@@ -132,7 +132,8 @@ def _records(path: Path) -> Records:
             output = Output(text(payload, "tool_call_id"), shown, flag(result, "is_error"))
             yield SessionRecord(f"line-{line.number}", "assistant", line.raw, outputs=(output,), at=when)
         else:
-            yield ImportedRecord(line.raw, value)
+            known = kind or value.get("type") == "metadata"
+            yield ImportedRecord(line.raw, value, "" if known else f"line {line.number} has no message")
     if open_ is not None:
         yield open_.record()
 

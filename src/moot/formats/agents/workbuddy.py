@@ -72,7 +72,8 @@ def _record(line: Line, value: JsonObject) -> SessionRecord:
             return SessionRecord(id, "assistant", line.raw, (call,), at=when, step=_step(value))
         case "function_call_result":
             output = value.get("output")
-            shown: Json = at(output, "text") if text(output, "type") == "text" else output
+            is_text = text(output, "type") == "text" and isinstance(at(output, "text"), str)
+            shown: Json = at(output, "text") if is_text else output
             return SessionRecord(
                 id, "assistant", line.raw, outputs=(Output(text(value, "callId"), shown, name=text(value, "name")),), at=when
             )
@@ -86,7 +87,7 @@ def _record(line: Line, value: JsonObject) -> SessionRecord:
 
 
 def _part(block: JsonObject) -> Part:
-    return text_part(text(block, "text")) if block.get("type") in _TEXTS else {"type": "data-block", "data": block}
+    return text_part(text(block, "text")) if text(block, "type") in _TEXTS else {"type": "data-block", "data": block}
 
 
 def _step(value: JsonObject) -> JsonObject | None:

@@ -54,6 +54,8 @@ def _records(document: PartialDocument) -> Records:
     span = member(document.data, "messages")
     begin, end = (span.begin, span.end) if span is not None else (len(document.data), len(document.data))
     yield ImportedRecord(document.data[:begin] + document.data[end:], {"title": document.text("title")})
+    if span is None:
+        yield ImportedRecord(b"", problem="'messages' contains no messages")
     for element in document.elements("messages"):
         if element.value is None:
             yield ImportedRecord(element.raw, problem=element.problem)

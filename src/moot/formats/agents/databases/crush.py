@@ -89,8 +89,8 @@ def _records(connection: Connection, session: JsonObject, raw: bytes, directory:
     for row in readable_rows(connection, problems, _MESSAGES, session["id"]):
         value, data = row_object(row), row_bytes(row)
         content = json_value(value.get("parts"))
-        if not isinstance(content, list):
-            yield ImportedRecord(data, value, f"message {value['id']!r} has no list of parts")
+        if not isinstance(content, list) or value.get("role") not in ("user", "assistant", "tool"):
+            yield ImportedRecord(data, value, f"message {value['id']!r} has an unknown role or no list of parts")
             continue
         totals: JsonObject = {}
         if cost and value.get("role") == "assistant":
