@@ -91,6 +91,8 @@ def test_a_command_gets_the_file_that_was_opened_last(visit: Visitor, server: Se
     page = visit(f"{shop}?path=src%2Fapp.py").page
     expect(page.get_by_text("number_1 = 1").first).to_be_visible()
     page.get_by_role("link", name="say hello to the open file").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("say hello to the open file")
+    ready(page)  # the project is known once the conversation is loaded
     say(page, "/why")
     ready(page)
     expect(messages(page)).to_contain_text("say about src/app.py")
