@@ -16,9 +16,11 @@ from moot.engine.cron import CronJobs
 from moot.errors import Busy, NotFound, UsageError
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
-from moot.types.cron import Job
-from moot.types.message import text_of
+from moot.types.conversation import DEFAULT_PROJECT
+from moot.types.cron import STOPPED, Due, Job
+from moot.types.message import text_of, text_part
 from moot.types.run import Prompt
+from moot.types.task import TaskFilter
 from moot.types.token import Token
 
 pytestmark = pytest.mark.anyio
@@ -336,7 +338,11 @@ async def test_a_prompt_whose_time_is_recorded_is_refused(jobs: Any) -> None:
 
 @pytest.mark.parametrize(
     ("prompt", "reason"),
-    [("/compact", "The command /compact can't be used here, because it doesn't send a prompt."), ("/comit all", "Did you mean 'commit'?")],
+    [
+        ("/share", "The command /share can't be used here, because it doesn't send a prompt."),
+        ("/comit all", "Did you mean 'commit'?"),
+        ("/compact", "The conversation is empty. Set the job's conversation, or let it run a prompt first."),
+    ],
 )
 async def test_a_command_that_sends_no_prompt_is_not_sent_to_a_model(jobs: Any, prompt: str, reason: str) -> None:
     async with jobs() as at:
@@ -344,6 +350,48 @@ async def test_a_command_that_sends_no_prompt_is_not_sent_to_a_model(jobs: Any, 
         await at.move(HOUR)
         (record,) = await at.history(1)
         assert record.outcome == "failed" and reason in record.reason and not at.on.server.requests
+
+
+async def test_a_job_compacts_a_conversation(jobs: Any) -> None:
+    async with jobs() as at:
+        prompts = ["Count the gulls. " * 200, "And the terns?", "And the puffins?", "Thanks."]
+        conversation = ""
+        for prompt in prompts:
+            submitted = await at.on.engine.runs.submit(Prompt((text_part(prompt),), conversation=conversation or None))
+            conversation = submitted.conversation.id
+            await at.on.engine.runs.wait(submitted.run.id)
+        await at.add(every=HOUR, prompt="/compact the gulls", conversation=conversation)
+        await at.move(HOUR)
+        (record,) = await at.history(1)
+        assert (record.outcome, record.run) == ("finished", None) and record.reason.startswith("Compacted: about ")
+        compactions = await at.on.engine.store.tree.compactions(conversation)
+        assert len(compactions) == 1
+        await at.move(HOUR)
+        assert len(await at.history(2)) == 2
+
+
+async def test_the_reply_of_a_command_is_delivered(jobs: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async with jobs() as at:
+        await at.add(every=HOUR, prompt="/tasks add Feed the cat")
+        with caplog.at_level(logging.INFO, "moot.cron"):
+            await at.move(HOUR)
+            (record,) = await at.history(1)
+        assert (record.outcome, record.reason) == ("finished", "Added task #1: Feed the cat")
+        assert "job finished: Added task #1: Feed the cat" in caplog.text and not at.on.server.requests
+        (task,) = (await at.on.engine.store.of("local").tasks.list(DEFAULT_PROJECT, TaskFilter())).items
+        assert task.title == "Feed the cat"
+
+
+async def test_a_command_that_did_not_end_is_marked_as_failed_by_the_next_time(jobs: Any) -> None:
+    async with jobs() as at:
+        await at.add(every=HOUR, prompt="/title Birds")
+        assert await at.on.engine.store.jobs.record(Due("local", "job", START * 1000), "running", "")
+        await at.move(HOUR)
+        with anyio.fail_after(60):
+            while [record.outcome for record in await at.history(1)] != ["failed", "failed"]:
+                await anyio.sleep(0.01)
+        stopped, current = await at.history(2)
+        assert stopped.reason == STOPPED and current.reason.startswith("The conversation is empty.")
 
 
 async def test_a_slash_command_as_the_prompt_is_expanded_when_it_is_due(jobs: Any) -> None:

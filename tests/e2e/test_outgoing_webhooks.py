@@ -233,6 +233,17 @@ async def test_a_job_delivers_its_answer_to_a_webhook(reported: Any) -> None:
         assert len(await at.settled()) == 1
 
 
+async def test_a_job_delivers_the_reply_of_a_command_to_a_webhook(reported: Any) -> None:
+    async with reported([Reply(text="All is well.", times=0)], {"events": ()}) as at:
+        jobs = at.on.engine.cron.of("local")
+        values = {"prompt": "/tasks add Feed the cat", "every": 60, "deliver": "webhook:chat", "directory": str(at.on.directory)}
+        await jobs.add("cat", values)
+        record = await at.on.engine.cron.run_now(await jobs.get("cat"))
+        (event,) = await at.receiver.wait(1)
+        assert (event["event"], event["job"], event["text"]) == ("job.answer", "cat", "Added task #1: Feed the cat")
+        assert (record.outcome, record.run) == ("finished", None)
+
+
 async def test_an_event_survives_a_kill_and_is_sent_again_with_the_same_id(tmp_path: Path) -> None:
     async with receiving() as receiver:
         config = f"outgoing_webhooks: {{chat: {{url: '{receiver.url}/', secret: {SECRET}}}}}\n"

@@ -145,7 +145,9 @@ class CronCommand(BaseCommand):
             raise UsageError(f"Cannot understand {argument!r}.", fix="Use /cron, or /cron run, pause or resume NAME.")
         state = await jobs.get(name.strip())
         if verb == "run":
-            record = await context.engine.cron.run_now(state)
+            record = await context.engine.cron.run_now(state, shown=True)
+            if record.run is None and record.status in ("finished", "failed"):
+                return [Notice(spelled_out(record.reason), "red" if record.status == "failed" else "")]
             return [Notice(f"Started {state.job.name}. Its answer goes to the conversation {record.conversation}.", "dim")]
         await jobs.pause(state.job.name, paused=verb == "pause")
         return [Notice(f"Job {state.job.name} {verb}d.", "dim")]

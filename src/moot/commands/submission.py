@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from moot.commands.catalogue import catalogue_of, load, parse
-from moot.commands.command import Choose, CommandContext, Compose, Copy, Notice, Reply, Send, prompt_of
+from moot.commands.catalogue import Typed, catalogue_of, load, parse
+from moot.commands.command import Choose, CommandContext, Compose, Copy, Notice, Reply, RunOverrides, Send, prompt_of
 from moot.commands.custom import CustomCommand, Situation
 from moot.convert.vendor import as_list, as_object
 from moot.engine import Engine
@@ -18,6 +18,9 @@ from moot.types.hooks import HOOKS
 from moot.types.message import text_of
 from moot.types.run import Prompt, Submitted
 from moot.types.token import LOCAL_USER
+
+JOB_COMMANDS = ("compact", "context", "cost", "status", "tasks", "title")
+"""Slash commands that a cron job of the local user can run without a model's answer. None of them widens what runs may do."""
 
 
 async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submitted:
@@ -35,6 +38,29 @@ async def run_in_channel(engine: Engine, conversation: Conversation, name: str, 
     replies = await (await catalogue_of(context)).find(name).run(context, argument)
     await store_agent(context)
     return "\n".join(filter(None, map(text_of_reply, replies))) or "Done."
+
+
+def job_command(prompt: Prompt) -> Typed | None:
+    """Return the command of `JOB_COMMANDS` that the prompt of a job names, or None if a model must answer the prompt."""
+    typed = parse(text_of(prompt.parts))
+    return typed if typed is not None and typed[0] in JOB_COMMANDS and prompt.user in (None, LOCAL_USER) else None
+
+
+async def run_in_job(engine: Engine, prompt: Prompt, typed: Typed) -> tuple[str, str | None]:
+    """Run a command for the conversation of a job. Return its reply as text and the id of the conversation, or None without one."""
+    conversation = await _conversation_of(engine.runtime, prompt)
+    context = CommandContext(
+        engine,
+        prompt.directory,
+        None if conversation is None else conversation.id,
+        RunOverrides(prompt.agent, prompt.model),
+        project=prompt.project,
+        without_conversation="Set the job's conversation, or let it run a prompt first.",
+        attended=False,
+    )
+    name, argument = typed
+    replies = await (await catalogue_of(context)).find(name).run(context, argument)
+    return "\n".join(filter(None, map(text_of_reply, replies))) or "Done.", context.conversation
 
 
 async def store_agent(context: CommandContext) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any, Literal
 
 import anyio
 
@@ -50,7 +51,7 @@ _FAILED = "The answer could not be delivered: {}"
 _POST = "moot.engine.channels:post"
 """Loaded by path, because channels import the whole engine."""
 
-_EXPANDED = "moot.commands.submission:expanded"
+_EXPANDED, _JOB_COMMAND, _RUN_IN_JOB = (f"moot.commands.submission:{name}" for name in ("expanded", "job_command", "run_in_job"))
 """Loaded by path, from a room above, when a job's prompt is a slash command."""
 
 _NEXT, _LAST = "moot.config.schedules:next_after", "moot.config.schedules:last_until"
@@ -82,6 +83,8 @@ class CronJobs:
         self._scheduled: dict[str, JobState] = {}
         self._retries: set[int] = set()
         """Numbers of records whose next attempt is in the clock."""
+        self.engine: Any = None
+        """The `Engine` that this is a part of, for slash commands."""
         self._offset = self._wall_offset()
 
     def of(self, owner: str) -> OwnerJobs:
@@ -189,14 +192,38 @@ class CronJobs:
         if not any(token.owner == job.owner and "tools" in expand_scopes(token.scopes, job.owner) for token in tokens):
             raise Refused("The owner of this job has no valid token with the scope 'tools'.", fix="Create one with `moot tokens create`.")
 
-    async def submit(self, job: Job, due: Due) -> None:
-        """Store the prompt of a job and start its run. Raise Busy if it has run for this time or its last run has not ended."""
-        prompt = await self._expanded(_prompt(job, due, await self._variables(job)))
+    async def submit(self, job: Job, due: Due, *, shown: bool = False) -> None:
+        """Store the prompt of a job and start its run, or run its command. Raise Busy if it has run for this time, or still runs.
+
+        The reply of a command that is `shown` to the user isn't logged too.
+        """
+        prompt = _prompt(job, due, await self._variables(job))
+        if job.prompt.startswith("/") and (command := attribute(_JOB_COMMAND)(prompt)) is not None:
+            await self._run_command(job, due, (prompt, command), shown=shown)
+            return
+        prompt = await self._expanded(prompt)
         point("cron.due")
         if job.wake:
             await self._runs.submit(prompt)
         else:
             await self._runs.note(prompt)
+
+    async def _run_command(self, job: Job, due: Due, command: tuple[Prompt, tuple[str, str]], *, shown: bool) -> None:
+        """Run a slash command that needs no run, and deliver its reply. Raise Busy if the job has run for this time."""
+        if not await self._store.record(due, "running", ""):
+            raise Busy(f"The job {due.job!r} has already run for this time.")
+        record = await self.record(due)
+        status: Literal["finished", "failed"] = "finished"
+        conversation: str | None = None
+        try:
+            text, conversation = await attribute(_RUN_IN_JOB)(self.engine, *command)
+        except MootError as error:
+            status, text = "failed", error.advice()
+        report = JobReport(job.name, job.owner, text, status, conversation or "", f"{job.name}:{due.at}")
+        answer = _webhook_answer(job, report) if job.delivery == "always" else None
+        await self._store.note(record.no, text[:_LONGEST], status=status, answer=answer)
+        if job.delivery == "always" and answer is None and not (shown and job.deliver == "log"):
+            await self._deliver(dataclasses.replace(record, reason=text[:_LONGEST]), job.deliver, report)
 
     async def _expanded(self, prompt: Prompt) -> Prompt:
         """Return the prompt with a slash command replaced by the text that it sends."""
@@ -214,10 +241,10 @@ class CronJobs:
                 return {"last_run": started.isoformat(timespec="seconds"), "last_response": text}
         return {}
 
-    async def run_now(self, state: JobState) -> JobRun:
+    async def run_now(self, state: JobState, *, shown: bool = False) -> JobRun:
         """Start a job now, even if it is paused, and return its record. Raise the same errors as `submit`."""
         due = Due(state.job.owner, state.job.name, self._now)
-        await self.submit(state.job, due)
+        await self.submit(state.job, due, shown=shown)
         return await self.record(due)
 
     async def record(self, due: Due) -> JobRun:
@@ -293,7 +320,7 @@ class CronJobs:
             reason = repr(error)
         if reason:
             log.error("could not deliver the answer of the job %s: %s", report.job, reason)
-        await self._store.note(record.no, _FAILED.format(reason) if reason else "")
+        await self._store.note(record.no, _FAILED.format(reason) if reason else record.reason)
 
     async def _report(self, job: Job, record: JobRun) -> JobReport | None:
         """Return the report to deliver, or None if there is nothing to deliver."""

@@ -129,7 +129,9 @@ async def _assembled(
             runs = LocalRuns(runtime, owner, group)
             cron, watchers = CronJobs(runtime, runs), TaskWatchers(runtime, runs)
             try:
-                yield Engine(settings, store, runtime, runs, runtime.hub, providers, meanings, cron, watchers, configuration)
+                engine = Engine(settings, store, runtime, runs, runtime.hub, providers, meanings, cron, watchers, configuration)
+                cron.engine = engine
+                yield engine
                 await runs.settle(SETTLING)
             except Exception as error:  # noqa: BLE001  raised again below, because the group would wrap it
                 failure = error

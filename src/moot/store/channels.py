@@ -56,10 +56,10 @@ def add_budget(transaction: Transaction, run: str, subject: str, budget: JsonObj
     _add(transaction, "budget.warning", run, subject, {"budget": budget})
 
 
-def add_answer(transaction: Transaction, run: str, conversation: str | None, answer: JobAnswer) -> None:
-    """Store the answer of a cron job for the webhook that the job names."""
+def add_answer(transaction: Transaction, run: str | None, conversation: str | None, answer: JobAnswer) -> None:
+    """Store the answer of a cron job for the webhook that the job names. If a command gave the answer, there is no run."""
     facts: JsonObject = {"job": answer.job, "text": answer.text}
-    _insert(transaction, "job.answer", (run, conversation), answer.webhook, run, facts)
+    _insert(transaction, "job.answer", (run, conversation), answer.webhook, run or new_id(), facts)
 
 
 def _add(transaction: Transaction, event: str, run: str, subject: str, facts: JsonObject | None = None) -> None:
@@ -69,8 +69,10 @@ def _add(transaction: Transaction, event: str, run: str, subject: str, facts: Js
         _insert(transaction, event, (run, conversation), webhook, subject, facts or {})
 
 
-def _insert(transaction: Transaction, event: str, run: tuple[str, str | None] | None, webhook: str, subject: str, facts: JsonObject) -> str:
-    """Insert an event and return its id. With a run and its conversation, it is due now; without a run, it is never due."""
+def _insert(
+    transaction: Transaction, event: str, run: tuple[str | None, str | None] | None, webhook: str, subject: str, facts: JsonObject
+) -> str:
+    """Insert an event and return its id. With `run`, the ids of a run and its conversation, it is due now; otherwise never."""
     # ids of approvals may contain ids chosen by a vendor, which must not appear in a header
     id, now = sha256(f"{event}:{subject}".encode()).hexdigest()[:32], transaction.now_ms
     transaction.execute(_INSERT, (id, webhook, event, now, *(run or (None, None)), dumps(facts), None if run is None else now))

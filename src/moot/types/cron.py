@@ -15,8 +15,12 @@ from moot.types.webhook import JobAnswer
 DeliveryMode: TypeAlias = Literal["always", "tool", "never"]
 """always: deliver each answer · tool: only what the agent passes to the tool `deliver` · never: nothing."""
 
-RecordStatus: TypeAlias = Literal["started", "skipped", "stored", "failed"]
-"""started: a run exists · skipped: nothing ran · stored: only the prompt was stored · failed: no run could be started."""
+RecordStatus: TypeAlias = Literal["started", "skipped", "stored", "failed", "running", "finished"]
+"""started: a run exists · skipped: nothing ran · stored: only the prompt was stored · failed: no run could be started, or a command
+failed · running, finished: a command runs or has run, without a run."""
+
+STOPPED = "moot was stopped while the command ran."
+"""Reason of a record whose command did not end."""
 
 WEBHOOK, CHANNEL = "webhook", "channel"
 """The kinds of `Job.deliver` whose targets are in the configuration: the name of an outgoing webhook, or the name of a channel with
@@ -115,6 +119,7 @@ class JobRun:
     due: Due
     status: RecordStatus
     reason: str = ""
+    """Why nothing ran, what failed, or the reply of a command."""
     run: str | None = None
     run_status: str | None = None
     """Current status of the run; None = there is no run, or it was deleted."""
@@ -183,7 +188,10 @@ class JobStore(Protocol):
         ...
 
     async def record(self, due: Due, status: RecordStatus, reason: str) -> bool:
-        """Record an instant without a run. Return False if it is recorded already."""
+        """Record an instant without a run. Return False if it is recorded already.
+
+        With the status `running`, commands of the job's earlier instants that did not end are marked as failed.
+        """
         ...
 
     async def history(self, name: str | None = None, *, at: int | None = None, limit: int = 50) -> list[JobRun]:
@@ -205,8 +213,8 @@ class JobStore(Protocol):
         """
         ...
 
-    async def note(self, no: int, reason: str) -> None:
-        """Set the reason of a record, such as a failed delivery."""
+    async def note(self, no: int, reason: str, *, status: RecordStatus | None = None, answer: JobAnswer | None = None) -> None:
+        """Set the reason of a record, such as a failed delivery, and its status if given. Also store `answer`, for an outgoing webhook."""
         ...
 
 
@@ -220,7 +228,9 @@ class JobReport:
     status: str
     """Status of the run: finished, failed or cancelled."""
     conversation: str
+    """Id of the conversation; empty if a command ran outside of one."""
     run: str
+    """Id of the run, or of the scheduled time if a command ran."""
 
 
 class Delivery(Protocol):

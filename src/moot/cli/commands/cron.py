@@ -137,7 +137,10 @@ async def run_job(name: Name, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> 
         state = await engine.cron.of(LOCAL_USER).get(name)
         if state.error:
             raise UsageError(state.error)
-        record = await engine.cron.run_now(state)
+        record = await engine.cron.run_now(state, shown=True)
+        if record.run is None and record.status in ("finished", "failed"):
+            output.say(record.reason, "red") if record.status == "failed" else output.line(record.reason)
+            return int(record.status == "failed")
         if record.run is None or record.conversation is None:
             output.say("moot: stored the prompt without running it", "dim")
             return 0
@@ -196,7 +199,7 @@ async def history(
     for record in found:
         cost = "-" if record.cost is None else f"${record.cost / 1e9:.4f}"
         at, place = _when(record.due.at, zones.get(record.due.job, "UTC")), (record.conversation or "-")[:13]
-        rows.append([record.due.job, at, record.outcome, place, cost, reason_of(record)])
+        rows.append([record.due.job, at, record.outcome, place, cost, reason_of(record).partition("\n")[0]])
     if rows:
         print_table(output, ["JOB", "TIME", "STATUS", "CONVERSATION", "COST", "NOTE"], rows)
     else:

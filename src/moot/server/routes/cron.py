@@ -28,7 +28,8 @@ class JobRunOut(Out):
     at: int
     """Time at which the job was due, in ms."""
     status: str
-    """Status of the run. Without a run: `skipped`, `stored` (only the prompt was stored), `failed` or `deleted`."""
+    """Status of the run. Without a run: `skipped`, `stored` (only the prompt was stored), `running` or `finished` (a command), `failed` or
+    `deleted`."""
     conversation: str | None
     run: str | None
     cost: int | None
@@ -38,7 +39,7 @@ class JobRunOut(Out):
     missed: int
     """Number of earlier due times that were missed and that this run replaces."""
     reason: str
-    """Why there is no answer, or another unusual fact about the run; empty if there is none."""
+    """Why there is no answer, the reply of a command, or another unusual fact about the run; empty if there is none."""
 
     @classmethod
     def from_record(cls, record: JobRun) -> JobRunOut:

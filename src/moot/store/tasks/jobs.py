@@ -13,7 +13,7 @@ from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
 from moot.store.rows import parse_stored, parse_stored_object
 from moot.types.canonical import JsonObject, dumps
-from moot.types.cron import Due, Job, JobRun, JobState, RecordStatus
+from moot.types.cron import STOPPED, Due, Job, JobRun, JobState, RecordStatus
 from moot.types.token import LOCAL_USER
 from moot.types.webhook import JobAnswer
 
@@ -65,6 +65,9 @@ def insert(
     if inserted.rowcount != 1:
         return False
     name = (due.owner, due.job)
+    if status == "running":
+        sql = "UPDATE cron_run SET status = 'failed', reason = ? WHERE owner_id = ? AND job = ? AND status = 'running' AND at <> ?"
+        transaction.execute(sql, (STOPPED, *name, due.at))
     transaction.execute("UPDATE cron_job SET seen_at = ? WHERE owner_id = ? AND name = ? AND ? = 1", (due.at, *name, due.attempt))
     oldest = "SELECT at FROM cron_run WHERE owner_id = ? AND job = ? ORDER BY at DESC LIMIT 1 OFFSET ?"
     transaction.execute(f"DELETE FROM cron_run WHERE owner_id = ? AND job = ? AND at <= ({oldest})", (*name, *name, _KEPT))
@@ -175,9 +178,15 @@ class StoredJobs:
 
         return await self._writer.write(work, sync=True)
 
-    async def note(self, no: int, reason: str) -> None:
-        sql = f"UPDATE cron_run SET reason = ? WHERE no = ? AND {_OWNED}"
-        await self._writer.write(lambda transaction: transaction.execute(sql, (reason, no, self._owner)))
+    async def note(self, no: int, reason: str, *, status: RecordStatus | None = None, answer: JobAnswer | None = None) -> None:
+        sql = f"UPDATE cron_run SET status = coalesce(?, status), reason = ? WHERE no = ? AND {_OWNED} RETURNING run, conversation"
+
+        def work(transaction: Transaction) -> None:
+            noted: Any = transaction.row(sql, (status, reason, no, self._owner))
+            if noted is not None and answer is not None:
+                add_answer(transaction, noted[0], noted[1], answer)
+
+        await self._writer.write(work, sync=status is not None)
 
 
 def _ensure(transaction: Transaction, owner: str, name: str) -> None:
