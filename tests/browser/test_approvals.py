@@ -133,7 +133,7 @@ def test_a_wider_pattern_can_be_allowed_for_the_conversation(visit: Visitor, ser
     assert [each["input"]["command"] for each in asked] == ["git log -1"]
 
 
-def test_a_plan_is_shown_as_a_document_and_answered(visit: Visitor, axe: str) -> None:
+def test_a_plan_is_shown_as_a_document_changed_and_answered(visit: Visitor, server: Served, axe: str) -> None:
     page = visit().page
     say(page, '/plan call exit_plan {"plan": "# Steps\\n\\n1. Look around"}')
     card = page.get_by_role("form", name="Questions")
@@ -141,7 +141,16 @@ def test_a_plan_is_shown_as_a_document_and_answered(visit: Visitor, axe: str) ->
     expect(card.get_by_role("listitem")).to_have_text(["Look around"])
     expect(page.get_by_role("button", name="Mode: Plan")).to_be_visible()  # also for the prompts that follow
     assert not inaccessible(page, axe)
+    card.get_by_role("button", name="Edit", exact=True).click()
+    card.get_by_label("Plan as Markdown").fill("# Steps\n\n1. Look around\n2. Ask")
+    assert not inaccessible(page, axe)
+    card.get_by_role("button", name="Show changes").click()
+    expect(card.get_by_role("listitem")).to_have_text(["Look around", "Ask"])
     card.get_by_label("Accept and allow edits").check()
     card.get_by_role("button", name="Submit").click()
     expect(card).not_to_be_visible()
     expect(page.get_by_role("button", name="Mode: Edits")).to_be_visible()
+    ready(page)
+    stored = server.call("GET", f"/api/conversations/{page.url.rpartition('/')[2]}/messages")["data"]
+    (part,) = [part for message in stored for part in message["parts"] if part["type"] == "tool-exit_plan"]
+    assert "2. Ask" in part["output"]

@@ -44,6 +44,7 @@ def model() -> Iterator[ScriptedProcess]:
         Reply(when="hidden", tool_calls=[ToolCall("shell", {"command": HIDDEN})]),
         Reply(when="init", tool_calls=[ToolCall("shell", {"command": "git init -q"})]),
         Reply(when="write", tool_calls=[ToolCall("write_file", {"path": "kept.txt", "content": "new\nsame\n"})]),
+        Reply(when="plan", tool_calls=[ToolCall("exit_plan", {"plan": "1. Write x"})]),
         Reply(when="which", tool_calls=[ToolCall("ask_user", {"questions": QUESTIONS})]),
         *(Reply(when=f"explore {name}", tool_calls=[touch("explored")], times=1) for name in ("here", "there")),
         *(Reply(when=f"delegate {name}", tool_calls=[explores(name)], times=1) for name in ("here", "there")),
@@ -181,6 +182,24 @@ async def test_questions_are_answered_with_text_or_the_number_of_a_choice(moot: 
         message = await engine.store.conversations.message(final.message)
         (part,) = (part for part in message.parts if part["type"] == "tool-ask_user")
         assert "Go" in json.dumps(part["output"]) and "it is fast" in json.dumps(part["output"])
+
+
+async def test_a_plan_is_accepted_with_the_changes_of_a_file(moot: MootProcess) -> None:
+    async with engine_of(moot) as engine:
+        run = await parked(engine, moot, "which")
+        plan = moot.work / "plan.md"
+        plan.write_text("1. Write z\n")
+        wrong = await cli(moot, "allow", run.id, "--answer", "2", "--answer", "fast", "--edited", str(plan))
+        assert (wrong.returncode, "--edited applies only to plans" in wrong.stderr.decode()) == (2, True)
+        submitted = await engine.runs.submit(Prompt((text_part("plan"),), directory=str(moot.work), mode="plan"))
+        assert (await engine.runs.wait(submitted.run.id)).status == "waiting"
+        missing = await cli(moot, "allow", submitted.run.id, "--answer", "Accept", "--edited", str(moot.work / "none.md"))
+        assert (missing.returncode, "none.md: No such file" in missing.stderr.decode()) == (2, True)
+        await cli(moot, "allow", submitted.run.id, "--answer", "Accept", "--edited", str(plan))
+        final = await engine.runs.wait(submitted.run.id)
+        (part,) = ((await engine.store.conversations.message(final.message)).parts[:2])[1:]
+        assert "It is now:\n\n1. Write z" in str(part["output"])
+        await engine.runs.cancel(run.id)
 
 
 async def test_a_number_means_the_list_that_was_printed(moot: MootProcess) -> None:

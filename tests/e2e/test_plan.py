@@ -8,9 +8,11 @@ import pytest
 
 from moot.commands import CommandContext
 from moot.commands.prompts import PlanCommand
+from moot.errors import UsageError
 from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
+from moot.types.canonical import dumps
 from moot.types.message import is_tool
 
 pytestmark = pytest.mark.anyio
@@ -67,6 +69,49 @@ async def test_words_ask_for_another_plan_and_a_rejected_one_changes_nothing(sta
         assert first.endswith("call exit_plan again: Use z instead") and "rejected the plan" in rejected
         assert run.status == "finished" and not (on.directory / "x").exists()
         assert "mode plan" in outputs(message, "write_file")[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (
+            ["Accept"],
+            "The user accepted the plan. The mode is now ask. Carry it out. The user changed the plan. It is now:\n\n# Plan\n1. Write z",
+        ),
+        (["Revise", "and say why"], "call exit_plan again: and say why The user changed the plan."),
+    ],
+)
+async def test_the_model_gets_the_plan_as_the_user_has_changed_it(stage: Any, answers: list[str], expected: str) -> None:
+    def answer(asked: dict[str, Any]) -> Answer:
+        assert asked["questions"][0]["edits"] == "plan"
+        return Answer(approved=True, value=[[*answers]], arguments=dumps({"plan": "# Plan\n1. Write z\n"}))
+
+    async with stage([PLAN, DONE]) as on:
+        run, message = await on.ask("write x", answer, mode="plan")
+        assert run.status == "finished" and expected in outputs(message)[0]
+        assert "1. Write z" in str(on.server.requests[-1].json["messages"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (b'{"plan": " "}', "with text"),
+        (b'{"plan": 1}', "with text"),
+        (b'{"other": "x"}', "whose only key is 'plan'"),
+        (b"[]", "whose only key is 'plan'"),
+        (b"{", "not valid JSON"),
+        (dumps({"plan": "x" * 50_001}), "more than 50,000 characters"),
+    ],
+)
+async def test_a_changed_plan_must_be_text(stage: Any, arguments: bytes, problem: str) -> None:
+    async with stage([PLAN, DONE]) as on:
+        submitted = await on.submit("write x", mode="plan")
+        await on.engine.runs.wait(submitted.run.id)
+        (asked,) = await on.engine.store.records.approvals()
+        with pytest.raises(UsageError, match=problem):
+            await on.engine.runs.answer(asked.id, Answer(True, value=[["Accept"]], arguments=arguments))
+        await on.engine.runs.answer(asked.id, Answer(True, value=[["Accept"]]))
+        assert (await on.engine.runs.wait(submitted.run.id)).status == "finished"
 
 
 @pytest.mark.parametrize(

@@ -482,6 +482,9 @@ export const text = {
     skip: 'Skip',
     other: 'Other answer',
     otherPlaceholder: 'Or type your own answer',
+    edit: 'Edit',
+    editDone: 'Show changes',
+    document: (header: string) => `${header} as Markdown`,
     placeholder: 'Your answer',
   },
 

@@ -98,6 +98,8 @@ class Question:
     options: tuple[Option, ...] = ()
     """Empty = free text only."""
     multiple: bool = False
+    edits: str = ""
+    """Name of the argument that `text` shows, if the user may change it. The last item of the reply is then the text as it is now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,19 @@ def test_changed_words_are_marked_and_no_line_is_treated_as_a_file_name() -> Non
     assert ("good,marked", "2") in [span for line in lines for span in line]
 
 
+def test_a_plan_can_be_changed_before_it_is_accepted() -> None:
+    prompt = QuestionPrompt([{"text": "1. Write x", "header": "Plan", "options": [{"label": "Accept"}], "edits": "plan"}], "default")
+    assert prompt.keys()["e"] == "edit the plan"
+    prompt.choose("e")
+    assert prompt.pending is Pending.EDITOR
+    prompt.change("1. Write x\n")
+    assert prompt.message == "Nothing was changed."
+    prompt.change("1. Write z\n")
+    assert next(row.text for row in prompt.body()) == "1. Write z"
+    prompt.choose("1")
+    assert prompt.proposed == Answer(True, value=[["Accept"]], arguments=b'{"plan":"1. Write z"}')
+
+
 def test_a_question_that_accepts_only_its_options_offers_no_other_answer():
     question: JsonObject = {"text": "Continue?", "options": [{"label": "Continue"}, {"label": "Stop"}]}
     assert list(QuestionPrompt([question], "default").keys()) == ["1", "2", "w", "n"]

@@ -99,6 +99,8 @@ export interface Question {
   multiple: boolean
   /** True if only the options are accepted, no other text. */
   choices_only?: boolean
+  /** Name of the argument that the text shows, if the user may change the text. */
+  edits?: string
 }
 
 export type Approval = Omit<Schemas['ApprovalOut'], 'input' | 'questions'> & {

@@ -277,9 +277,12 @@ async def _perform(prompt: Prompt, context: ApprovalContext, output: Output) -> 
     if pending is Pending.ANSWER and prompt.proposed is not None:
         prompt.message = await context.check(prompt.proposed)
         return None if prompt.message else Decision(prompt.proposed)
-    if isinstance(prompt, CallPrompt):
+    if isinstance(prompt, CallPrompt | QuestionPrompt):
         try:
-            await _explain_or_edit(prompt, pending, context, output)
+            if isinstance(prompt, CallPrompt):
+                await _explain_or_edit(prompt, pending, context, output)
+            elif pending is Pending.EDITOR:
+                prompt.change(await edit_text(f"{prompt.document}\n", suffix=".md", output=output))
         except MootError as error:
             prompt.message = f"{error.message} {error.fix}".rstrip()
     return None

@@ -289,6 +289,7 @@ class QuestionPrompt(Prompt):
         self._at = 0
         self._replies: list[list[str]] = []
         self._selected: list[str] = []
+        self._changed: JsonObject = {}
 
     @property
     def title(self) -> Row:
@@ -297,7 +298,7 @@ class QuestionPrompt(Prompt):
         return Row(f"{header}{which}", "bold", f"requested by: {self._requested_by}", "dim", 1)
 
     def body(self) -> list[Row]:
-        rows = [Row(line, prose=True) for line in visible_lines(str(self._question.get("text", "")))]
+        rows = [Row(line, prose=True) for line in visible_lines(self.document)]
         for number, option in enumerate(self._options, 1):
             label = visible_line(str(option.get("label", "")))
             mark = ("[x] " if str(option.get("label", "")) in self._selected else "[ ] ") if self._multiple else ""
@@ -307,12 +308,13 @@ class QuestionPrompt(Prompt):
         return rows
 
     def keys(self) -> dict[str, str]:
+        edit = {"e": f"edit the {visible_line(self._edits)}"} if self._edits else {}
         if not self._options:
-            return {"w": "write an answer", "n": "don't answer"}
+            return {"w": "write an answer", **edit, "n": "don't answer"}
         numbers = {str(number): "" for number in range(1, len(self._options) + 1)}
         done = {"d": "done"} if self._multiple and self._selected else {}
         other = {} if self._question.get("choices_only") is True else {"w": "other answer"}
-        return numbers | done | other | {"n": "don't answer"}
+        return numbers | done | other | edit | {"n": "don't answer"}
 
     def choose(self, key: str) -> None:
         if key == "n":
@@ -321,6 +323,8 @@ class QuestionPrompt(Prompt):
             self.input = TextInput("Your answer: ", "", self._reply_text)
         elif key == "d":
             self._reply(self._selected)
+        elif key == "e":
+            self.pending = Pending.EDITOR
         else:
             label = str(self._options[int(key) - 1].get("label", ""))
             if not self._multiple:
@@ -329,6 +333,22 @@ class QuestionPrompt(Prompt):
                 self._selected.remove(label)
             else:
                 self._selected.append(label)
+
+    @property
+    def document(self) -> str:
+        """The text of the current question, with the user's changes."""
+        return str(self._changed.get(self._edits, self._question.get("text", "")))
+
+    def change(self, text: str | None) -> None:
+        """Use the edited text for the current question; None = it was not edited."""
+        if text is None or not text.strip() or text.strip() == self.document.strip():
+            self.message = "Nothing was changed."
+        else:
+            self._changed[self._edits], self.message = text.strip(), "Changed. Now choose an answer."
+
+    @property
+    def _edits(self) -> str:
+        return str(self._question.get("edits") or "")
 
     @property
     def _question(self) -> JsonObject:
@@ -353,7 +373,8 @@ class QuestionPrompt(Prompt):
             self._at += 1
             self._selected = []
         else:
-            self.propose(Answer(True, value=[list[Json](reply) for reply in self._replies]))
+            changed = dumps(self._changed) if self._changed else None
+            self.propose(Answer(True, value=[list[Json](reply) for reply in self._replies], arguments=changed))
 
 
 def parse_reply(line: str, labels: Sequence[str], *, multiple: bool) -> list[str]:

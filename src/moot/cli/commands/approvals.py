@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,7 @@ from moot.features.approvals import Asked, CallPreview, asked_in, diff_of, objec
 from moot.guard.roots import allowed_folders
 from moot.runtime.setup import confined_conversation, has_folder
 from moot.types.approval import Answer, Approval
-from moot.types.canonical import Json, JsonObject, loads
+from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.ids import SHORTEST_PREFIX
 from moot.types.run import Run
 
@@ -102,6 +103,9 @@ async def allow(
         list[str] | None,
         Parameter(metavar="TEXT", help="Answer to a question, or the number of a choice. Repeat it for each question."),
     ] = None,
+    edited: Annotated[
+        Path | None, Parameter(metavar="PATH", help="File with the plan as you have changed it, with --answer Accept.")
+    ] = None,
     reason: Annotated[str, Parameter(metavar="TEXT", help="Note that is stored with the answer.")] = "",
     follow: Follow = False,
     json: AsJson = False,
@@ -111,6 +115,8 @@ async def allow(
     async with opened(output) as engine:
         asked = await _find(engine, approval)
         given = _allowed(asked.approval, for_, pattern or [], answer or [], reason)
+        if edited is not None:
+            given = replace(given, arguments=await _edited(asked.approval, edited))
         return await _answer(engine, asked, given, output, follow=follow, json=json)
 
 
@@ -253,6 +259,17 @@ def _allowed(approval: Approval, scope: str, patterns: Sequence[str], answers: S
     if patterns and scope not in ("conversation", "always"):
         raise UsageError("--pattern requires an answer that also applies to later calls.", fix="Add --for conversation or --for always.")
     return Answer(True, scope, reason, patterns=tuple(patterns))
+
+
+async def _edited(approval: Approval, path: Path) -> bytes:
+    """Return the changed text of a question as arguments. Raise UsageError if it can't be read or changed."""
+    name = next((str(one["edits"]) for one in _questions(approval) if one.get("edits")), "")
+    if not name:
+        raise UsageError("--edited applies only to plans.", fix="Leave out --edited.")
+    try:
+        return dumps({name: await anyio.Path(path).read_text("utf-8")})
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Could not read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}.") from error
 
 
 async def _answer(engine: Engine, asked: Asked, answer: Answer, output: Output, *, follow: bool, json: bool) -> int:

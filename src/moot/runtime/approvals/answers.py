@@ -26,6 +26,9 @@ from moot.types.canonical import loads_exact
 from moot.types.conversation import Conversation
 from moot.types.run import Run
 
+LONGEST_TEXT = 50_000
+"""Maximum number of characters of a question's changed text."""
+
 _WRITERS = Registry("moot.writers", {"try": "moot.config.changes:with_rules", "add": "moot.config.changes:add_rules"})
 """Imported lazily by name, because YAML is only needed to write a rule."""
 
@@ -105,8 +108,11 @@ async def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Co
 
 
 def _check_replies(asked: Approval, answer: Answer) -> None:
-    """Raise UsageError if a question accepts only its options, and the reply is something else."""
+    """Raise UsageError if a reply is not one of the options of its question, or if a text is changed that can't be changed."""
     questions = as_list(asked.questions) if answer.approved else []
+    if asked.questions is not None and answer.arguments is not None:
+        editable = {str(as_object(question).get("edits")) for question in as_list(asked.questions)} - {"None"}
+        _check_changes(answer.arguments, editable)
     for question, reply in zip(questions, as_list(answer.value), strict=False):
         if not isinstance(question, dict) or question.get("choices_only") is not True:
             continue
@@ -116,6 +122,22 @@ def _check_replies(asked: Approval, answer: Answer) -> None:
         if not given or any(text.casefold() not in known for text in given):
             words = ", ".join(map(repr, given)) or "An empty list"
             raise UsageError(f"{words} is not a possible answer.", fix=f"Answer with {' or '.join(map(repr, labels))}.")
+
+
+def _check_changes(arguments: bytes, editable: set[str]) -> None:
+    """Raise UsageError unless the JSON object contains only non-empty texts of these names."""
+    if not editable:
+        raise UsageError("The text of this question can't be changed.", fix="Answer without arguments.")
+    try:
+        changed = loads_exact(arguments)
+    except ValueError as error:
+        raise UsageError(f"The arguments are not valid JSON: {error}.", fix="Correct the arguments.") from error
+    texts = changed if isinstance(changed, dict) else {"": None}
+    if texts.keys() - editable or not all(isinstance(text, str) and text.strip() for text in texts.values()):
+        names = ", ".join(map(repr, sorted(editable)))
+        raise UsageError(f"The arguments must be an object whose only key is {names}, with text.", fix="Correct the arguments.")
+    if any(len(str(text)) > LONGEST_TEXT for text in texts.values()):
+        raise UsageError(f"The text has more than {LONGEST_TEXT:,} characters.", fix="Shorten it.")
 
 
 async def _edits(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol
 
-from moot.convert.vendor import as_list
+from moot.convert.vendor import as_list, as_object
 from moot.errors import Busy
 from moot.plugins.registry import attribute
 from moot.runtime.approvals.policy import Ruled, Ruling
@@ -155,7 +155,12 @@ async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tup
     questions = [question_json(item) for item in wanted]
     request = _request(leg, tool, f"{key}/questions", tool_call, dumps(questions))
     answer = await ask(leg, dataclasses.replace(request, expires_at=expiry(leg), questions=questions))
-    return replies_of(answer.value)
+    replies = replies_of(answer.value)
+    changed = as_object(loads_exact(answer.arguments)) if answer.arguments is not None else {}
+    return tuple(
+        (*reply, str(changed.get(item.edits, item.text))) if item.edits and reply else reply
+        for item, reply in zip(wanted, replies, strict=False)
+    )
 
 
 async def client_output(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: JsonObject) -> JsonObject:
@@ -245,4 +250,5 @@ def question_json(item: Question) -> Json:
         "text": item.text,
         "options": [{"label": option.label, "description": option.description} for option in item.options],
         "multiple": item.multiple,
+        **({"edits": item.edits} if item.edits else {}),
     }

@@ -115,7 +115,7 @@ class AnswerIn(In):
     patterns: Annotated[list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(default_factory=list, max_length=100)]
     """Patterns that `conversation` and `always` allow from now on; empty = the narrowest pattern for each part."""
     arguments: dict[str, JsonValue] | None = None
-    """Replacement for the call's arguments, for this call only."""
+    """Replacement for the call's arguments, for this call only. For a question with `edits`, the changed text by that name."""
     value: JsonValue = None
     """Replies to a tool's questions: for each question, a list of option labels or free texts."""
 

@@ -16,6 +16,7 @@ _OPTIONS = (
     Option(REVISE, "Change the plan first; or answer with the changes that you want"),
     Option(REJECT, "Change nothing"),
 )
+_CHOICES = {option.label for option in _OPTIONS}
 _MODES: dict[str, Mode] = {ACCEPT: "ask", ACCEPT_EDITS: "edits"}
 
 
@@ -35,17 +36,21 @@ class ExitPlan(BaseTool):
     effects = frozenset({"read"})
 
     async def call(self, arguments: ExitPlanArguments, context: ToolContext) -> ToolOutput:
-        (reply,) = await context.ask((Question("Plan", arguments.plan, _OPTIONS),)) or ((),)
-        answer = reply[0].strip() if reply else ""
-        if (mode := _MODES.get(answer)) is not None:
-            await context.services.plan_mode.leave(mode)
-            return ToolOutput(f"The user accepted the plan. The mode is now {mode}. Carry it out.", {"mode": mode})
-        if not answer:
+        (reply,) = await context.ask((Question("Plan", arguments.plan, _OPTIONS, edits="plan"),)) or ((),)
+        if not reply:
             return ToolOutput("No one answered. Change nothing, and end with the plan as your answer.", error=True)
-        if answer == REJECT:
+        *answers, plan = (text.strip() for text in reply)
+        changed = f" The user changed the plan. It is now:\n\n{plan}" if plan != arguments.plan.strip() else ""
+        words = "\n".join(text for text in answers if text and text not in _CHOICES)
+        mode: Mode | None = next((_MODES[answer] for answer in answers if answer in _MODES), None)
+        if mode is not None:
+            await context.services.plan_mode.leave(mode)
+            remark = f" The user adds: {words}" if words else ""
+            return ToolOutput(f"The user accepted the plan. The mode is now {mode}. Carry it out.{remark}{changed}", {"mode": mode})
+        if REJECT in answers:
             return ToolOutput("The user rejected the plan. Change nothing, and end your answer.", error=True)
-        wish = "Ask what to change, then call exit_plan again." if answer == REVISE else f"Change it and call exit_plan again: {answer}"
-        return ToolOutput(f"The user wants another plan. {wish}")
+        wish = f"Change it and call exit_plan again: {words}" if words else "Ask what to change, then call exit_plan again."
+        return ToolOutput(f"The user wants another plan. {wish}{changed}")
 
     def doing(self, arguments: ExitPlanArguments) -> View:
         return View("Show the plan", body=arguments.plan, language="markdown")

@@ -16,12 +16,14 @@ export function Questions({ approval, answer }: Props) {
   const questions = approval.questions ?? []
   const [replies, setReplies] = useState<string[][]>(() => questions.map(() => []))
   const [own, setOwn] = useState<string[]>(() => questions.map(() => ''))
+  const [changed, setChanged] = useState<Record<string, string>>({})
   const [busy, setBusy] = useState(false)
   const given = questions.map((_, at) => [...(replies[at] ?? []), ...(own[at]?.trim() ? [own[at].trim()] : [])])
 
   async function send(value: string[][], approved: boolean) {
     setBusy(true)
-    await answer(approved ? { approved, value } : { approved }).catch(notifyError)
+    const edits = Object.keys(changed).length ? { arguments: changed } : {}
+    await answer(approved ? { approved, value, ...edits } : { approved }).catch(notifyError)
     setBusy(false)
   }
 
@@ -42,13 +44,21 @@ export function Questions({ approval, answer }: Props) {
             question={question}
             chosen={replies[at] ?? []}
             own={own[at] ?? ''}
+            document={changed[question.edits ?? ''] ?? question.question ?? question.text ?? ''}
+            edit={(value) => setChanged({ ...changed, [question.edits ?? '']: value })}
             choose={(labels) => setReplies(replies.map((old, index) => (index === at ? labels : old)))}
             write={(value) => setOwn(own.map((old, index) => (index === at ? value : old)))}
           />
         ))}
       </div>
       <footer className="flex gap-2 border-t border-line px-4 py-3">
-        <Button type="submit" look="primary" disabled={busy || given.some((reply) => !reply.length)}>
+        <Button
+          type="submit"
+          look="primary"
+          disabled={
+            busy || given.some((reply) => !reply.length) || Object.values(changed).some((value) => !value.trim())
+          }
+        >
           {text.questions.submit}
         </Button>
         <Button look="quiet" disabled={busy} onClick={() => void send([], false)}>
@@ -63,25 +73,43 @@ interface OneProps {
   question: Question
   chosen: string[]
   own: string
+  /** The question's text, with the user's changes. */
+  document: string
+  edit: (value: string) => void
   choose: (labels: string[]) => void
   write: (value: string) => void
 }
 
-function One({ question, chosen, own, choose, write }: OneProps) {
+function One({ question, chosen, own, document, edit, choose, write }: OneProps) {
   const name = useId()
+  const [editing, setEditing] = useState(false)
   const asked = question.question ?? question.text ?? ''
-  const isDocument = asked.includes('\n') // such as a plan
+  const isDocument = asked.includes('\n') || !!question.edits // such as a plan
   return (
     <fieldset>
       <legend className="mb-2 flex items-start gap-2.5 text-sm font-semibold">
         <MessageCircleQuestion size={18} aria-hidden className="shrink-0 text-accent" />
         <span>{isDocument ? question.header : asked}</span>
       </legend>
-      {isDocument && (
+      {isDocument && editing && (
+        <textarea
+          value={document}
+          onChange={(event) => edit(event.target.value)}
+          aria-label={text.questions.document(question.header)}
+          rows={Math.min(24, document.split('\n').length + 2)}
+          className="mb-3 w-full rounded-lg border border-line-strong bg-surface px-3 py-2 font-mono text-[0.8125rem]"
+        />
+      )}
+      {isDocument && !editing && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
         <div tabIndex={0} className="mb-3 max-h-[60vh] overflow-y-auto rounded-lg border border-line px-4 py-1">
-          <Text text={asked} streaming={false} />
+          <Text text={document} streaming={false} />
         </div>
+      )}
+      {question.edits && (
+        <Button className="mb-3" onClick={() => setEditing(!editing)}>
+          {editing ? text.questions.editDone : text.questions.edit}
+        </Button>
       )}
       <div className="space-y-1.5 pl-7">
         {question.options.map((option) => (
