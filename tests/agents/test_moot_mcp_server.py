@@ -1,4 +1,4 @@
-"""Claude Code and Codex search what the user said to other agents, through moot's MCP server."""
+"""Claude Code and Codex search the user's earlier conversations with other agents, through moot's MCP server."""
 
 from __future__ import annotations
 

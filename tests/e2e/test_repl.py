@@ -343,3 +343,33 @@ def test_messages_of_another_process_appear(screen: PtyScreen, moot: MootProcess
 def test_without_a_terminal_the_error_suggests_moot_run(moot: MootProcess) -> None:
     ended = moot.run()
     assert (ended.returncode, ended.stdout, b"moot run" in ended.stderr) == (2, b"", True)
+
+
+def test_words_without_a_command_start_continue_or_open_a_conversation(moot: MootProcess) -> None:
+    def leave(screen: PtyScreen) -> None:
+        screen.send("\x04")
+        assert screen.wait_exit() == 0
+        screen.close()
+
+    first = PtyScreen(moot, "greet", "me")
+    first.wait_for("1 unpriced · ask", START)  # the run has ended
+    assert "Hello you and code." in first.text
+    leave(first)
+    latest = PtyScreen(moot, "-c", "once more")
+    latest.wait_for("2 unpriced · ask", START)
+    assert latest.text.count("Hello you and code.") == 2
+    leave(latest)
+    assert [message["role"] for message in stored(moot)] == ["user", "assistant"] * 2
+    listed = PtyScreen(moot, "-r")
+    listed.wait_for("greet me", START)
+    listed.send(ENTER)
+    listed.wait_for("2 unpriced · ask", START)
+    leave(listed)
+    printed = moot.run("--print", "greet", "me")
+    assert (printed.returncode, printed.stdout.decode().strip()) == (0, "Hello **you** and `code`.")
+    piped = moot.run("greet me", "-c")
+    assert (piped.returncode, piped.stdout.decode().strip()) == (0, "Hello **you** and `code`.")
+    conversations = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
+    assert sorted(one["message_count"] for one in conversations) == [4, 4]
+    alone = moot.run("-r")
+    assert (alone.returncode, b"--resume needs a conversation here" in alone.stderr) == (2, True)

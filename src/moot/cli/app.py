@@ -9,13 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moot.cli.arguments.parser import parse, wants_json
-from moot.cli.arguments.signatures import Call
 from moot.cli.console.lines import INTERRUPTED, Lines, innermost, report
 from moot.errors import MootError
 from moot.plugins.registry import attribute
-
-_REPL = "moot.cli.repl.loop:start_repl"
-"""Import path of the function that is called if no command is given."""
 
 _FILES = 64
 """Minimum limit of open files. A run with few tools needs slightly less."""
@@ -32,9 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     output = Lines()
     try:
         _check_open_files()
-        call = (
-            Call(attribute(_REPL), (), {"yes": bool(arguments)}, bare=False) if arguments in ([], ["--yes"], ["-y"]) else parse(arguments)
-        )
+        call = parse(arguments)
         result = call.run(output) if call.bare else attribute("moot.cli.runner:perform")(call)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  the outermost frame: every error becomes a message and an exit code

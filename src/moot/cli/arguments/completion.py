@@ -87,7 +87,8 @@ def stored_arguments(path: tuple[str, ...]) -> tuple[StoredArgument, ...]:
 
 def build_table() -> JsonObject:
     """Return the content of `table.json`. This imports every command."""
-    return {" ".join(path): list[Json](_rows(command)) for path, command in leaves(TREE)}
+    table: JsonObject = {" ".join(path): list[Json](_rows(command)) for path, command in leaves(TREE)}
+    return table | ({"": list[Json](_rows(TREE.prompt))} if TREE.prompt is not None else {})
 
 
 def leaves(group: Group, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
@@ -137,6 +138,8 @@ def candidates(line: Line) -> Candidates:
     rest = line.words[len(path) :]
     if isinstance(level, Command):
         return _arguments([*stored_arguments(tuple(path)), HELP], rest, line.part)
+    if level.prompt is not None and (rest or line.part.startswith("-")):
+        return _arguments([*stored_arguments(()), HELP], rest, line.part)
     if rest:
         return Candidates()
     named = {name: item.help for name, item in level.commands.items()} | ({"--help": HELP.help} if line.part.startswith("-") else {})

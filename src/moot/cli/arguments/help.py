@@ -23,6 +23,7 @@ _DEFAULTS = {LATEST: "the latest conversation of this directory"}
 
 Row = tuple[str, str]
 HELP: Row = ("-h, --help", "Show this help.")
+VERSION: Row = ("--version", "Show the version.")
 
 
 def show_help(path: tuple[str, ...], /, *, output: Annotated[Lines, Plain]) -> None:
@@ -35,22 +36,26 @@ def show_help(path: tuple[str, ...], /, *, output: Annotated[Lines, Plain]) -> N
 def lines_of(path: Sequence[str], item: Command | Group, width: int) -> Iterator[str]:
     """Yield the lines of a help page."""
     name = " ".join(("moot", *path))
-    arguments = arguments_of(attribute(item.path)) if isinstance(item, Command) else ()
+    called = item if isinstance(item, Command) else item.prompt
+    arguments = arguments_of(attribute(called.path)) if called is not None else ()
     yield from textwrap.wrap(item.help, width, break_on_hyphens=False)
     if item.details:
         yield from ("", *textwrap.wrap(item.details, width, break_on_hyphens=False))
     yield ""
     positional = [(_positional(each), _help(each)) for each in arguments if not each.flags]
-    options = [(_option(each), _help(each)) for each in arguments if each.flags]
-    usage = " ".join(["[OPTIONS]", *(words for words, _ in positional)])
+    shown = item.options if isinstance(item, Group) else None
+    options = [(_option(each), _help(each)) for each in arguments if each.flags and (shown is None or {*each.flags} & {*shown})]
+    if called is not None:
+        usage = " ".join(["[OPTIONS]", *(words for words, _ in positional)])
+        yield from textwrap.wrap(f"Usage: {name} {usage}", width, subsequent_indent="  ", break_on_hyphens=False)
     if isinstance(item, Group):
-        options, usage = list(item.options), "[COMMAND]" if item.options else "COMMAND"
-    yield from textwrap.wrap(f"Usage: {name} {usage}", width, subsequent_indent="  ", break_on_hyphens=False)
+        yield f"{'Usage:' if called is None else '      '} {name} COMMAND"
     if isinstance(item, Group):
         for title, names in (item.sections or {"Commands": tuple(item.commands)}).items():
             yield from _section(title, [(name, item.commands[name].help) for name in names], width)
     yield from _section("Arguments", positional, width)
-    yield from _section("Options", [*options, HELP], width)
+    version = [VERSION] if isinstance(item, Group) and not path else []
+    yield from _section("Options", [*options, *version, HELP], width)
     yield ""
     yield "Examples:"
     for example in item.examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -26,12 +27,15 @@ def parse(words: Sequence[str]) -> Call:
     options = rest[: rest.index("--")] if "--" in rest else rest
     if isinstance(item, Group) and item.default and (not options or (options[0].startswith("-") and options[0] not in HELP_FLAGS)):
         item, path = item.commands[item.default], (*path, item.default)
+    if isinstance(item, Group) and item.prompt is not None and _is_prompt(item, options, rest):
+        item = item.prompt
     if isinstance(item, Group):
         if options and options[0] not in HELP_FLAGS:
             kind, nearest = ("option", "") if options[0].startswith("-") else ("command", _suggestion(options[0], item.commands))
-            raise UsageError(
-                f"Unknown {kind} '{options[0]}'.{nearest}", fix=f"Run '{' '.join(('moot', *path))} --help' to list the commands."
-            )
+            fix = f"Run '{' '.join(('moot', *path))} --help' to list the commands."
+            if item.prompt is not None and not nearest:
+                fix += f" For a prompt of one word: moot run {options[0]}"
+            raise UsageError(f"Unknown {kind} '{options[0]}'.{nearest}", fix=fix)
         return Call(attribute(_HELP), (path,), {}, bare=True)
     if any(word in HELP_FLAGS for word in options):
         return Call(attribute(_HELP), (path,), {}, bare=True)
@@ -40,10 +44,23 @@ def parse(words: Sequence[str]) -> Call:
     try:
         values = _values(arguments, options, rest[len(options) + 1 :])
     except UsageError as error:
-        error.fix = error.fix or f"Run 'moot {' '.join(path)} --help' for usage."
+        error.fix = error.fix or f"Run '{' '.join(('moot', *path))} --help' for usage."
         raise
     args, keywords = call_arguments(command, arguments, values)
     return Call(command, args, keywords, item.bare)
+
+
+def _is_prompt(group: Group, options: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether words that name no command are a prompt or its options: several words, one with a space, or options first."""
+    if any(word in HELP_FLAGS for word in options):
+        return False
+    plain = list(itertools.takewhile(lambda word: not word.startswith("-"), options))
+    if not plain:
+        return True
+    meant = group.commands.get(_nearest(plain[0], group.commands))
+    if isinstance(meant, Group) and len(plain) == 2 and plain[1] in meant.commands:  # such as `moot chta list`
+        return False
+    return len(plain) > 1 or " " in plain[0] or "\n" in plain[0] or len(words) > len(options)
 
 
 def command_at(words: Sequence[str]) -> tuple[Command | Group, tuple[str, ...], list[str]]:
@@ -170,6 +187,11 @@ def _convert(argument: Argument, text: str, name: str) -> Any:
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
     """Return a 'Did you mean' sentence with the most similar known name, ignoring leading dashes. Empty if no name is similar."""
+    nearest = _nearest(name, known)
+    return f" Did you mean '{nearest}'?" if nearest else ""
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
     bare = {other.lstrip("-"): other for other in known}
     nearest = attribute("difflib:get_close_matches")(name.lstrip("-"), list(bare), n=1)
-    return f" Did you mean '{bare[nearest[0]]}'?" if nearest else ""
+    return bare[nearest[0]] if nearest else ""

@@ -32,8 +32,10 @@ class Group:
     details: str = ""
     sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Headings for the list of commands. Empty means a single list."""
-    options: tuple[tuple[str, str], ...] = ()
-    """Options that the group accepts without a command, as rows of its help page."""
+    prompt: Command | None = None
+    """The command that runs if the words name no command but are options or a prompt."""
+    options: tuple[str, ...] = ()
+    """The options of `prompt` on the group's help page."""
     default: str = ""
     """Name of the command that runs if none is given. Empty means that the help page is shown instead."""
 

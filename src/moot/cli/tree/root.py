@@ -406,8 +406,8 @@ TREE = Group(
         ),
         "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },
-    ("moot", "moot --yes", 'moot run "what does README.md say?"', "moot chat continue 1"),
-    details="Without a command, start a conversation in this terminal.",
+    ("moot", 'moot "what does README.md say?"', "moot -c", "moot -r 3 and now the tests", "moot -m small -f photo.png what is on it"),
+    details="Without a command, start a conversation in this terminal. `moot chat new --help` lists all options of a prompt.",
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
         "History": ("search", "stats", "budgets", "import", "export", "share", "replay", "projects", "tasks", "worktrees"),
@@ -421,5 +421,11 @@ TREE = Group(
             *("completion", "trust", "version"),
         ),
     },
-    options=(("-y, --yes", "Don't prompt: use the first available model, downloading it if needed."), ("--version", "Show the version.")),
+    prompt=command(
+        "commands.chat.start:start",
+        "Start a conversation in this terminal.",
+        ("moot",),
+        bare=True,
+    ),
+    options=("--continue", "--resume", "--model", "--agent", "--mode", "--file", "--allow", "--print", "--yes"),
 )

@@ -1,0 +1,68 @@
+"""`moot` without a command: start, continue or open a conversation. Everything heavy is imported by name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from moot.cli.arguments.signatures import LATEST, Call, Parameter, Plain
+from moot.cli.console.lines import Lines
+from moot.cli.options import NO_FLAGS, NO_SHOW, Files, RunFlags, ShowFlags, is_reference
+from moot.errors import UsageError
+from moot.plugins.registry import attribute
+
+CHOOSE = "@choose"
+"""The value of `--resume` without a conversation."""
+
+_PERFORM = "moot.cli.runner:perform"
+_RUN, _REPL = "moot.cli.run:run", "moot.cli.repl.loop:start_repl"
+_NEW, _CONTINUE = "moot.cli.commands.chat.runs:new", "moot.cli.commands.chat.runs:continue_"
+_BROWSE = "moot.cli.commands.chat.browser:browse"
+
+
+def start(
+    *prompt: Annotated[str, Parameter(help="Prompt text: several words, or words in quotes. Standard input is appended.")],
+    continue_: Annotated[
+        str | None,
+        Parameter(
+            name=("--continue", "-c"),
+            kind="conversation",
+            implied=LATEST,
+            accepts=is_reference,
+            help="Continue the latest conversation of this directory, or the one with this id or list number.",
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        Parameter(
+            name=("--resume", "-r"),
+            kind="conversation",
+            implied=CHOOSE,
+            accepts=is_reference,
+            help="Continue the conversation with this id or list number. Without a value: choose one from a list.",
+        ),
+    ] = None,
+    print_: Annotated[bool, Parameter(name="--print", help="Print the answer and exit, as 'moot run' does.")] = False,
+    file: Files | None = None,
+    flags: RunFlags = NO_FLAGS,
+    shown: ShowFlags = NO_SHOW,
+    output: Annotated[Lines, Plain],
+) -> int:
+    """Start a conversation in this terminal. Without a terminal, print the answer to the prompt."""
+    if resume is not None and continue_ is not None:
+        raise UsageError("--resume and --continue cannot be used together.")
+    conversation = continue_ if resume is None else resume
+    prints = print_ or shown.form() != "text"
+    if conversation == CHOOSE:
+        if prints or prompt or file or not output.attended:
+            raise UsageError("--resume needs a conversation here.", fix="Use -r ID, -r NUMBER, or -c for the latest.")
+        return attribute(_BROWSE)(output, "", "")
+    options: dict[str, Any] = {"file": file, "flags": flags, "shown": shown}
+    if prints or (not output.attended and (prompt or file or conversation)):
+        call = Call(attribute(_RUN), prompt, {**options, "continue_": conversation}, bare=False)
+    elif conversation is not None:
+        call = Call(attribute(_CONTINUE), (conversation, *prompt), options, bare=False)
+    elif prompt or file or flags != RunFlags(yes=flags.yes):
+        call = Call(attribute(_NEW), prompt, options, bare=False)
+    else:
+        call = Call(attribute(_REPL), (), {"yes": flags.yes}, bare=False)
+    return attribute(_PERFORM)(call)
