@@ -88,7 +88,9 @@ def stored_arguments(path: tuple[str, ...]) -> tuple[StoredArgument, ...]:
 def build_table() -> JsonObject:
     """Return the content of `table.json`. This imports every command."""
     table: JsonObject = {" ".join(path): list[Json](_rows(command)) for path, command in leaves(TREE)}
-    return table | ({"": list[Json](_rows(TREE.prompt))} if TREE.prompt is not None else {})
+    if TREE.prompt is not None:
+        table[""] = list[Json](_rows(TREE.prompt))
+    return table
 
 
 def leaves(group: Group, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
