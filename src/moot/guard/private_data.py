@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, get_args
 from urllib.parse import quote
 
-from moot.guard.secrets import HIDDEN, find_secrets
+from moot.guard.secrets import CODE, COUNTED, HIDDEN, SECRET_NAME, find_secrets
 
 Kind: TypeAlias = Literal["secrets", "paths", "names", "emails", "encoded", "files", "pictures", "vendor data"]
 """`encoded` is long base64 data, which may contain anything. `vendor data` is data that vendors encrypted or attached for their own use."""
@@ -29,20 +29,11 @@ class Place:
     instead: str
 
 
-_NAME = (
-    r"(?:api[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret|secret|token|passw(?:or)?d|passphrase|credential|authorization"
-    r"|cookie|signature)"
-)
-_SECRET_NAME = re.compile(_NAME, re.IGNORECASE)
-_COUNTED = re.compile(r"tokens|tokeni[sz]|token_?count|max_?token|token_?(?:limit|budget|type|usage)", re.IGNORECASE)
-_AFTER = rf"{_NAME}s?[\w-]{{0,24}}(?:\\{{0,3}}[\"'])?\s{{0,4}}(?::=|=>|[:=])\s{{0,4}}"
+_SECRET_NAME = re.compile(SECRET_NAME, re.IGNORECASE)
+_AFTER = rf"{SECRET_NAME}s?[\w-]{{0,24}}(?:\\{{0,3}}[\"'])?\s{{0,4}}(?::=|=>|[:=])\s{{0,4}}"
 _QUOTED = re.compile(rf"{_AFTER}(\\{{0,3}}[\"'`])([^\n]{{3,300}}?)\1", re.IGNORECASE)
 _BARE = re.compile(rf"{_AFTER}([^\s\"'`,;&{{}}\[\]()<>\\]{{6,400}})", re.IGNORECASE)
 _KEY = re.compile(r"\bkey\s{0,4}[:=]\s{0,4}[\"']?([A-Za-z0-9+/_=-]{20,200})", re.IGNORECASE)
-_CODE = re.compile(
-    r"(?:\$?[A-Za-z_]+(?:(?:\.|::|->)[A-Za-z_]+)+|string|number|boolean|bytes|object|undefined|required|optional)\.?", re.IGNORECASE
-)
-"""Matches code after a secret's name that is not a secret: a reference or a type."""
 
 _FOLDER = r"[^/\\\s\"'`<>|:;,(){}\[\]*?&$#!=%@]{1,64}"
 _HOME = re.compile(
@@ -77,7 +68,7 @@ def merge_places(places: Iterable[Place]) -> list[Place]:
 
 def is_secret_name(name: str) -> bool:
     """Return True if values with this name are secret, as for `api_key`, `Authorization` or `dbPassword`."""
-    return _SECRET_NAME.search(name) is not None and _COUNTED.search(name) is None
+    return _SECRET_NAME.search(name) is not None and COUNTED.search(name) is None
 
 
 class Finder:
@@ -142,7 +133,7 @@ def _named(text: str) -> Iterator[tuple[int, int]]:
     """Yield the ranges of values that follow a secret's name: anything in quotes, or any other text that is not code."""
     yield from (found.span(2) for found in _QUOTED.finditer(text))
     for found in _BARE.finditer(text):
-        if _CODE.fullmatch(found[1]) is None and _COUNTED.search(found[0][: -len(found[1])]) is None:
+        if CODE.fullmatch(found[1]) is None and COUNTED.search(found[0][: -len(found[1])]) is None:
             yield found.span(1)
     for found in _KEY.finditer(text):
         if any(sign.isdigit() for sign in found[1]) and any(sign.isalpha() for sign in found[1]):
