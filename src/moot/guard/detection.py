@@ -42,7 +42,7 @@ _PEM = re.compile(
 )
 _PEM_LINE = re.compile(rb"(?<![A-Za-z0-9+/=])(?:(?<=\\)[nrt])?([A-Za-z0-9+/]{40,80}={0,2})(?![A-Za-z0-9+/=])|([A-Za-z0-9+/]{200,}={0,2})")
 _PEM_GAP = 40
-_URL = re.compile(rb"://[^\s/@:\"'`<>\\]{0,100}:([^\s/@\"'`<>\\]{3,200})@[A-Za-z0-9\[]")
+_URL = re.compile(rb"://[^\s/@:\"'`<>\\]{0,100}:([^\s/@\"'`<>\\]{4,200})@[A-Za-z0-9\[]")
 _HEADER = re.compile(rb"(?:bearer|basic)\s{1,4}([A-Za-z0-9._~+/-]{16,2000}={0,2})", re.IGNORECASE)
 _CURL = re.compile(rb"-u[ =]?[\"']?[^\s:\"'\\]{1,64}:([^\s\"'\\]{6,200})")
 

@@ -1,4 +1,4 @@
-"""The interfaces of storage maintenance: backups, purges and redactions, sealing and sizes."""
+"""The interfaces of storage maintenance: backups, purges and redactions, scans, sealing and sizes."""
 
 from __future__ import annotations
 
@@ -165,6 +165,11 @@ class Erasure(Protocol):
         """Backups of the whole home, which later purges and redactions reach."""
         ...
 
+    @property
+    def scanner(self) -> Scanner:
+        """The search for secrets to redact."""
+        ...
+
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
         """Purge the conversations with these ids, their sub-conversations and all their data. Raise NotFound, or Busy for an active run."""
         ...
@@ -192,6 +197,108 @@ class Erasure(Protocol):
 
     async def receipts(self, *, limit: int = 50) -> list[ErasureReceipt]:
         """Return receipts, newest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScanScope:
+    """A selection of data to scan. By default, everything."""
+
+    conversation: str | None = None
+    """Id of a conversation, which is scanned with the conversations of its sub-agents."""
+    project: str = ""
+    """Project id; empty = all projects."""
+    agent: str = ""
+    """Name of the agent, or format of an import; empty = all agents."""
+    since: int = 0
+    """Time in ms. Conversations without activity since then are not scanned."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretPlace:
+    """A place where a secret is stored."""
+
+    what: str
+    """For example `text`, `output of shell`, `raw data` or `attachment`."""
+    conversation: str | None = None
+    title: str = ""
+    message: str | None = None
+    role: str = ""
+    part: int | None = None
+    """Index of the message's part."""
+    at: int | None = None
+    """Time in ms."""
+    file: str = ""
+    """Path of a file next to the database."""
+
+    def to_json(self) -> JsonObject:
+        names = ("what", "conversation", "title", "message", "role", "part", "at", "file")
+        return {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
+
+
+LISTED_PLACES = 1000
+"""Maximum number of places that are listed for one secret. The others are counted."""
+
+
+@dataclass(slots=True)
+class SecretFinding:
+    """One secret, with all the places where it is stored."""
+
+    fingerprint: str
+    """A hash of the secret with a key of this store. It reveals nothing about the secret."""
+    kind: str
+    masked: str
+    """The first and last letters of a long secret."""
+    count: int = 0
+    """Number of occurrences."""
+    places: dict[SecretPlace, None] = field(default_factory=dict[SecretPlace, None])
+    """The places in the order in which they were found."""
+    unlisted: int = 0
+    """Number of occurrences in further places."""
+    strings: set[str] = field(default_factory=set[str], repr=False)
+    """The secret in all its spellings. Must not be shown or stored."""
+
+    def to_json(self) -> JsonObject:
+        return {
+            "fingerprint": self.fingerprint,
+            "kind": self.kind,
+            "masked": self.masked,
+            "count": self.count,
+            "places": list[Json]([place.to_json() for place in self.places]),
+            "unlisted": self.unlisted,
+        }
+
+
+@dataclass(slots=True)
+class ScanReport:
+    """The progress of a scan, and at its end the result."""
+
+    conversations: int = 0
+    """Number of conversations scanned so far, including unchanged ones."""
+    unchanged: int = 0
+    """Number of conversations that were skipped, because an earlier scan found nothing in them and they have not changed."""
+    bytes: int = 0
+    """Size of the scanned data."""
+    findings: dict[str, SecretFinding] = field(default_factory=dict[str, SecretFinding])
+    """Findings by fingerprint."""
+
+    def to_json(self) -> JsonObject:
+        return {
+            "conversations": self.conversations,
+            "unchanged": self.unchanged,
+            "bytes": self.bytes,
+            "data": list[Json]([finding.to_json() for finding in self.findings.values()]),
+        }
+
+
+class Scanner(Protocol):
+    """The search for secrets in everything that is stored."""
+
+    def scan(self, scope: ScanScope = ..., *, unchanged: bool = False) -> AsyncGenerator[ScanReport, None]:
+        """Scan and yield the progress, which is one object that grows; the last one is the result. Raise NotFound.
+
+        Conversations in which an earlier scan found nothing are skipped if they have not changed since, except with `unchanged`.
+        """
         ...
 
 

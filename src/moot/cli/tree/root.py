@@ -320,10 +320,22 @@ TREE = Group(
             "Permanently delete conversations and print a receipt.",
             ("moot purge 0193a4", "moot purge --deleted --dry-run", "moot purge --before 2025-01-31 --yes", "moot purge --expired"),
         ),
+        "scan": command(
+            "commands.maintenance.scan:scan",
+            "Search all stored data for secrets such as API keys and passwords.",
+            ("moot scan", "moot scan 1 --places", "moot scan --agent codex --since 30d", "moot scan --all --json"),
+            details="Secrets are printed masked. The exit code is 1 if any are found. Remove them with 'moot redact --finding'.",
+        ),
         "redact": command(
             "commands.maintenance.purge:redact",
             "Permanently remove strings from all stored data.",
-            ("moot redact", "moot redact --from secrets.txt --yes", "moot redact -c 1 --regex 'sk-[A-Za-z0-9]{20,64}' --dry-run"),
+            (
+                "moot redact",
+                "moot redact --from secrets.txt --yes",
+                "moot redact --finding 3f9c1a20b7d84e65",
+                "moot redact --finding all --dry-run",
+                "moot redact -c 1 --regex 'sk-[A-Za-z0-9]{20,64}' --dry-run",
+            ),
         ),
         "import": command(
             "commands.history.import_:import_",
@@ -417,7 +429,7 @@ TREE = Group(
         ),
         "Server": ("serve", "web", "tokens", "cron", "webhooks"),
         "Maintenance": (
-            *("config", "doctor", "logs", "verify", "backup", "restore", "purge", "redact", "store"),
+            *("config", "doctor", "logs", "verify", "backup", "restore", "purge", "scan", "redact", "store"),
             *("completion", "trust", "version"),
         ),
     },

@@ -13,6 +13,7 @@ from typing import Annotated
 from anyio import to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.commands.maintenance.scan import describe_finding, scanned, select_findings
 from moot.cli.console.format import parse_time, plural
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
@@ -24,7 +25,7 @@ from moot.engine import Engine
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
-from moot.types.maintenance import ErasureReceipt, Expiry, Secret
+from moot.types.maintenance import ErasureReceipt, Expiry, ScanScope, Secret
 
 Yes = Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation. Required without a terminal.")]
 DryRun = Annotated[bool, Parameter(name="--dry-run", help="Show what would be removed without changing anything.")]
@@ -88,21 +89,36 @@ async def redact(
     regex: Annotated[
         bool, Parameter(help="Treat the strings as regular expressions. Repetitions need an upper bound, such as {1,64}.")
     ] = False,
+    finding: Annotated[
+        tuple[str, ...] | None,
+        Parameter(
+            metavar="FINGERPRINT",
+            help="Remove a secret that `moot scan` finds, by its fingerprint, or 'all' of them. May be repeated.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
     """Replace strings in all stored data with a marker."""
-    wanted = tuple(strings) or await _read(source, output)
-    if strings and source is not None:
-        raise UsageError("Strings and --from cannot be used together.")
+    if bool(strings) + (source is not None) + (finding is not None) > 1 or (finding and regex):
+        raise UsageError("Strings, --from and --finding cannot be used together, nor --finding and --regex.")
+    wanted = tuple(strings) if finding or strings else await _read(source, output)
     if strings:
         output.say("moot: arguments are saved in your shell's history; remove the strings there too", "yellow")
     secret = Secret(patterns=wanted) if regex else Secret(wanted)
     async with opened(output) as engine:
         id = None if conversation is None else (await find_conversation(engine, conversation, str(here()))).id
         erasure = engine.store.erasure
+        if finding:
+            chosen = select_findings(await scanned(engine.store, ScanScope(id), output), finding)
+            if not chosen:
+                output.say("moot: no secrets found")
+                return 0
+            for one in () if json else chosen:
+                output.say(f"  {describe_finding(one)}")
+            secret = Secret(tuple(sorted({string for one in chosen for string in one.strings})))
         progress = Progress(output)
         found = await erasure.redact(secret, conversation=id, dry_run=True, tell=progress.show)
         progress.close()

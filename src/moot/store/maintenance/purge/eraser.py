@@ -28,6 +28,7 @@ from moot.store.maintenance.purge.files import forget_typed, redact_files
 from moot.store.maintenance.purge.jobs import EraseJob
 from moot.store.maintenance.purge.originals import original_files, originals
 from moot.store.maintenance.purge.redactor import Redactor
+from moot.store.maintenance.purge.scanner import StoreScanner
 from moot.store.maintenance.vacuum import empty_log, rewrite_database
 from moot.store.search.indexer import merge_some
 from moot.store.tree.conversations import ConversationTree
@@ -57,6 +58,7 @@ class Eraser:
         self.reaches = True
         """True if copies of the store in other places are updated too."""
         self.backups = BackupCreator(writer, path, clock, turn)
+        self.scanner = StoreScanner(writer, reader, files, path)
         self.patience = 20.0
         """Seconds to wait at the end for connections that still read an old state."""
         self._clock = clock

@@ -12,7 +12,8 @@ from pathlib import Path
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.types.maintenance import FileOutcome
 
-_LARGEST = 256 << 20  # maximum size in bytes of a file that is searched
+LARGEST = 256 << 20
+"""Maximum size in bytes of a file that is searched."""
 _COMMAND = re.compile(r"(?:!|/\S+\s+)(.+)", re.DOTALL)
 
 
@@ -39,15 +40,16 @@ def forget_typed(state: Path, conversations: Collection[str], prompts: Collectio
 def redact_files(state: Path, needles: Redactor) -> list[FileOutcome]:
     """Overwrite every match in the files of the state folder with x. Processes may have the files open or append to them."""
     fates: list[FileOutcome] = []
-    for path in _files(state):
-        if path.stat().st_size > _LARGEST:
-            fates.append(FileOutcome(str(path), "left", f"not searched: larger than {_LARGEST >> 20} MB"))
+    for path in files_in(state):
+        if path.stat().st_size > LARGEST:
+            fates.append(FileOutcome(str(path), "left", f"not searched: larger than {LARGEST >> 20} MB"))
         elif count := _blank(path, needles):
             fates.append(FileOutcome(str(path), "rewritten", f"{count} {'match' if count == 1 else 'matches'}"))
     return fates
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files_in(folder: Path) -> Iterator[Path]:
+    """Yield the non-empty files of the folder and its subfolders."""
     for place, _, names in os.walk(folder):  # links are not followed
         for name in sorted(names):
             path = Path(place) / name
