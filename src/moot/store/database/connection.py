@@ -7,9 +7,9 @@ https://sqlite.org/wal.html). With those versions, the store serializes commits 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, LiteralString, Protocol
 
 if TYPE_CHECKING:
     import sqlite3 as sqlite
@@ -44,6 +44,19 @@ class Queries(Protocol):
 
     @property
     def execute(self) -> Callable[..., sqlite.Cursor]: ...
+
+
+_VALUES = (8, 64, 512)  # numbers of values per statement; few sizes, so that few statements are prepared
+
+
+def select_in(queries: Queries, sql: LiteralString, values: Iterable[object], *before: object) -> Iterator[Any]:
+    """Yield the rows of a query that ends with `IN`, for all values in several statements. `before` is bound to its earlier parameters."""
+    left = list(values)
+    while left:
+        size = next((size for size in _VALUES if len(left) <= size), _VALUES[-1])
+        some, left = left[:size], left[size:]
+        padded = [*some, *[some[-1]] * (size - len(some))]
+        yield from queries.execute(f"{sql} ({', '.join('?' * size)})", (*before, *padded)).fetchall()
 
 
 APPLICATION_ID = 0x6D6F6F74

@@ -10,7 +10,7 @@ from typing import Any, LiteralString, NamedTuple
 from moot.convert.imports import apply_growth, digest_of, growth_body, is_continuation, usage_of_steps
 from moot.errors import StoreError
 from moot.store import lookup
-from moot.store.database.connection import Queries
+from moot.store.database.connection import Queries, select_in
 from moot.store.database.transaction import Entry, Transaction, insert_many, quick
 from moot.store.imports.copies import identify, release_message
 from moot.store.rows import message_of, parse_stored, parse_stored_object, parts_of
@@ -19,8 +19,6 @@ from moot.types.ids import new_id
 from moot.types.imports import ImportCounts, IncomingConversation, IncomingEntry
 from moot.types.message import Message, Role
 from moot.types.usage import NO_USAGE, Usage
-
-_SIZES = (8, 64, 512)  # numbers of keys per statement; few sizes, so that few statements are prepared
 
 
 class Place(NamedTuple):
@@ -75,18 +73,10 @@ def note(transaction: Transaction, conversation: int, origin: JsonObject | None,
 
 def variants(queries: Queries, conversation: int, keys: Iterable[bytes]) -> dict[bytes, list[Variant]]:
     """Return the stored versions of the imported messages with these keys, oldest first."""
-    wanted = list(dict.fromkeys(keys))
     found: dict[bytes, list[Variant]] = {}
-    while wanted:
-        size = next((size for size in _SIZES if len(wanted) <= size), _SIZES[-1])
-        some, wanted = wanted[:size], wanted[size:]
-        padded = [*some, *[some[-1]] * (size - len(some))]
-        rows: Any = queries.execute(
-            f"SELECT key, digest, length, message FROM import_message WHERE conversation = ? AND key IN ({', '.join('?' * size)})",
-            (conversation, *padded),
-        ).fetchall()
-        for key, digest, length, message in rows:
-            found.setdefault(key, []).append(Variant(digest, length, message))
+    sql = "SELECT key, digest, length, message FROM import_message WHERE conversation = ? AND key IN"
+    for key, digest, length, message in select_in(queries, sql, dict.fromkeys(keys), conversation):
+        found.setdefault(key, []).append(Variant(digest, length, message))
     for versions in found.values():
         versions.sort(key=lambda one: one.message or "")  # ids grow with time
     return found

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 from moot.convert.imports import digest_of, usage_of_steps, without_copies
-from moot.store.database.connection import Queries
+from moot.store.database.connection import Queries, select_in
 from moot.store.database.transaction import Transaction
 from moot.store.rows import parse_stored_object
 
-_SIZES = (8, 64, 512)  # numbers of values per statement; few sizes, so that few statements are prepared
 _SUMMED = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 _FORKED_FROM = (
@@ -46,15 +45,15 @@ class _Holder(NamedTuple):
     started_at: int
 
 
-def identify(transaction: Transaction, owner: str, messages: Sequence[tuple[str, Sequence[bytes]]], freed: Set[bytes]) -> None:
+def identify(transaction: Transaction, owner: str, messages: Sequence[tuple[str, Sequence[bytes]]], released: Set[bytes]) -> None:
     """Store the identities of messages by id, one for each model call or one for the whole message, and find their originals.
 
-    `freed` are further identities whose holders have changed.
+    `released` are further identities whose holders have changed.
     """
-    changed = set(freed)
-    numbers = dict(_select(transaction, "SELECT id, no FROM message WHERE id IN", [id for id, _ in messages]))
+    changed = set(released)
+    numbers = dict(select_in(transaction, "SELECT id, no FROM message WHERE id IN", [id for id, _ in messages]))
     stored = defaultdict[int, dict[int, bytes]](dict)
-    for message, step, identity in _select(
+    for message, step, identity in select_in(
         transaction, "SELECT message, step, identity FROM import_identity WHERE message IN", numbers.values()
     ):
         stored[message][step] = identity
@@ -82,7 +81,7 @@ def release(transaction: Transaction, messages: Iterable[int]) -> set[bytes]:
 
 
 def release_message(transaction: Transaction, id: str) -> set[bytes]:
-    """Do the same for a message with an id."""
+    """Remove the identities of the message with this id, and return them."""
     return release(transaction, [no for (no,) in transaction.execute("SELECT no FROM message WHERE id = ?", (id,)).fetchall()])
 
 
@@ -133,7 +132,7 @@ def _holders(transaction: Transaction, identities: Sequence[bytes]) -> Iterator[
         " WHERE i.identity IN"
     )
     found = defaultdict[bytes, dict[tuple[int, int], _Holder]](dict)
-    for identity, message, step, is_copy, no, *place, copied_from, rank, started_at in _select(transaction, sql, identities):
+    for identity, message, step, is_copy, no, *place, copied_from, rank, started_at in select_in(transaction, sql, identities):
         owner, format, source_id = place
         found[identity][message, step] = _Holder(
             message, step, bool(is_copy), no, (owner, format, source_id), copied_from, rank, started_at
@@ -189,12 +188,3 @@ def _count_again(transaction: Transaction, message: int, before: Set[int], after
         ),
     )
     transaction.execute("INSERT OR IGNORE INTO to_count SELECT no FROM message WHERE no = ? AND role = 'assistant'", (message,))
-
-
-def _select(queries: Queries, sql: str, values: Iterable[object]) -> Iterator[Any]:
-    """Yield the rows for all values, a limited number of which are bound to one statement."""
-    left = list(values)
-    while left:
-        size = next((size for size in _SIZES if len(left) <= size), _SIZES[-1])
-        some, left = left[:size], left[size:]
-        yield from queries.execute(f"{sql} ({', '.join('?' * size)})", (*some, *[some[-1]] * (size - len(some)))).fetchall()
