@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import NamedTuple
 
 from moot.formats.anthropic import content_parts, output_of
 from moot.formats.editors.cline.calls import Counted, calls_in
 from moot.formats.editors.cline.task import HISTORY, SHOWN, Task, described
-from moot.formats.editors.cline.texts import call_in, is_added, output_in, typed_text
 from moot.formats.kit.fields import flag, milliseconds, objects, text
 from moot.formats.kit.json import ArrayItem, array_items, member
 from moot.formats.kit.records import Output, Records, SessionRecord, step, tool_call
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedRecord
 from moot.types.message import Part, text_part
+
+_ADDED = ("<environment_details>", "[TASK RESUMPTION]", "[ERROR]")
+_TYPED = re.compile(r"<(task|user_message|feedback|answer)>\s*(.*?)\s*</\1>", re.DOTALL)
+_HEADER = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:\s*")
+_TOOLS = (
+    *("execute_command", "read_file", "write_to_file", "replace_in_file", "apply_diff", "insert_content", "search_and_replace"),
+    *("search_files", "list_files", "list_code_definition_names", "codebase_search", "browser_action", "web_fetch"),
+    *("use_mcp_tool", "access_mcp_resource", "load_mcp_documentation", "ask_followup_question", "plan_mode_respond", "act_mode_respond"),
+    *("attempt_completion", "new_task", "switch_mode", "fetch_instructions", "update_todo_list", "condense", "edit_file"),
+)
+"""Names of the tools that models call by writing XML."""
+_CALL = re.compile(rf"<({'|'.join(_TOOLS)})>(.*)</\1>", re.DOTALL)
+_ARGUMENT = re.compile(r"<(\w+)>(.*)</\1>", re.DOTALL)
 
 
 def messages_in(task: Task, item: ArrayItem, *, counts_cache: bool) -> Records:
@@ -36,6 +50,41 @@ def messages_in(task: Task, item: ArrayItem, *, counts_cache: bool) -> Records:
             place += 1
         else:
             yield from reader.prompt(element, value, at)
+
+
+class _CallInText(NamedTuple):
+    """A tool call written as XML, and the text around it."""
+
+    before: str
+    name: str
+    arguments: JsonObject
+    after: str
+
+
+def _is_added(text: str) -> bool:
+    """Return whether the program added the text to a message, for example a list of the open files."""
+    return text.lstrip().startswith(_ADDED)
+
+
+def _typed_text(text: str) -> str | None:
+    """Return the text that the user typed, without the tags around it. Return None if there are no tags."""
+    found = [match[2] for match in _TYPED.finditer(text)]
+    return "\n\n".join(found) if found else None
+
+
+def _output_in(text: str) -> tuple[str, str] | None:
+    """Return a tool's name and the beginning of its output, if the text starts with the header that the program writes above outputs."""
+    header = _HEADER.match(text)
+    return (header[1], text[header.end() :]) if header else None
+
+
+def _call_in(text: str) -> _CallInText | None:
+    """Return the tool call that a model wrote as XML, if there is one."""
+    found = _CALL.search(text)
+    if found is None:
+        return None
+    arguments: dict[str, Json] = {match[1]: match[2].strip("\n") for match in _ARGUMENT.finditer(found[2])}
+    return _CallInText(text[: found.start()].strip(), found[1], arguments or {"text": found[2].strip()}, text[found.end() :].strip())
 
 
 def _blocks(element: ArrayItem, value: JsonObject) -> tuple[bytes, list[tuple[bytes, JsonObject]]]:
@@ -62,7 +111,7 @@ class _Reader:
         rest, blocks = _blocks(element, value)
         parts: list[Part] = []
         for _, block in blocks:
-            call = call_in(text(block, "text")) if block.get("type") == "text" else None
+            call = _call_in(text(block, "text")) if block.get("type") == "text" else None
             if call is None:
                 parts += content_parts([block])
                 continue
@@ -126,9 +175,9 @@ class _Prompt:
             self.raws.append(raw)
 
     def _text(self, raw: bytes, block: JsonObject, words: str) -> None:
-        if is_added(words):
+        if _is_added(words):
             self.added.append((raw, block))
-        elif (begun := output_in(words)) is not None:
+        elif (begun := _output_in(words)) is not None:
             self._output(raw, self.written_call, begun[1])
             self.is_written = True
             self._typed(raw, words)
@@ -149,7 +198,7 @@ class _Prompt:
 
     def _typed(self, raw: bytes, words: str) -> bool:
         """Add the text that the user typed, if there is any."""
-        typed = typed_text(words)
+        typed = _typed_text(words)
         if typed is not None:
             self.parts.append(text_part(typed))
             self.raws.append(raw)
