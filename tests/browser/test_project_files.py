@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
-from browser.test_conversation import messages, ready, say
+from browser.test_conversation import field, messages, ready, say, until
 from browser.visits import PHONE, inaccessible
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
@@ -90,10 +91,17 @@ def test_a_command_gets_the_file_that_was_opened_last(visit: Visitor, server: Se
     id = server.say("say hello to the open file", directory=str(root))
     page = visit(f"{shop}?path=src%2Fapp.py").page
     expect(page.get_by_text("number_1 = 1").first).to_be_visible()
+    held: list[Route] = []
+    page.route(re.compile(r"/api/conversations/[^/]+$"), lambda route: held.append(route), times=1)
     page.get_by_role("link", name="say hello to the open file").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("say hello to the open file")
-    ready(page)  # the project is known once the conversation is loaded
-    say(page, "/why")
+    until(page, lambda: bool(held))
+    ran: list[str] = []
+    page.on("request", lambda request: ran.append(request.url) if "/api/commands/" in request.url else None)
+    say(page, "/why")  # the project is known only after the conversation is loaded
+    expect(field(page)).to_have_value("/why")
+    assert not ran
+    held[0].continue_()
+    expect(field(page)).to_have_value("")
     ready(page)
     expect(messages(page)).to_contain_text("say about src/app.py")
     assert [one["role"] for one in server.call("GET", f"/api/conversations/{id}/messages")["data"]] == ["user", "assistant"] * 2

@@ -104,6 +104,18 @@ export class Session {
 
   get = (): State => this.state
 
+  /** Resolve once the conversation is loaded, or can't be. */
+  async loaded(): Promise<void> {
+    while (this.state.loading) {
+      await new Promise<void>((resolve) => {
+        const stop = this.subscribe(() => {
+          stop()
+          resolve()
+        })
+      })
+    }
+  }
+
   private set(changes: Partial<State>): void {
     this.state = { ...this.state, ...changes }
     for (const listener of this.listeners) listener()

@@ -35,9 +35,13 @@ export function useCommands(session: Session, place: Place, choose: (change: Par
   const [wishes, setWishes] = useState<Wishes>({})
   const [edits, setEdits] = useState<string | null>(null)
 
-  const project = session.get().conversation?.project ?? place.project
+  /** Return where a command runs. That is known only after the conversation is loaded. */
+  async function here(): Promise<Place> {
+    await session.loaded()
+    return { ...place, conversation: session.get().conversation ? session.id : null }
+  }
 
-  async function act(reply: Reply): Promise<void> {
+  async function act(reply: Reply, conversation: string | null): Promise<void> {
     if (reply.kind === 'go') go(reply.conversation ? `/c/${reply.conversation}` : '/')
     if (reply.kind === 'leave') go('/')
     if (reply.kind === 'compose') {
@@ -55,7 +59,7 @@ export function useCommands(session: Session, place: Place, choose: (change: Par
       link.click()
     }
     if (reply.kind === 'run') {
-      if (reply.conversation === place.conversation) await session.sync(true)
+      if (reply.conversation === conversation) await session.sync(true)
       else go(`/c/${reply.conversation}`)
     }
     if (reply.kind === 'answer') {
@@ -66,19 +70,21 @@ export function useCommands(session: Session, place: Place, choose: (change: Par
   }
 
   async function run(name: string, argument: string): Promise<void> {
-    const done = await commands.run(name, { ...place, argument, file: lastFile(project), wishes })
+    const at = await here()
+    const file = lastFile(session.get().conversation?.project ?? at.project)
+    const done = await commands.run(name, { ...at, argument, file, wishes })
     setWishes(done.wishes)
     const { agent, model, mode } = done.wishes
     if (agent || model || mode) choose({ ...(agent && { agent }), ...(model && { model }), ...(mode && { mode }) })
     const shown = done.replies.filter((reply) => reply.kind === 'say' || reply.kind === 'choose')
     setOutput(shown.length ? { command: name, replies: shown } : null)
-    for (const reply of done.replies) await act(reply)
-    if (place.conversation) void session.sync()
+    for (const reply of done.replies) await act(reply, at.conversation)
+    if (at.conversation) void session.sync()
   }
 
   async function take(text: string): Promise<boolean> {
     const command = commandIn(text)
-    if (!command || !(await commands.knows(place, command.name))) return false
+    if (!command || !(await commands.knows(await here(), command.name))) return false
     await run(command.name, command.argument)
     return true
   }
