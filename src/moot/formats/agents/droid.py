@@ -1,7 +1,7 @@
 """The format `droid`: sessions of Factory Droid, `~/.factory/sessions/CWD/ID.jsonl`, with `ID.settings.json` next to them.
 
 Messages have content blocks of Anthropic's API. Tokens are known only for the whole session; they are stored with its first answer.
-Reference: the places and lines that other readers of its sessions document.
+The vendor doesn't document the files. Their form is known from other programs that read them.
 """
 
 from __future__ import annotations

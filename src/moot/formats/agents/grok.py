@@ -1,7 +1,7 @@
 """The format `grok`: sessions of Grok Build, `~/.grok/sessions/CWD/ID/{chat_history.jsonl, summary.json, updates.jsonl}`.
 
 The history has the messages, and `updates.jsonl` the tokens and the cost of each turn, which are stored with the last answer of the turn.
-Reference: the files and fields that other readers of its sessions document.
+The vendor doesn't document the files. Their form is known from other programs that read them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The format `workbuddy`: sessions of WorkBuddy, `~/.workbuddy/projects/CWD/ID.jsonl`, whose lines are items of OpenAI's Responses API.
 
-Reference: the places and lines that other readers of its sessions document.
+The vendor doesn't document the files. Their form is known from other programs that read them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The format `takeout`: Gemini's activity in a Google Takeout, `My Activity/Gemini Apps/MyActivity.html` or `.json`.
 
-The export doesn't name threads, so each prompt with its answer is a conversation. An entry of the page has a label with the prompt, the
-time and the answer. Words and times depend on the account's language, so prompts are also recognized by their answer. Nothing about the
-export is documented: the reference is what other readers of it found.
+The export doesn't say which prompts belong to the same chat, so each prompt and its answer become a conversation. Each entry of the page
+contains a prompt, a time and an answer. The words around the prompt and the form of the time depend on the account's language. If moot
+doesn't know the words, it recognizes a prompt by the answer after it. Google doesn't document the export; this reader follows the work of
+other programs that read it.
 """
 
 from __future__ import annotations

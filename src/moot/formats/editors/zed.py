@@ -96,7 +96,7 @@ def _content(data: object, kind: str) -> tuple[bytes, str]:
 
 
 def _head(written: bytes) -> JsonObject:
-    """Return a thread without its messages."""
+    """Return the fields of a stored thread, with an empty list of messages."""
     span = member(written, "messages")
     try:
         return obj(parse_json(written if span is None else written[: span.begin] + b"[]" + written[span.end :]))

@@ -29,7 +29,7 @@ _HEAD = ("MODEL", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "1 H WRITE", "
 async def prices(
     *models: Annotated[str, Parameter(metavar="MODEL", help="Models to show. Defaults to the models of your history.")],
     update: Annotated[bool, Parameter(help="Download the newest price list first.")] = False,
-    from_: Annotated[Path | None, Parameter(help="File to use as the price list instead of a download.", kind="file")] = None,
+    from_: Annotated[Path | None, Parameter(help="Read the price list from this file instead of downloading it.", kind="file")] = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
