@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.programs import LANE, claude_environment, closed, codex_environment, node
+from agents.programs import (
+    LANE,
+    claude_environment,
+    codex_environment,
+    gemini_environment,
+    node,
+    opencode_environment,
+    qwen_environment,
+)
 from lanes import missing
 
 MODULES = LANE / "slow" / "node_modules"
@@ -50,59 +57,6 @@ def _opencode() -> list[str]:
     return [str(found), "acp"]
 
 
-def _write(path: Path, settings: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(settings), encoding="utf-8")
-
-
-def _opencode_environment(url: str, home: Path, _: Path) -> dict[str, str]:
-    model = {"tool_call": True, "reasoning": True, "limit": {"context": 128_000, "output": 8_000}}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{url}/v1", "apiKey": "sk-scripted"}, "models": {"one": model}}
-    settings = {
-        "provider": {"scripted": provider},
-        "model": "scripted/one",
-        "small_model": "scripted/one",
-        "autoupdate": False,
-        "share": "disabled",
-    }
-    _write(home / ".config" / "opencode" / "opencode.json", {**settings, "permission": {"bash": "ask", "edit": "ask"}})
-    quiet = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
-    places = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state", "XDG_CACHE_HOME": ".cache"}
-    own = {name: str(home / place) for name, place in places.items()}  # the tests use other folders
-    return {"HOME": str(home), **own, **{f"OPENCODE_DISABLE_{name}": "1" for name in quiet}, **_without_proxies()}
-
-
-def _without_proxies() -> dict[str, str]:
-    """For programs that send everything to a proxy, even for loopback addresses."""
-    return {name: value for name, value in closed().items() if "proxy" not in name.lower()}
-
-
-def _gemini_environment(url: str, home: Path, _: Path) -> dict[str, str]:
-    _write(
-        home / ".gemini" / "settings.json",
-        {
-            "security": {"auth": {"selectedType": "gemini-api-key"}},
-            "privacy": {"usageStatisticsEnabled": False},
-            "general": {"disableAutoUpdate": True, "enableAutoUpdate": False},
-        },
-    )
-    key = {"GEMINI_API_KEY": "scripted", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
-    return {"HOME": str(home), **key, **closed()}
-
-
-def _qwen_environment(url: str, home: Path, _: Path) -> dict[str, str]:
-    _write(
-        home / ".qwen" / "settings.json",
-        {
-            "security": {"auth": {"selectedType": "openai"}},
-            "general": {"disableAutoUpdate": True},
-            "privacy": {"usageStatisticsEnabled": False},
-        },
-    )
-    key = {"OPENAI_API_KEY": "sk-scripted", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "one"}
-    return {"HOME": str(home), **key, **_without_proxies()}
-
-
 def _claude_environment(url: str, home: Path, _: Path) -> dict[str, str]:
     sandbox = {"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}
     return {"HOME": str(home), **claude_environment(url), **sandbox}
@@ -114,10 +68,10 @@ def _codex_environment(url: str, home: Path, directory: Path) -> dict[str, str]:
 
 GEMINI = ("@google/gemini-cli/bundle/gemini.js", "--acp", "-m", "gemini-2.5-flash")
 PROGRAMS = (
-    AcpProgram("opencode", "bash", "command", _opencode, _opencode_environment, (("description", "Compute"),)),
-    AcpProgram("gemini", "run_shell_command", "command", _by_node(*GEMINI), _gemini_environment),
+    AcpProgram("opencode", "bash", "command", _opencode, opencode_environment, (("description", "Compute"),)),
+    AcpProgram("gemini", "run_shell_command", "command", _by_node(*GEMINI), gemini_environment),
     AcpProgram(
-        *("qwen", "run_shell_command", "command", _by_node("@qwen-code/qwen-code/cli.js", "--acp"), _qwen_environment),
+        *("qwen", "run_shell_command", "command", _by_node("@qwen-code/qwen-code/cli.js", "--acp"), qwen_environment),
         (("is_background", False),),
     ),
     AcpProgram("claude-agent-acp", "Bash", "command", _by_node("@agentclientprotocol/claude-agent-acp/dist/index.js"), _claude_environment),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from lanes import missing
 
@@ -37,6 +39,13 @@ def codex() -> str:
     if found is None:
         missing("agents", "there is no Codex; run `npm ci --ignore-scripts` in tests/agents")
     return str(found)
+
+
+def by_node(path: str) -> list[str]:
+    """The command that runs a program of an npm package."""
+    if not (MODULES / path).is_file():
+        missing("agents", f"{path} is not there; run `npm ci --ignore-scripts` in tests/agents")
+    return [node(), str(MODULES / path)]
 
 
 def claude_environment(url: str) -> dict[str, str]:
@@ -78,6 +87,63 @@ trust_level = "trusted"
         encoding="utf-8",
     )
     return {"SCRIPTED_KEY": "sk-scripted", "CODEX_HOME": str(folder), **closed()}
+
+
+def write_json(path: Path, settings: dict[str, Any]) -> None:
+    """Write a settings file and its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings), encoding="utf-8")
+
+
+def opencode_environment(url: str, home: Path, _: Path) -> dict[str, str]:
+    """The same for OpenCode, configured in a file below the home."""
+    model = {"tool_call": True, "reasoning": True, "limit": {"context": 128_000, "output": 8_000}}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{url}/v1", "apiKey": "sk-scripted"}, "models": {"one": model}}
+    settings = {
+        "provider": {"scripted": provider},
+        "model": "scripted/one",
+        "small_model": "scripted/one",
+        "autoupdate": False,
+        "share": "disabled",
+    }
+    write_json(home / ".config" / "opencode" / "opencode.json", {**settings, "permission": {"bash": "ask", "edit": "ask"}})
+    quiet = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
+    places = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state", "XDG_CACHE_HOME": ".cache"}
+    own = {name: str(home / place) for name, place in places.items()}  # the tests use other folders
+    return {"HOME": str(home), **own, **{f"OPENCODE_DISABLE_{name}": "1" for name in quiet}, **without_proxies()}
+
+
+def gemini_environment(url: str, home: Path, _: Path) -> dict[str, str]:
+    """The same for Gemini CLI, configured in a file below the home."""
+    write_json(
+        home / ".gemini" / "settings.json",
+        {
+            "security": {"auth": {"selectedType": "gemini-api-key"}},
+            "privacy": {"usageStatisticsEnabled": False},
+            "general": {"disableAutoUpdate": True, "enableAutoUpdate": False},
+        },
+    )
+    key = {"GEMINI_API_KEY": "scripted", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    return {"HOME": str(home), **key, **closed()}
+
+
+def qwen_environment(url: str, home: Path, _: Path) -> dict[str, str]:
+    """The same for Qwen Code, configured in a file below the home."""
+    write_json(
+        home / ".qwen" / "settings.json",
+        {
+            "security": {"auth": {"selectedType": "openai"}},
+            "general": {"disableAutoUpdate": True},
+            "privacy": {"usageStatisticsEnabled": False},
+        },
+    )
+    key = {"OPENAI_API_KEY": "sk-scripted", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "one"}
+    return {"HOME": str(home), **key, **without_proxies()}
+
+
+def without_proxies() -> dict[str, str]:
+    """For programs that send everything to a proxy, even for loopback addresses."""
+    return {name: value for name, value in closed().items() if "proxy" not in name.lower()}
 
 
 def closed() -> dict[str, str]:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from agents.models import Script, ScriptedModels, Step
-from agents.programs import claude, claude_environment, codex, codex_environment
+from agents.programs import by_node, claude, claude_environment, codex, codex_environment, gemini_environment
 from agents.relay import Relay
 from conformance.formats import check_read
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
+from moot.formats.agents.gemini.format import Gemini
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, InstallableSession, WholeConversation
 from moot.types.message import Message, Part, text_of, text_part
@@ -58,13 +59,15 @@ def conversation(directory: Path) -> ExportedConversation:
 
 
 def put(session: InstallableSession) -> None:
-    session.path.parent.mkdir(parents=True)
-    session.path.write_bytes(session.data)
+    for path, data in {session.path: session.data, **session.beside}.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
-def run(command: list[str], directory: Path, environment: Mapping[str, str]) -> None:
-    done = subprocess.run(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=50, check=False)
+def run(command: list[str], directory: Path, environment: Mapping[str, str]) -> str:
+    done = subprocess.run(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=90, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    return (done.stdout + done.stderr).decode()
 
 
 def heard(models: ScriptedModels) -> str:
@@ -84,7 +87,13 @@ def check_what_went_along(said: str) -> None:
 
 def check_it_went_on(session: InstallableSession, read: WholeConversation) -> None:
     assert session.path.read_bytes().startswith(session.data)
-    assert [text_of(one.parts) for one in read.messages][-4:] == ["Thank you.", "You are welcome.", "go on now", "Going on."]
+    known = {message.source_id: message for message in read.messages}
+    said, at = list[str](), read.facts.head
+    while at is not None:
+        said.insert(0, text_of(known[at].parts))
+        at = known[at].parent
+    asked = "What is in the picture, and here?"
+    assert said == [asked, "I look around.One file.", "Thank you.", "You are welcome.", "go on now", "Going on."]
     assert read.facts.head == read.messages[-1].source_id and read.facts.title == "A picture"
 
 
@@ -117,3 +126,23 @@ def test_codex_resumes_a_session_written_by_moot(models: ScriptedModels, tmp_pat
     assert "be quick" in said and PIXEL in said
     [read] = check_read(format, session.path)
     check_it_went_on(session, read)
+
+
+def test_gemini_cli_lists_and_resumes_a_session_written_by_moot(models: ScriptedModels, tmp_path: Path) -> None:
+    work = tmp_path / "work of Ünal.d"
+    work.mkdir()
+    format = Gemini()
+    program = by_node("@google/gemini-cli/bundle/gemini.js")
+    with Relay(models.url) as relay:
+        environment = gemini_environment(relay.url, tmp_path, work)
+        session = format.session(conversation(work), ID, work, tuple(format.places(tmp_path, environment)))
+        put(session)
+        listed = run([*program, "--list-sessions"], work, environment)
+        assert "A picture" in listed and ID in listed, listed
+        run([*program, *session.command[1:], "-p", "go on now", "-m", "gemini-2.5-flash"], work, environment)
+    check_what_went_along(heard(models))
+    sent = next(body for body in reversed(relay.bodies) if b"go on now" in body).decode()
+    assert sent.count(PIXEL) == 2 and "be quick" in sent
+    [read] = check_read(format, session.path)
+    check_it_went_on(session, read)
+    assert read.messages[1].parts == conversation(work).messages[1].parts

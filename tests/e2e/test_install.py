@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
@@ -15,6 +15,8 @@ from e2e.cli_process import MootProcess, make
 from format_samples.claude import SAMPLES
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
+from moot.formats.agents.gemini.format import Gemini
+from moot.types.format import Format, HasLocations, MultiSource
 from moot.types.message import text_of, text_part
 
 
@@ -24,6 +26,7 @@ def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
     home = tmp_path_factory.mktemp("home")
     one = make(home, "")
     one.more |= {"CLAUDE_CONFIG_DIR": str(home / "of-claude"), "CODEX_HOME": str(home / "of-codex")}
+    one.more |= {"GEMINI_CLI_HOME": str(home / "of-gemini")}
     source = home / "5f0c1a52-7d0e-4c53-9d2c-1f6a3f0b7c11.jsonl"
     source.write_bytes(SAMPLES["session"])
     assert one.run("import", str(source)).returncode == 0
@@ -31,7 +34,11 @@ def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
     one.close()
 
 
-def files(moot: MootProcess, format: ClaudeFormat | CodexFormat) -> list[Path]:
+class Installable(Format, HasLocations, MultiSource, Protocol):
+    """A format of sessions that a program resumes."""
+
+
+def files(moot: MootProcess, format: Installable) -> list[Path]:
     places = [place for place in format.places(Path("/nowhere"), moot.more) if place.is_dir()]
     return [path for place in places for path in format.sources(place)]
 
@@ -55,17 +62,24 @@ def installed(moot: MootProcess, title: str) -> Any:
     return {**json.loads(told.stdout), "id": one["id"]}
 
 
-@pytest.mark.parametrize(("format", "program"), [(ClaudeFormat(), "claude --resume"), (CodexFormat(), "codex resume")])
+@pytest.mark.parametrize(
+    ("format", "program", "again"),
+    [
+        (ClaudeFormat(), "claude --resume", b"unchanged:"),
+        (CodexFormat(), "codex resume", b"unchanged:"),
+        (Gemini(), "gemini --resume", b"updated"),
+    ],
+)
 def test_installing_a_conversation_prints_the_command_that_resumes_it(
-    moot: MootProcess, format: ClaudeFormat | CodexFormat, program: str
+    moot: MootProcess, format: Installable, program: str, again: bytes
 ) -> None:
     told = [moot.run("export", "What is here", "-f", format.name, "--install") for _ in range(2)]
     assert [one.returncode for one in told] == [0, 0], told[0].stderr
-    assert told[0].stdout == told[1].stdout and b"wrote" in told[0].stderr and b"unchanged:" in told[1].stderr
+    assert told[0].stdout == told[1].stdout and b"wrote" in told[0].stderr and again in told[1].stderr
     (file,) = files(moot, format)
     assert file.stat().st_mode & 0o777 == 0o600
     said = told[0].stdout.decode()
-    assert said.startswith(f"cd {moot.work} && {program} ") and said.endswith("\n") and said.split()[-1] in file.name
+    assert said.startswith(f"cd {moot.work} && {program} ") and said.endswith("\n") and said.split()[-1] in file.read_text("utf-8")
     first = read_whole(format, file)[0]
     assert text_of(first.messages[0].parts) == "What is here?" and first.facts.title == "What is here"
 

@@ -6,6 +6,7 @@ import os
 import stat
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -72,7 +73,9 @@ def _put(session: InstallableSession) -> Literal["written", "replaced", "unchang
     path = session.path
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     there = path.lstat() if os.path.lexists(path) else None
-    if there is not None and (not stat.S_ISREG(there.st_mode) or not _holds(session.data, path)):
+    for other, data in session.beside.items():
+        _add(other, data)
+    if there is not None and (not stat.S_ISREG(there.st_mode) or not _holds(session, path)):
         return None
     if there is not None and there.st_size == len(session.data) and path.read_bytes() == session.data:
         return "unchanged"
@@ -91,7 +94,14 @@ def _put(session: InstallableSession) -> Literal["written", "replaced", "unchang
         unfinished.unlink(missing_ok=True)
 
 
-def _holds(data: bytes, path: Path) -> bool:
-    lines = set(data.splitlines(keepends=True))
+def _add(path: Path, data: bytes) -> None:
+    """Write a file if it does not exist. Raise OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError), os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _holds(session: InstallableSession, path: Path) -> bool:
+    lines, ignored = set(session.data.splitlines(keepends=True)), session.bookkeeping
     with path.open("rb") as file:
-        return all(line in lines for line in file)
+        return all(line in lines or (ignored and line.startswith(ignored)) for line in file)

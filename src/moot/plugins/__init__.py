@@ -135,7 +135,7 @@ FORMATS = Registry(
         "cursor": "moot.formats.editors.cursor:Cursor",
         "cursor-ide": "moot.formats.editors.cursor_ide:CursorIde",
         "droid": "moot.formats.agents.droid:Droid",
-        "gemini": "moot.formats.agents.gemini:Gemini",
+        "gemini": "moot.formats.agents.gemini.format:Gemini",
         "goose": "moot.formats.agents.databases.goose:Goose",
         "gptme": "moot.formats.agents.gptme:Gptme",
         "grok": "moot.formats.agents.grok:Grok",

@@ -356,6 +356,10 @@ class InstallableSession:
     """The command that resumes it, run in `directory`."""
     directory: Path
     fidelity: Fidelity
+    beside: Mapping[Path, bytes] = field(default_factory=dict[Path, bytes])
+    """Further files that the program needs to find the session. Existing files are kept."""
+    bookkeeping: bytes = b""
+    """Prefix of lines that don't belong to the conversation. An existing file may have others of them; empty = there are none."""
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agent_machine import opencode_database
 from moot.errors import UsageError
-from moot.formats.agents.gemini import Gemini
+from moot.formats.agents.gemini.format import Gemini
 from moot.formats.agents.gptme import Gptme
 from moot.formats.agents.opencode import OpenCode
 from moot.formats.agents.pi import Pi

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats.agents.gemini import outputs_of, parts_of, usage_of
+from moot.formats.agents.gemini.content import outputs_of, parts_of, usage_of
 from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import at, milliseconds, obj, text

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
+from moot.formats.kit.exact import marked, restored
 from moot.formats.kit.fidelity import things_in
 from moot.formats.kit.fields import at, objects, text
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json, JsonObject, empty
 from moot.types.format import Entry, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord
-from moot.types.message import Part, Role, is_settled, is_tool
+from moot.types.message import Message, Part, Role, is_settled, is_tool
 from moot.types.usage import Usage
 
 _MAGIC = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
@@ -54,6 +55,8 @@ class SessionRecord:
     metadata: JsonObject | None = None
     identity: str = ""
     """Identity of the model call or prompt, as in `ImportedMessage.identities`."""
+    mark: JsonObject = field(default_factory=empty)
+    """The field that moot added to the record (`mark_of`). Records with the same `messageId` in it form one message."""
 
 
 Records: TypeAlias = Iterator[SessionRecord | ImportedRecord | ImportedFacts]
@@ -143,6 +146,11 @@ def to_messages(records: Records, tree: Branches | None = None, head: str | None
         yield ImportedFacts(head=shown)
 
 
+def exact_records(message: Message, records: list[JsonObject], read: Callable[[JsonObject], SessionRecord]) -> list[JsonObject]:
+    """Return the records of a message with the field from which moot restores the message exactly. `read` converts a record."""
+    return marked(message, records, _Group("", None, own=[read(one) for one in records]).message())
+
+
 def with_counts(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries unchanged, then the counts of kept and lost items."""
     kept, lost = Counter[str](), Counter[str]()
@@ -180,7 +188,15 @@ class _Group:
         own = steps[len([one for one in self.inherited if one.step]) :]
         raw = b"".join(one.raw for one in records)
         at = next((one.at for one in (self.own or records) if one.at), 0)
-        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own), self._identities())
+        read = ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own), self._identities())
+        return restored(read, records[0].mark, len(records)) if records[0].mark else read
+
+    def joins(self, one: SessionRecord) -> bool:
+        """Return whether the record continues this message."""
+        first, message = self.records[0], text(one.mark, "messageId")
+        if message or first.mark:
+            return message == text(first.mark, "messageId")
+        return one.role == "assistant" == first.role
 
     def _identities(self) -> tuple[str, ...]:
         found = tuple([one.identity for one in self.own if one.step])
@@ -262,7 +278,7 @@ class _Linear:
 
     def take(self, one: SessionRecord) -> Iterator[Entry]:
         group = self._open
-        if group is not None and one.role == "assistant" == group.records[0].role:
+        if group is not None and group.joins(one):
             group.own.append(one)
             return
         yield from self.close()
@@ -298,7 +314,7 @@ class _Branching:
         parent = self._tree.nearest.get(one.parent, one.parent) if one.parent is not None else None
         one = replace(one, id=_fresh(self._seen, one.id), parent=parent if parent in self._message_by_record else None)
         group = self._open
-        if group is not None and one.role == "assistant" == group.records[0].role and one.parent == group.records[-1].id:
+        if group is not None and group.joins(one) and one.parent == group.records[-1].id:
             self._add(group, one)
             return
         yield from self.close()

@@ -161,7 +161,7 @@ async def export(
     install_: Annotated[
         bool,
         Parameter(
-            help="With -f claude or -f codex: add the conversation to that agent's sessions, and print the command to continue it.",
+            help="With the format of an agent, such as claude: add the conversation to its sessions, and print the command to continue it.",
         ),
     ] = False,
     force: Annotated[bool, Parameter(help="With -o: replace an existing file without prompting.")] = False,

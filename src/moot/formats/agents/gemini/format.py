@@ -10,87 +10,42 @@ of Gemini CLI 0.61.0.
 
 from __future__ import annotations
 
+import re
+import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
+from moot.convert.fold import in_history
 from moot.errors import UsageError
+from moot.formats.agents.gemini.content import call_of, content_of, outputs_of, parts_of, response_of, tokens_of, usage_of, with_files
 from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import json_lines
-from moot.formats.kit.fields import flag, items, milliseconds, obj, objects, text, whole_number
-from moot.formats.kit.files import open_regular
-from moot.formats.kit.json import array_items, member, parse_json, parse_prefix, read_chunks, read_document
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, find_branches, reasoning, step, tool_call
-from moot.types.canonical import Json, JsonObject
-from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
-from moot.types.message import Part, is_tool, text_part
-from moot.types.usage import Usage
-
-
-def parts_of(content: Json) -> tuple[Part, ...]:
-    """Return the parts without tool outputs. Consecutive fragments of reasoning are joined."""
-    if isinstance(content, str):
-        return (text_part(content),) if content else ()
-    parts: list[Part] = []
-    for number, piece in enumerate(objects(content) if isinstance(content, list) else [obj(content)]):
-        part = _part(piece, number)
-        last = parts[-1] if parts else None
-        if part is None:
-            continue
-        if last is not None and last["type"] == part["type"] == "reasoning" and "providerMetadata" not in last:
-            parts[-1] = {**part, "text": f"{last['text']}{part['text']}"}
-        else:
-            parts.append(part)
-    return tuple(parts)
-
-
-def outputs_of(content: Json) -> tuple[Output, ...]:
-    """Return the tool outputs."""
-    found: list[Output] = []
-    for piece in objects(content):
-        answer = piece.get("functionResponse")
-        if isinstance(answer, dict):
-            response = obj(answer, "response")
-            failed = "error" in response and "output" not in response
-            value = response.get("error" if failed else "output", response)
-            found.append(Output(text(answer, "id") or text(answer, "name"), value, failed, text(answer, "name")))
-    return tuple(found)
-
-
-def usage_of(value: JsonObject, *names: str) -> Usage:
-    """Return the token usage. `names` are the fields for prompt, answer, cached, reasoning and total tokens, in this order.
-
-    Reasoning tokens are added to the output tokens if the total shows that they are counted separately.
-    """
-    prompt, answer, cached, thoughts, total = (whole_number(value, name) for name in names)
-    counted_separately = None not in (prompt, answer, thoughts, total) and total == (prompt or 0) + (answer or 0) + (thoughts or 0)
-    output = (answer or 0) + (thoughts or 0) if counted_separately else answer
-    return Usage(prompt, output, cached, None, thoughts)
-
-
-def _part(piece: JsonObject, number: int) -> Part | None:
-    if "functionResponse" in piece:
-        return None
-    if isinstance(function_call := piece.get("functionCall"), dict):
-        part = tool_call(
-            text(function_call, "id") or f"{text(function_call, 'name')}-{number}", text(function_call, "name"), function_call.get("args")
-        )
-        signature = text(piece, "thoughtSignature")
-        return {**part, "callProviderMetadata": {"google": {"thoughtSignature": signature}}} if signature else part
-    if isinstance(text_ := piece.get("text"), str):
-        signature = text(piece, "thoughtSignature")
-        noted: JsonObject | None = {"google": {"thoughtSignature": signature}} if signature else None
-        return reasoning(text_, noted) if flag(piece, "thought") else text_part(text_)
-    if isinstance(inline := piece.get("inlineData"), dict):
-        return file(f"data:{text(inline, 'mimeType')};base64,{text(inline, 'data')}", text(inline, "mimeType"), text(inline, "displayName"))
-    if isinstance(kept := piece.get("fileData"), dict):
-        return file(text(kept, "fileUri"), text(kept, "mimeType"), text(kept, "displayName"))
-    return {"type": "data-block", "data": piece} if piece else None
-
+from moot.formats.kit.exact import mark_of
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, steps_of
+from moot.formats.kit.fields import iso_or_epoch, items, milliseconds, obj, objects, text
+from moot.formats.kit.files import open_regular, read_head
+from moot.formats.kit.json import array_items, json_object, member, parse_json, parse_prefix, read_chunks, read_document
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, exact_records, find_branches, reasoning, step, tool_call
+from moot.formats.kit.steps import model_calls
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.format import InstallableSession as Placement
+from moot.types.message import Message, Part, Role, is_tool, text_part
 
 _PATH = 1 << 16
+_REGISTRY = 1 << 20
+_OWNER = ".project_root"
+"""File in a project's folder that contains the path of the project."""
+_UPDATED = b'{"$set":{"lastUpdated":'
+SPACE = uuid.UUID("7f6d5b0a-94c1-5b7e-8d0b-3f5f3c8a1e42")
+"""Namespace of generated ids."""
 _HEADER = ("sessionId", "projectHash", "startTime")
 _SPEECH = frozenset({"user", "gemini"})
 _TOKENS = ("input", "output", "cached", "thoughts", "total")
@@ -109,13 +64,29 @@ class _Message:
 
 class Gemini(ManyFiles):
     name = "gemini"
-    version = 2
+    version = 3
     files = ("chats/session-*.jsonl", "chats/*/*.jsonl", "chats/session-*.json")
     depth = sniffed_depth = 4
     resumable: Literal[True] = True
+    words = "a session that Gemini CLI can resume"
+    holds: Mapping[str, FidelityLevel] = ALL_KEPT
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield environment_folder(environ.get("GEMINI_CLI_HOME"), home) / ".gemini" / "tmp"
+
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        data = b"".join(_lines(exported, session_id_of(exported.conversation.id, SPACE)))
+        return ExportFile(data, fidelity_of(exported, self.holds))
+
+    def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
+        folder = _project_folder(places[0], str(directory))
+        started = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
+        path = folder / "chats" / f"session-{started:%Y-%m-%dT%H-%M}-{id[:8]}.jsonl"
+        owner = {folder / _OWNER: str(directory).encode()}
+        now = time.time_ns() // 1_000_000  # by default, Gemini CLI deletes sessions that are older than 30 days when it starts
+        data = b"".join(_lines(exported, id)) + _updated(now)
+        command = ("gemini", "--resume", id)
+        return Placement(path, data, command, directory, fidelity_of(exported, self.holds), owner, _UPDATED)
 
     def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head) or parse_prefix(head)
@@ -214,8 +185,10 @@ class _Log:
 
 
 def _answers_only(value: JsonObject) -> bool:
-    content = items(value, "content")
-    return bool(content) and all(isinstance(piece, dict) and "functionResponse" in piece for piece in content)
+    """Return whether the message contains only tool outputs, with their files."""
+    content = objects(value, "content")
+    answers = ["functionResponse" in piece for piece in content]
+    return any(answers) and all(answer or "inlineData" in piece for answer, piece in zip(answers, content, strict=True))
 
 
 def _record(id: str, message: _Message, settled: frozenset[str]) -> SessionRecord:
@@ -225,11 +198,12 @@ def _record(id: str, message: _Message, settled: frozenset[str]) -> SessionRecor
     if value["type"] == "gemini":
         parts, outputs = _answer(value)
         facts = step(text(value, "model"), usage=usage_of(obj(value, "tokens"), *_TOKENS).to_json())
-        return SessionRecord(id, "assistant", raw, parts, outputs, message.parent, when, facts)
+        return SessionRecord(id, "assistant", raw, parts, outputs, message.parent, when, facts, mark=mark_of(value))
     if _answers_only(value):
         outputs = tuple(one for one in outputs_of(content) if one.call not in settled)
         return SessionRecord(id, "assistant", raw, (), outputs, message.parent, when)
-    return SessionRecord(id, "system" if message.context else "user", raw, parts_of(content), (), message.parent, when)
+    role: Role = "system" if message.context else "user"
+    return SessionRecord(id, role, raw, parts_of(content), (), message.parent, when, mark=mark_of(value))
 
 
 def _answer(value: JsonObject) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
@@ -249,9 +223,7 @@ def _output(tool_call: JsonObject) -> Output | None:
     if not answers:
         shown = tool_call.get("resultDisplay")
         return Output(id, shown, failed, text(tool_call, "name")) if shown is not None else None
-    value: Json = answers[0].value
-    if files := [part for part in parts_of(tool_call.get("result")) if part["type"] == "file"]:
-        value = {"type": "content", "value": list[Json]([text_part(value if isinstance(value, str) else ""), *files])}
+    value = with_files(answers[0].value, parts_of(tool_call.get("result")))
     return Output(id, value, failed or answers[0].error, text(tool_call, "name"))
 
 
@@ -267,7 +239,7 @@ def _entries(records: list[ImportedRecord], log: _Log, folder: Path) -> Records:
 def _facts(facts: JsonObject, folder: Path) -> ImportedFacts:
     """Return the conversation's facts. Newer versions store the project's directory next to its chats."""
     directories = [one for one in items(facts, "directories") if isinstance(one, str)]
-    with suppress(OSError, UnicodeDecodeError), open_regular(folder / ".project_root", links=False) as file:
+    with suppress(OSError, UnicodeDecodeError), open_regular(folder / _OWNER, links=False) as file:
         directories.append(file.read(_PATH).decode().strip())
     return ImportedFacts(
         title=text(facts, "summary"),
@@ -276,3 +248,88 @@ def _facts(facts: JsonObject, folder: Path) -> ImportedFacts:
         created_at=milliseconds(facts, "startTime"),
         updated_at=milliseconds(facts, "lastUpdated"),
     )
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _project_folder(place: Path, directory: str) -> Path:
+    """Return the folder for a project directory, as Gemini CLI finds or names it."""
+    owners = {path.parent.name: _owner(path) for path in sorted(place.glob(f"*/{_OWNER}"))}
+    listed = json_object(read_head(place.parent / "projects.json", _REGISTRY).decode("utf-8", "replace"))
+    names = obj(listed, "projects")
+    named = text(names, directory)
+    if named and owners.get(named, directory) == directory:
+        return place / named
+    if (known := next((name for name, owner in owners.items() if owner == directory), None)) is not None:
+        return place / known
+    slug = re.sub(r"[^a-z0-9]+", "-", Path(directory).name.lower()).strip("-") or "project"
+    used = {*owners, *(name for name in names.values() if isinstance(name, str))}
+    return place / next(name for number in count() if (name := f"{slug}-{number}" if number else slug) not in used)
+
+
+def _owner(path: Path) -> str:
+    with suppress(OSError, UnicodeDecodeError), open_regular(path, links=False) as file:
+        return file.read(_PATH).decode().strip()
+    return ""
+
+
+def _lines(exported: ExportedConversation, session: str) -> Iterator[bytes]:
+    """Yield the lines of a chat. A line depends only on what precedes it, so that a longer conversation has the same lines and more."""
+    conversation = exported.conversation
+    at = iso_or_epoch(conversation.created_at or next((message.created_at for message in exported.messages), 0))
+    directory = conversation.directory or "/"
+    header: JsonObject = {"sessionId": session, "projectHash": sha256(directory.encode()).hexdigest(), "startTime": at, "lastUpdated": at}
+    yield _line({**header, "kind": "main", "directories": [directory]})
+    for message in exported.messages:
+        records = _answer_records(message) if message.role == "assistant" else [_prompt_record(message)]
+        for record in exact_records(message, records, lambda value: _record(text(value, "id"), _Message(value), frozenset())):
+            yield _line(record)
+        yield _updated(message.created_at)
+    if conversation.title:
+        yield _line({"$set": {"summary": conversation.title}})
+
+
+def _updated(at: int) -> bytes:
+    return _UPDATED + dumps(iso_or_epoch(at)) + b"}}\n"
+
+
+def _line(record: JsonObject) -> bytes:
+    return dumps(record) + b"\n"
+
+
+def _prompt_record(message: Message) -> JsonObject:
+    return {"id": message.id, "timestamp": iso_or_epoch(message.created_at), "type": "user", "content": content_of(message.parts)}
+
+
+def _answer_records(message: Message) -> list[JsonObject]:
+    """Return a record for each model call, followed by what the user said during it."""
+    at, recorded = iso_or_epoch(message.created_at), steps_of(message)
+    found: list[JsonObject] = []
+    for number, one in enumerate(model_calls(replace(message, parts=in_history(message.parts)))):
+        facts = recorded[number] if number < len(recorded) else {}
+        content = content_of((text_part(one.text), *one.files) if one.text else one.files)
+        record: JsonObject = {"id": f"{message.id}.{number}" if number else message.id, "timestamp": at, "type": "gemini"}
+        record["content"] = one.text if not one.files else content
+        record["thoughts"] = [{"subject": "", "description": one.thought, "timestamp": at}] if one.thought else []
+        if usage := obj(facts, "usage"):
+            record["tokens"] = tokens_of(usage)
+        record["model"] = str(message.metadata.get("model") or "")
+        if one.calls:
+            record["toolCalls"] = [_call(part, at) for part in one.calls]
+        found.append(record)
+        said = (part for part in one.others if part.get("type") == "steering-message")
+        for place, part in enumerate(said):
+            words = content_of(objects(part, "parts"))
+            found.append({"id": f"{message.id}.{number}.{place}", "timestamp": at, "type": "user", "content": words})
+    return found
+
+
+def _call(part: Part, at: str) -> JsonObject:
+    answer, files = response_of(part)
+    response = obj(answer, "response")
+    status, words = ("error", response["error"]) if "error" in response else ("success", response.get("output"))
+    shown = words if isinstance(words, str) else dumps(words).decode()
+    result: list[Json] = [{"functionResponse": answer}, *files]
+    call: JsonObject = {**call_of(part), "result": result, "status": status, "timestamp": at, "resultDisplay": shown}
+    return {**call, "displayName": part["title"]} if part.get("title") else call

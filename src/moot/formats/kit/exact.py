@@ -1,0 +1,57 @@
+"""An extra field in the records of other programs that moot writes. The program ignores it, and moot restores the exact message from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from moot.convert.agents.session import EXACTLY
+from moot.formats.kit.fields import obj, text, whole_number
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ImportedMessage
+from moot.types.message import Message, Part, Role
+
+_ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
+
+
+def mark_of(value: JsonObject) -> JsonObject:
+    """Return the extra field of a record, or an empty object if moot did not write the record."""
+    mark = obj(value, EXACTLY)
+    return mark if text(mark, "messageId") else {}
+
+
+def marked(message: Message, records: Sequence[JsonObject], read: ImportedMessage) -> list[JsonObject]:
+    """Return the message's records with the extra field. `read` is the message as it is read from the records without the field.
+
+    The field of the first record has what differs. Parts that are the same are represented by their index.
+    """
+    places = {dumps(part): place for place, part in reversed(list(enumerate(read.parts)))}
+    parts: list[Json] = [places.get(dumps(part), part) for part in message.parts]
+    facts: JsonObject = {"messageId": message.id}
+    if message.role != read.role:
+        facts["role"] = message.role
+    if parts != list(range(len(read.parts))):
+        facts["parts"] = parts
+    if dumps(message.metadata) != dumps(read.metadata):
+        facts["metadata"] = message.metadata
+    if len(facts) > 1:
+        facts["records"] = len(records)
+    return [{**record, EXACTLY: {"messageId": message.id} if number else facts} for number, record in enumerate(records)]
+
+
+def restored(read: ImportedMessage, mark: JsonObject, records: int) -> ImportedMessage:
+    """Return the message that moot wrote. If its records have changed since, return the message as it is read."""
+    if whole_number(mark, "records") != records:
+        return read
+    listed = mark.get("parts", list(range(len(read.parts))))
+    parts = [_part(one, read.parts) for one in listed] if isinstance(listed, list) else [None]
+    if None in parts:
+        return read
+    metadata = obj(mark, "metadata") if "metadata" in mark else read.metadata
+    return replace(read, role=_ROLES.get(text(mark, "role"), read.role), parts=tuple(filter(None, parts)), metadata=metadata)
+
+
+def _part(value: Json, parts: Sequence[Part]) -> Part | None:
+    if isinstance(value, dict):
+        return value if text(value, "type") else None
+    return parts[value] if type(value) is int and 0 <= value < len(parts) else None
