@@ -134,6 +134,7 @@ def qwen_environment(url: str, home: Path, _: Path) -> dict[str, str]:
         {
             "security": {"auth": {"selectedType": "openai"}},
             "general": {"disableAutoUpdate": True},
+            "model": {"generationConfig": {"modalities": {"image": True}}},
             "privacy": {"usageStatisticsEnabled": False},
         },
     )

@@ -9,7 +9,7 @@ from moot.convert.files.attachments import label_of, with_texts
 from moot.formats.kit.fields import flag, obj, objects, text, whole_number
 from moot.formats.kit.records import Output, file, reasoning, tool_call
 from moot.formats.kit.steps import output_text
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Part, is_settled, text_part, tool_name
 from moot.types.usage import Usage
 
@@ -135,3 +135,10 @@ def response_of(part: Part) -> tuple[JsonObject, list[Json]]:
     pieces = content_of(objects(output, "value"))
     words = "\n".join(text(one, "text") for one in pieces if "text" in obj(one))
     return {**answer, "response": {"output": words}}, [one for one in pieces if "inlineData" in obj(one)]
+
+
+def shown(answer: JsonObject) -> str:
+    """Return a tool output as the text that the programs show."""
+    response = obj(answer, "response")
+    value = response.get("error" if "error" in response else "output")
+    return value if isinstance(value, str) else dumps(value).decode()

@@ -24,7 +24,17 @@ from typing import Literal
 
 from moot.convert.fold import in_history
 from moot.errors import UsageError
-from moot.formats.agents.gemini.content import call_of, content_of, outputs_of, parts_of, response_of, tokens_of, usage_of, with_files
+from moot.formats.agents.gemini.content import (
+    call_of,
+    content_of,
+    outputs_of,
+    parts_of,
+    response_of,
+    shown,
+    tokens_of,
+    usage_of,
+    with_files,
+)
 from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import json_lines
 from moot.formats.kit.exact import mark_of
@@ -327,9 +337,7 @@ def _answer_records(message: Message) -> list[JsonObject]:
 
 def _call(part: Part, at: str) -> JsonObject:
     answer, files = response_of(part)
-    response = obj(answer, "response")
-    status, words = ("error", response["error"]) if "error" in response else ("success", response.get("output"))
-    shown = words if isinstance(words, str) else dumps(words).decode()
+    status = "error" if "error" in obj(answer, "response") else "success"
     result: list[Json] = [{"functionResponse": answer}, *files]
-    call: JsonObject = {**call_of(part), "result": result, "status": status, "timestamp": at, "resultDisplay": shown}
+    call: JsonObject = {**call_of(part), "result": result, "status": status, "timestamp": at, "resultDisplay": shown(answer)}
     return {**call, "displayName": part["title"]} if part.get("title") else call
