@@ -142,6 +142,15 @@ def qwen_environment(url: str, home: Path, _: Path) -> dict[str, str]:
     return {"HOME": str(home), **key, **without_proxies()}
 
 
+def pi_environment(url: str, home: Path, _: Path) -> dict[str, str]:
+    """The same for pi, configured in files below the home."""
+    model = {"id": "one", "reasoning": True, "input": ["text", "image"], "contextWindow": 128_000, "maxTokens": 8_000}
+    provider = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "sk-scripted", "models": [model]}
+    write_json(home / ".pi" / "agent" / "models.json", {"providers": {"scripted": provider}})
+    write_json(home / ".pi" / "agent" / "settings.json", {"defaultProvider": "scripted", "defaultModel": "one"})
+    return {"HOME": str(home), "PI_OFFLINE": "1", **without_proxies()}
+
+
 def without_proxies() -> dict[str, str]:
     """For programs that send everything to a proxy, even for loopback addresses."""
     return {name: value for name, value in closed().items() if "proxy" not in name.lower()}

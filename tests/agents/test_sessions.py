@@ -10,12 +10,22 @@ from typing import Any
 import pytest
 
 from agents.models import Script, ScriptedModels, Step
-from agents.programs import by_node, claude, claude_environment, codex, codex_environment, gemini_environment, qwen_environment
+from agents.programs import (
+    by_node,
+    claude,
+    claude_environment,
+    codex,
+    codex_environment,
+    gemini_environment,
+    pi_environment,
+    qwen_environment,
+)
 from agents.relay import Relay
 from conformance.formats import check_read
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
 from moot.formats.agents.gemini.format import Gemini
+from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, InstallableSession, WholeConversation
@@ -175,3 +185,25 @@ def test_qwen_code_lists_and_resumes_a_session_written_by_moot(models: ScriptedM
     run([*program, "--continue", "-p", "Once more, go on now"], work, environment)  # the newest session in its list
     said = heard(models)
     assert "You are welcome." in said and "Going on." in said and "Once more" in said
+
+
+@pytest.mark.slow
+def test_pi_lists_and_resumes_a_session_written_by_moot(models: ScriptedModels, tmp_path: Path) -> None:
+    work = tmp_path / "work of Ünal.d"
+    work.mkdir()
+    format = Pi()
+    other = Message("o1", "user", (text_part("This branch is not shown."),), parent="a2", created_at=1_767_600_004_000)
+    with Relay(models.url) as relay:
+        environment = pi_environment(relay.url, tmp_path, work)
+        session = format.session(replace(conversation(work), others=(other,)), ID, work, tuple(format.places(tmp_path, environment)))
+        put(session)
+        assert session.command == ("pi", "--session", ID)
+        # it looks up a part of an id in its list
+        run([*by_node("@mariozechner/pi-coding-agent/dist/cli.js"), "--session", ID[:9], "-p", "go on now"], work, environment)
+    said = heard(models)
+    check_what_went_along(said)
+    sent = next(body for body in relay.bodies if b"go on now" in body).decode()
+    assert sent.count(PIXEL) == 2 and "be quick" in said and "not shown" not in said
+    [read] = check_read(format, session.path)
+    check_it_went_on(session, read)
+    assert read.messages[1].parts == conversation(work).messages[1].parts

@@ -16,6 +16,7 @@ from format_samples.claude import SAMPLES
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
 from moot.formats.agents.gemini.format import Gemini
+from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
 from moot.types.format import Format, HasLocations, MultiSource
 from moot.types.message import text_of, text_part
@@ -28,6 +29,7 @@ def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
     one = make(home, "")
     one.more |= {"CLAUDE_CONFIG_DIR": str(home / "of-claude"), "CODEX_HOME": str(home / "of-codex")}
     one.more |= {"GEMINI_CLI_HOME": str(home / "of-gemini"), "QWEN_RUNTIME_DIR": str(home / "of-qwen")}
+    one.more["PI_CODING_AGENT_DIR"] = str(home / "of-pi")
     source = home / "5f0c1a52-7d0e-4c53-9d2c-1f6a3f0b7c11.jsonl"
     source.write_bytes(SAMPLES["session"])
     assert one.run("import", str(source)).returncode == 0
@@ -70,6 +72,7 @@ def installed(moot: MootProcess, title: str) -> Any:
         (CodexFormat(), "codex resume", b"unchanged:"),
         (Gemini(), "gemini --resume", b"updated"),
         (Qwen(), "qwen --resume", b"unchanged:"),
+        (Pi(), "pi --session", b"unchanged:"),
     ],
 )
 def test_installing_a_conversation_prints_the_command_that_resumes_it(

@@ -7,19 +7,28 @@ and `config.js` and sessions of pi 0.73.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
+from moot.convert.agents.session import EXACTLY
+from moot.convert.files.attachments import label_of, with_texts
+from moot.convert.fold import in_history
 from moot.errors import UsageError
 from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
-from moot.formats.kit.fields import flag, milliseconds, money, obj, objects, text, whole_number
+from moot.formats.kit.exact import mark_of
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, steps_of, with_parents
+from moot.formats.kit.fields import flag, iso_or_epoch, milliseconds, money, obj, objects, text, whole_number
 from moot.formats.kit.records import (
     Branches,
     Output,
     Records,
     SessionRecord,
     entries_of,
+    exact_records,
     file,
     find_branches,
     finish_reason,
@@ -29,17 +38,26 @@ from moot.formats.kit.records import (
     tool_call,
     usage_without_cache,
 )
-from moot.types.canonical import JsonObject
-from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
-from moot.types.message import Part, text_part
+from moot.formats.kit.steps import answer_text, model_calls, plain_call
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.format import InstallableSession as Placement
+from moot.types.message import Message, Part, text_part
 
+_VERSION = 3
+"""Version of the sessions that are written."""
+SPACE = UUID("5e0b2a5c-7b1d-5f39-8f7e-6a0f8b6f2d31")
+"""Namespace of generated ids."""
+_END = b'{"moot":{"end":'
 _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 
 
 class Pi(ManyFiles):
     name = "pi"
-    version = 3
+    version = 4
     files = ("*_*.jsonl", "agents/*/sessions/*.jsonl")
+    words = "a session that pi can resume"
+    holds: Mapping[str, FidelityLevel] = {**ALL_KEPT, "branches": "kept"}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         usual = environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"
@@ -60,15 +78,26 @@ class Pi(ManyFiles):
         header = next((line.value for line in json_lines(path) if text(line.value, "type") == "session"), None)
         if header is None:
             raise UsageError(f"{str(path)!r} is not a pi session: it has no session header.")
-        linked = any(text(line.value, "parentId") for line in json_lines(path))
-        links = ((text(one, "id"), text(one, "parentId") or None, _speaks(one)) for line in json_lines(path) if (one := line.value))
-        tree = find_branches(links) if linked else None
+        links = [(text(one, "id"), text(one, "parentId") or None, _speaks(one)) for line in json_lines(path) if (one := line.value)]
+        tree = find_branches(links) if any(parent for _, parent, _ in links) else None
         yield ImportedConversation(
             text(header, "id") or path.stem,
-            entries_of(_records(path, tree), tree),
+            entries_of(_records(path, tree), tree, links[-1][0] or None),
             copied_from=_original(header),
             started_at=milliseconds(header, "timestamp"),
         )
+
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        data = b"".join(_lines(exported, session_id_of(exported.conversation.id, SPACE)))
+        return ExportFile(data, fidelity_of(exported, self.holds))
+
+    def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
+        own = re.sub(r"[/\\:]", "-", str(directory).removeprefix("/"))
+        folder = places[0] / f"--{own}--" if places[0].name == "sessions" else places[0]  # other folders are set by a variable
+        started = re.sub(r"[:.]", "-", iso_or_epoch(exported.conversation.created_at))
+        data = b"".join(_lines(exported, id))
+        path, command = folder / f"{started}_{id}.jsonl", ("pi", "--session", id)
+        return Placement(path, data, command, directory, fidelity_of(exported, self.holds), bookkeeping=_END)
 
 
 def _original(header: JsonObject) -> str | None:
@@ -122,6 +151,10 @@ def _facts(value: JsonObject) -> ImportedFacts:
 
 
 def _message(line: Line, value: JsonObject, name: str) -> SessionRecord:
+    return replace(_content(line, value, name), mark=mark_of(value))
+
+
+def _content(line: Line, value: JsonObject, name: str) -> SessionRecord:
     """Convert a message. `name` is its id if it has none of its own."""
     message = obj(value, "message")
     id, parent = text(value, "id") or name, text(value, "parentId") or None
@@ -174,3 +207,106 @@ def _step(message: JsonObject) -> JsonObject:
         cost=money(message, "usage", "cost", "total") or None,  # pi writes 0 for unknown prices
         error=text(message, "errorMessage") or None,
     )
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _lines(exported: ExportedConversation, session: str) -> Iterator[bytes]:
+    """Yield the lines of a session. The last one follows the shown branch, which is the one that pi resumes."""
+    conversation = exported.conversation
+    at = conversation.created_at or next((message.created_at for message in exported.messages), 0)
+    header: JsonObject = {"type": "session", "version": _VERSION, "id": session, "timestamp": iso_or_epoch(at)}
+    yield dumps({**header, "cwd": conversation.directory or "/"}) + b"\n"
+    last: dict[str | None, str | None] = {None: None}
+    for message, parent in with_parents(exported):
+        before = last[parent]
+        records: list[JsonObject] = []
+        for body in _answer(message) if message.role == "assistant" else [_prompt(message.parts)]:
+            id = f"{message.id}.{len(records)}" if records else message.id
+            entry: JsonObject = {"type": "message", "id": id, "parentId": before, "timestamp": iso_or_epoch(message.created_at)}
+            records.append({**entry, "message": {**body, "timestamp": message.created_at}})
+            before = id
+        last[message.id] = before
+        for record in exact_records(message, records, lambda value: _message(Line(0, b"", value), value, "")):
+            yield dumps(record) + b"\n"
+    shown = last[exported.messages[-1].id if exported.messages else None]
+    about: JsonObject = {"id": f"{session}.end", "parentId": shown, "timestamp": iso_or_epoch(at)}
+    if conversation.title:
+        yield dumps({EXACTLY: {"end": True}, "type": "session_info", **about, "name": conversation.title}) + b"\n"
+    elif exported.others:
+        yield dumps({EXACTLY: {"end": True}, "type": "custom", **about, "customType": "moot"}) + b"\n"
+
+
+def _prompt(parts: Sequence[Part]) -> JsonObject:
+    return {"role": "user", "content": _blocks(parts)}
+
+
+def _blocks(parts: Sequence[Part]) -> list[Json]:
+    """Return the text and pictures of a message. Other files are replaced by text."""
+    return [_block_of(part) for part in with_texts(parts) if part.get("type") in ("text", "file")]
+
+
+def _block_of(part: Part) -> JsonObject:
+    if part.get("type") == "text":
+        return {"type": "text", "text": str(part.get("text", ""))}
+    media_type, url = str(part.get("mediaType")), str(part.get("url"))
+    prefix = f"data:{media_type};base64,"
+    if media_type.startswith("image/") and url.startswith(prefix):
+        return {"type": "image", "data": url.removeprefix(prefix), "mimeType": media_type}
+    return {"type": "text", "text": f"[{label_of(part)}: not included]"}
+
+
+def _answer(message: Message) -> Iterator[JsonObject]:
+    """Yield each model call, followed by the outputs of its tool calls and by what the user said during it."""
+    recorded = steps_of(message)
+    for number, one in enumerate(model_calls(replace(message, parts=in_history(message.parts)))):
+        facts = recorded[number] if number < len(recorded) else {}
+        thoughts = [_thought(part) for part in one.reasoning]
+        content: list[Json] = [block for _, block in thoughts]
+        content += _blocks((text_part(one.text), *one.files) if one.text else one.files)
+        for part in one.calls:
+            id, name, arguments = plain_call(part)
+            content.append({"type": "toolCall", "id": id, "name": name, "arguments": arguments})
+        api = next((name for name, _ in thoughts if name), "unknown")
+        model: JsonObject = {"provider": str(message.metadata.get("provider") or "moot"), "model": str(message.metadata.get("model") or "")}
+        reason = "toolUse" if one.calls else "stop"
+        yield {"role": "assistant", "content": content, "api": api, **model, "usage": _usage_of(facts), "stopReason": reason}
+        for part in one.calls:
+            yield _output(part)
+        for part in one.others:
+            if part.get("type") == "steering-message":
+                yield _prompt(objects(part, "parts"))
+
+
+_APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses", "google": "google-generative-ai"}
+
+
+def _thought(part: Part) -> tuple[str, JsonObject]:
+    """Return the API that signed the reasoning, if any, and its block."""
+    block: JsonObject = {"type": "thinking", "thinking": str(part.get("text", ""))}
+    for name, data in obj(part, "providerMetadata").items():
+        if signature := text(data, "signature"):
+            return _APIS.get(name, name), {
+                **block,
+                "thinkingSignature": signature,
+                **({"redacted": True} if flag(data, "redacted") else {}),
+            }
+    return "", block
+
+
+def _output(part: Part) -> JsonObject:
+    id, name, _ = plain_call(part)
+    output, (words, failed) = part.get("output"), answer_text(part)
+    exact = not failed and text(output, "type") == "content"
+    content = _blocks(objects(output, "value")) if exact else _blocks([text_part(words)])
+    return {"role": "toolResult", "toolCallId": id, "toolName": name, "content": content, "isError": failed}
+
+
+def _usage_of(step: JsonObject) -> JsonObject:
+    """Return usage and cost of a model call. pi counts cached tokens separately, and writes 0 for unknown values."""
+    whole, output, read, written = (whole_number(step, "usage", name) or 0 for name in ("input", "output", "cache_read", "cache_write"))
+    usage: JsonObject = {"input": max(whole - read - written, 0), "output": output, "cacheRead": read, "cacheWrite": written}
+    cost = whole_number(step, "cost") or 0
+    none: JsonObject = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
+    return {**usage, "totalTokens": whole + output, "cost": {**none, "total": cost / 1e9}}

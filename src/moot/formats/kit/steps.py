@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -83,6 +84,22 @@ def function_call(call: Part) -> JsonObject:
     value = call.get("input")
     arguments = value if isinstance(value, str) else dumps(value).decode()
     return {"id": str(call.get("toolCallId", "")), "type": "function", "function": {"name": tool_name(call), "arguments": arguments}}
+
+
+_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def plain_call(call: Part) -> tuple[str, str, JsonObject]:
+    """Return id, name and arguments of a tool call. Characters that vendors reject in names are replaced."""
+    name, arguments = _NAME.sub("_", tool_name(call)), call.get("input")
+    name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
+    given: JsonObject = arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments}
+    return str(call.get("toolCallId") or "call"), name[:64], given
+
+
+def answer_text(call: Part) -> tuple[str, bool]:
+    """Return the output of a call as text, and whether it is an error. APIs require an output of every call."""
+    return output_text(call) if is_settled(call) else "The call has no output.", call.get("state") != "output-available"
 
 
 def output_text(call: Part) -> str:

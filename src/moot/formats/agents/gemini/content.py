@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from moot.convert.files.attachments import label_of, with_texts
 from moot.formats.kit.fields import flag, obj, objects, text, whole_number
 from moot.formats.kit.records import Output, file, reasoning, tool_call
-from moot.formats.kit.steps import output_text
+from moot.formats.kit.steps import answer_text, plain_call
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.message import Part, is_settled, text_part, tool_name
+from moot.types.message import Part, text_part
 from moot.types.usage import Usage
 
-_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 """Media types of files that models accept."""
@@ -113,22 +112,18 @@ def _piece_of(part: Part) -> JsonObject:
 
 
 def call_of(part: Part) -> JsonObject:
-    """Return id, name and arguments of a tool call. Characters that vendors reject in names are replaced."""
-    name = _NAME.sub("_", tool_name(part))[:64]
-    arguments = part.get("input")
-    return {
-        "id": str(part.get("toolCallId") or "call"),
-        "name": name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"[:64],
-        "args": arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments},
-    }
+    """Return id, name and arguments of a tool call."""
+    id, name, arguments = plain_call(part)
+    return {"id": id, "name": name, "args": arguments}
 
 
 def response_of(part: Part) -> tuple[JsonObject, list[Json]]:
-    """Return the output of a tool call, and its files. A call without an output gets an error, because APIs require an output."""
-    call = call_of(part)
-    answer: JsonObject = {"id": call["id"], "name": call["name"]}
-    if part.get("state") != "output-available":
-        return {**answer, "response": {"error": output_text(part) if is_settled(part) else "The call has no output."}}, []
+    """Return the output of a tool call, and its files."""
+    id, name, _ = plain_call(part)
+    answer: JsonObject = {"id": id, "name": name}
+    words, failed = answer_text(part)
+    if failed:
+        return {**answer, "response": {"error": words}}, []
     output = part.get("output")
     if text(output, "type") != "content":
         return {**answer, "response": {"output": output}}, []
