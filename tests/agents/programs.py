@@ -41,6 +41,14 @@ def codex() -> str:
     return str(found)
 
 
+def opencode() -> str:
+    """The `opencode` program of the npm package for this platform, without its node wrapper."""
+    found = next(MODULES.glob("opencode-*/bin/opencode"), None)
+    if found is None:
+        missing("agents", "there is no OpenCode; run `npm ci --ignore-scripts` in tests/agents")
+    return str(found)
+
+
 def by_node(path: str) -> list[str]:
     """The command that runs a program of an npm package."""
     if not (MODULES / path).is_file():
@@ -97,7 +105,8 @@ def write_json(path: Path, settings: dict[str, Any]) -> None:
 
 def opencode_environment(url: str, home: Path, _: Path) -> dict[str, str]:
     """The same for OpenCode, configured in a file below the home."""
-    model = {"tool_call": True, "reasoning": True, "limit": {"context": 128_000, "output": 8_000}}
+    model: dict[str, Any] = {"tool_call": True, "reasoning": True, "limit": {"context": 128_000, "output": 8_000}}
+    model |= {"attachment": True, "modalities": {"input": ["text", "image"], "output": ["text"]}}
     provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{url}/v1", "apiKey": "sk-scripted"}, "models": {"one": model}}
     settings = {
         "provider": {"scripted": provider},

@@ -17,6 +17,8 @@ from agents.programs import (
     codex,
     codex_environment,
     gemini_environment,
+    opencode,
+    opencode_environment,
     pi_environment,
     qwen_environment,
 )
@@ -25,6 +27,7 @@ from conformance.formats import check_read
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
 from moot.formats.agents.gemini.format import Gemini
+from moot.formats.agents.opencode.format import OpenCode
 from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
 from moot.types.conversation import Conversation
@@ -203,7 +206,33 @@ def test_pi_lists_and_resumes_a_session_written_by_moot(models: ScriptedModels, 
     said = heard(models)
     check_what_went_along(said)
     sent = next(body for body in relay.bodies if b"go on now" in body).decode()
-    assert sent.count(PIXEL) == 2 and "be quick" in said and "not shown" not in said
+    assert sent.count(PIXEL) == 2 and "Nobody signed this." in sent and "be quick" in said and "not shown" not in said
     [read] = check_read(format, session.path)
     check_it_went_on(session, read)
     assert read.messages[1].parts == conversation(work).messages[1].parts
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_opencode_imports_lists_and_resumes_a_session_written_by_moot(models: ScriptedModels, tmp_path: Path) -> None:
+    work = tmp_path / "work of Ünal.d"
+    work.mkdir()
+    format = OpenCode()
+    with Relay(models.url) as relay:
+        environment = opencode_environment(relay.url, tmp_path, work)
+        places = tuple(format.places(tmp_path, environment))
+        session = format.session(conversation(work), ID, work, places)
+        put(session)
+        run([opencode(), *session.setup[1:]], work, environment)
+        listed = run([opencode(), "session", "list"], work, environment)
+        assert "A picture" in listed and session.command[-1] in listed, listed
+        # without a terminal, it would use the model of the last prompt, which it doesn't have
+        run([opencode(), "run", *session.command[1:], "-m", "scripted/one", "go on now"], work, environment)
+    said = heard(models)
+    check_what_went_along(said)
+    sent = next(body for body in relay.bodies if b"go on now" in body).decode()
+    assert sent.count(PIXEL) == 2 and "Nobody signed this." in sent and "be quick" in said
+    [read] = check_read(format, places[0])
+    assert [text_of(one.parts) for one in read.messages][-4:] == ["Thank you.", "You are welcome.", '"go on now"', "Going on."]
+    assert read.messages[1].parts == conversation(work).messages[1].parts
+    assert read.facts.title == "A picture" and read.facts.directory == str(work)

@@ -16,6 +16,7 @@ from format_samples.claude import SAMPLES
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
 from moot.formats.agents.gemini.format import Gemini
+from moot.formats.agents.opencode.format import OpenCode
 from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
 from moot.types.format import Format, HasLocations, MultiSource
@@ -29,7 +30,7 @@ def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
     one = make(home, "")
     one.more |= {"CLAUDE_CONFIG_DIR": str(home / "of-claude"), "CODEX_HOME": str(home / "of-codex")}
     one.more |= {"GEMINI_CLI_HOME": str(home / "of-gemini"), "QWEN_RUNTIME_DIR": str(home / "of-qwen")}
-    one.more["PI_CODING_AGENT_DIR"] = str(home / "of-pi")
+    one.more |= {"PI_CODING_AGENT_DIR": str(home / "of-pi"), "XDG_DATA_HOME": str(home / "of-opencode")}
     source = home / "5f0c1a52-7d0e-4c53-9d2c-1f6a3f0b7c11.jsonl"
     source.write_bytes(SAMPLES["session"])
     assert one.run("import", str(source)).returncode == 0
@@ -87,6 +88,21 @@ def test_installing_a_conversation_prints_the_command_that_resumes_it(
     assert said.startswith(f"cd {moot.work} && {program} ") and said.endswith("\n") and said.split()[-1] in file.read_text("utf-8")
     first = read_whole(format, file)[0]
     assert text_of(first.messages[0].parts) == "What is here?" and first.facts.title == "What is here"
+
+
+def test_a_session_that_a_program_has_to_import_is_printed_with_that_command(moot: MootProcess) -> None:
+    bring(moot, "First?", "Second.")
+    (one,) = [each for each in json.loads(moot.run("chat", "list", "--json").stdout)["data"] if each["title"] == "It grows"]
+    told = [json.loads(moot.run("export", one["id"], "-f", "opencode", "--install", "--json").stdout) for _ in range(2)]
+    assert [each["outcome"] for each in told] == ["written", "unchanged"]
+    file, command = Path(told[0]["file"]), told[0]["command"]
+    assert told[0]["setup"] == ["opencode", "import", str(file)] and command[:2] == ["opencode", "--session"]
+    bring(moot, "First?", "Second.", "Third?")
+    ended = moot.run("export", one["id"], "-f", "opencode", "--install")
+    assert b"updated" in ended.stderr
+    assert ended.stdout.decode() == f"cd {moot.work} && opencode import {file} && {' '.join(command)}\n"
+    assert [text_of(message.parts) for message in read_whole(OpenCode(), file)[0].messages] == ["First?", "Second.", "Third?"]
+    assert moot.run("purge", one["id"], "--yes").returncode == 0
 
 
 def test_an_installed_session_is_updated_until_another_program_changes_it(moot: MootProcess) -> None:

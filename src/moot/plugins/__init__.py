@@ -158,7 +158,7 @@ FORMATS = Registry(
         "ollama": "moot.formats.apps.ollama:Ollama",
         "open-webui": "moot.formats.apps.open_webui:OpenWebUi",
         "openai": "moot.formats.openai:OpenAI",
-        "opencode": "moot.formats.agents.opencode:OpenCode",
+        "opencode": "moot.formats.agents.opencode.format:OpenCode",
         "pi": "moot.formats.agents.pi:Pi",
         "qwen": "moot.formats.agents.qwen:Qwen",
         "recording": "moot.formats.recording.format:RecordingFormat",

@@ -360,6 +360,8 @@ class InstallableSession:
     """Further files that the program needs to find the session. Existing files are kept."""
     bookkeeping: bytes = b""
     """Prefix of lines that don't belong to the conversation. An existing file may have others of them; empty = there are none."""
+    setup: tuple[str, ...] = ()
+    """The command that the program needs before `command`, to read the file; empty = none."""
 
 
 @runtime_checkable

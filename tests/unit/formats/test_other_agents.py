@@ -16,7 +16,7 @@ from agent_machine import opencode_database
 from moot.errors import UsageError
 from moot.formats.agents.gemini.format import Gemini
 from moot.formats.agents.gptme import Gptme
-from moot.formats.agents.opencode import OpenCode
+from moot.formats.agents.opencode.format import OpenCode
 from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
 from moot.formats.agents.vibe import Vibe

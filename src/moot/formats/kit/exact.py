@@ -34,6 +34,8 @@ def marked(message: Message, records: Sequence[JsonObject], read: ImportedMessag
         facts["parts"] = parts
     if dumps(message.metadata) != dumps(read.metadata):
         facts["metadata"] = message.metadata
+    if message.created_at != read.created_at:
+        facts["created_at"] = message.created_at
     if len(facts) > 1:
         facts["records"] = len(records)
     return [{**record, EXACTLY: {"messageId": message.id} if number else facts} for number, record in enumerate(records)]
@@ -47,8 +49,9 @@ def restored(read: ImportedMessage, mark: JsonObject, records: int) -> ImportedM
     parts = [_part(one, read.parts) for one in listed] if isinstance(listed, list) else [None]
     if None in parts:
         return read
-    metadata = obj(mark, "metadata") if "metadata" in mark else read.metadata
-    return replace(read, role=_ROLES.get(text(mark, "role"), read.role), parts=tuple(filter(None, parts)), metadata=metadata)
+    role, metadata = _ROLES.get(text(mark, "role"), read.role), obj(mark, "metadata") if "metadata" in mark else read.metadata
+    at = (whole_number(mark, "created_at") or 0) if "created_at" in mark else read.created_at
+    return replace(read, role=role, parts=tuple(filter(None, parts)), metadata=metadata, created_at=at)
 
 
 def _part(value: Json, parts: Sequence[Part]) -> Part | None:

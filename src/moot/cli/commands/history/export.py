@@ -91,14 +91,15 @@ async def _install(which: str, writer: Format, output: Output, *, json: bool) ->
     if json:
         about: JsonObject = {"ok": True, "file": str(session.path), "bytes": len(session.data), "fidelity": _counts(session.fidelity)}
         about |= {"outcome": done.outcome, "beside": None if done.beside is None else str(done.beside)}
-        output.json({**about, "directory": str(session.directory), "command": list(session.command)})
+        output.json({**about, "directory": str(session.directory), "command": list(session.command), "setup": list(session.setup)})
         return 0
     if done.beside is not None:
         output.say(
             f"moot: kept {done.beside}: it contains messages that are missing in this conversation; 'moot import' adds them", "yellow"
         )
     output.say(f"moot: {_WORDS[done.outcome]} {session.path} ({len(session.data):,} bytes); continue it with:")
-    output.line(f"cd {shlex.quote(str(session.directory))} && {shlex.join(session.command)}")
+    commands = [("cd", str(session.directory)), *([session.setup] if session.setup else []), session.command]
+    output.line(" && ".join(map(shlex.join, commands)))
     return 0
 
 

@@ -16,8 +16,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
+from moot.convert.agents.session import EXACTLY
 from moot.errors import UsageError
-from moot.formats.kit.bases import ReadOnly, environment_folder
+from moot.formats.agents.opencode.writer import INFO, SPACE, lines_of, session_of
+from moot.formats.kit.bases import environment_folder
 from moot.formats.kit.database import (
     SQLITE,
     Connection,
@@ -29,6 +31,8 @@ from moot.formats.kit.database import (
     row_object,
     tables,
 )
+from moot.formats.kit.exact import mark_of
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of
 from moot.formats.kit.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import array_items, json_object, members, parse_prefix, read_document
@@ -45,7 +49,8 @@ from moot.formats.kit.records import (
     usage_without_cache,
 )
 from moot.types.canonical import Json, JsonObject, dumps, empty
-from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.format import InstallableSession as Placement
 from moot.types.message import Part, text_part
 from moot.types.usage import Usage
 
@@ -67,11 +72,13 @@ _CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? 
 _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 
 
-class OpenCode(ReadOnly):
+class OpenCode:
     name = "opencode"
-    version = 3
+    version = 4
     resumable: Literal[True] = True
-    suffix = ".db"
+    suffix = ".json"
+    words = "a document that OpenCode imports and resumes"
+    holds: Mapping[str, FidelityLevel] = ALL_KEPT
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share") / "opencode"
@@ -83,6 +90,17 @@ class OpenCode(ReadOnly):
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share")
         for program in ("kilo", "mimocode", "icodemate"):
             yield program, data / program / f"{program}.db"
+
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        session = session_of(session_id_of(exported.conversation.id, SPACE))
+        return ExportFile(b"".join(lines_of(exported, session, _of_document)), fidelity_of(exported, self.holds))
+
+    def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
+        session = session_of(id)
+        path = places[0].parent / "moot" / f"{session}.json"
+        data = b"".join(lines_of(exported, session, _of_document))
+        command, setup = ("opencode", "--session", session), ("opencode", "import", str(path))
+        return Placement(path, data, command, directory, fidelity_of(exported, self.holds), bookkeeping=INFO, setup=setup)
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if is_database(path, head, _OWN):
@@ -170,11 +188,16 @@ def _facts(session: JsonObject, time: JsonObject, model: JsonObject) -> Imported
 
 def _record(id: str, info: JsonObject, parts: list[JsonObject], raw: bytes) -> SessionRecord:
     at = milliseconds(info, "time", "created")
+    mark = next((mark for part in parts if (mark := mark_of(obj(part, "metadata")))), empty())
     parts_ = [_part(part) for part in parts if text(part, "type") not in _BOOKKEEPING]
     if info.get("role") != "assistant":
-        return SessionRecord(id, "user", raw, tuple(parts_), at=at)
+        return SessionRecord(id, "user", raw, tuple(parts_), at=at, mark=mark)
     outputs = [output for part in parts if part.get("type") == "tool" and (output := _output(part)) is not None]
-    return SessionRecord(id, "assistant", raw, tuple(parts_), tuple(outputs), at=at, step=_step(info))
+    return SessionRecord(id, "assistant", raw, tuple(parts_), tuple(outputs), at=at, step=_step(info), mark=mark)
+
+
+def _of_document(value: JsonObject) -> SessionRecord:
+    return _record(text(value, "info", "id"), obj(value, "info"), objects(value, "parts"), b"")
 
 
 def _part(part: JsonObject) -> Part:
@@ -183,7 +206,8 @@ def _part(part: JsonObject) -> Part:
             parts_ = text_part(text(part, "text"))
             return {**parts_, "providerMetadata": {"opencode": {"synthetic": True}}} if flag(part, "synthetic") else parts_
         case "reasoning":
-            return reasoning(text(part, "text"), obj(part, "metadata") or None)
+            metadata = {name: value for name, value in obj(part, "metadata").items() if name != EXACTLY}
+            return reasoning(text(part, "text"), metadata or None)
         case "tool":
             return tool_call(text(part, "callID"), text(part, "tool"), obj(part, "state").get("input"), title=text(part, "state", "title"))
         case "file":
