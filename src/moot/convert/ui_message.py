@@ -85,6 +85,19 @@ _STATES: dict[str, Mapping[str, Check]] = {
     "output-denied": {},
 }
 """The states of a call, each with the fields that are checked only in that state."""
+
+
+def _call_shape(state: str, *, dynamic: bool) -> _Shape:
+    required: dict[str, Check] = {"toolCallId": _text}
+    if dynamic:
+        required["toolName"] = _text
+    if state == "output-error":
+        required["errorText"] = _text
+    optional = {**_CALL, **_STATES[state]}
+    return _Shape(required, {name: check for name, check in optional.items() if dynamic or name != "dynamic"})
+
+
+_CALLS = {(dynamic, state): _call_shape(state, dynamic=dynamic) for dynamic in (True, False) for state in _STATES}
 _APPROVAL: Mapping[str, Check] = {"requestReason": _text, "isAutomatic": _flag, "signature": _text}
 
 
@@ -108,8 +121,10 @@ def _fields(part: JsonObject, required: Mapping[str, Check], optional: Mapping[s
     for name, check in required.items():
         if name not in part or not check(part[name]):
             return f"A {kind!r} part needs a valid {name!r}."
-    wrong = next((name for name, check in optional.items() if name in part and not check(part[name])), None)
-    return f"The field {wrong!r} of a {kind!r} part is not valid." if wrong is not None else ""
+    for name, check in optional.items():
+        if name in part and not check(part[name]):
+            return f"The field {name!r} of a {kind!r} part is not valid."
+    return ""
 
 
 def _steering_problem(part: Json) -> str:
@@ -122,17 +137,12 @@ def _call_problem(part: Part) -> str:
     state = part.get("state")
     if not isinstance(state, str) or state not in _STATES:
         return f"{state!r} is not a state of a tool call."
-    named: Mapping[str, Check] = {"toolCallId": _text, **({"toolName": _text} if part["type"] == "dynamic-tool" else {})}
-    optional = {**_CALL, **_STATES[state]}
-    if part["type"] != "dynamic-tool":
-        del (optional := dict(optional))["dynamic"]
-    if state == "output-error":
-        named = {**named, "errorText": _text}
-    elif "errorText" in part:
+    shape = _CALLS[part["type"] == "dynamic-tool", state]
+    if state != "output-error" and "errorText" in part:
         return f"A call in the state {state!r} can't have an error."
     if "output" in part and state != "output-available":
         return f"A call in the state {state!r} can't have an output."
-    return _fields(part, named, optional) or _approval_problem(state, part)
+    return _fields(part, shape.required, shape.optional) or _approval_problem(state, part)
 
 
 _DECISIONS = {"output-available": (True,), "output-error": (True,), "output-denied": (False,), "approval-responded": (True, False)}

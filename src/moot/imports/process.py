@@ -9,6 +9,7 @@ entries in pickled batches, called pieces, to stdout. Each message is preceded b
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import sys
@@ -145,6 +146,7 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(50_000, 20, 100)  # parsed records have no cycles, and traversing them again and again takes a tenth of the time
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a format prints goes to stderr, so that it does not mix with the pieces
     with suppress(BrokenPipeError):

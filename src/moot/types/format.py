@@ -74,6 +74,8 @@ class ImportedMessage:
     identities: tuple[str, ...] = ()
     """Identity of each model call in `metadata["steps"]`, or of the message itself if it has no steps. It is the same in all copies that
     the program makes when it forks or resumes a session, and different for all other calls. Empty = unknown."""
+    records: tuple[Json, ...] = ()
+    """The values of the records in `raw`, if the reader still has them, so that they needn't be parsed again. Empty = unknown."""
 
 
 @dataclass(frozen=True, slots=True)

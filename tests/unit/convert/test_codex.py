@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -304,6 +305,20 @@ def test_an_approval_request_for_an_unknown_call_shows_the_call() -> None:
 )
 def test_only_the_shell_wrapper_of_a_command_is_removed(command: str, line: str) -> None:
     assert unwrap_shell(command) == line
+
+
+@given(
+    begin=st.sampled_from(["bash -lc ", " /bin/sh\t-c  ", "'bash' -lc ", "ba\\sh -c ", "ls -lc ", "zsh -l ", ""]),
+    rest=st.text("'\"\\ \n\x0bab-$é") | st.text("'\"\\ ab").map(shlex.quote),
+)
+def test_a_shell_wrapper_is_recognized_as_a_shell_splits_words(begin: str, rest: str) -> None:
+    command = begin + rest
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    is_wrapped = len(words) == 3 and words[0] in ("bash", "/bin/sh") and words[1] in ("-c", "-lc")
+    assert unwrap_shell(command) == (words[2] if is_wrapped else command)
 
 
 # ── arbitrary input ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -104,6 +104,13 @@ def test_time_units_are_distinguished_by_size() -> None:
     assert [milliseconds(time) for time in (None, True, -5, "yesterday", float("nan"), 1e300)][:5] == [0] * 5
 
 
+def test_a_time_in_the_usual_notation_is_the_same_as_in_any_other() -> None:
+    for usual in ("2026-11-21T20:49:31.500Z", "1970-01-01T00:00:00.001Z", "2024-02-29T23:59:59.999Z"):
+        assert milliseconds(usual) == milliseconds(f" {usual.replace('Z', '+00:00')}") > 0
+    for invalid in ("2026-02-30T00:00:00.000Z", "2026-13-01T00:00:00.000Z", "2026-01-01T24:00:00.000Z", "1969-12-31T23:59:59.999Z"):
+        assert milliseconds(invalid) == 0
+
+
 @quick
 @given(ms=st.integers(1 << 37, 253_402_300_799_000 >> 2), unit=st.sampled_from([1, 1000, 1_000_000]))
 def test_a_time_is_the_same_in_every_unit_and_notation(ms: int, unit: int) -> None:

@@ -57,7 +57,10 @@ def usage_of(told: JsonObject) -> Usage:
 
 
 def _either(told: JsonObject, *names: str) -> int | None:
-    return next((number for name in names if (number := count(told.get(name))) is not None), None)
+    for name in names:
+        if (number := count(told.get(name))) is not None:
+            return number
+    return None
 
 
 def failure_of(error: JsonObject) -> Failure:
@@ -122,8 +125,19 @@ class _Kind:
     waits: bool = False
 
 
+_FIRST_WORD = re.compile(r"""[ \t\r\n]*([^ \t\r\n'"\\]+)[ \t\r\n]""")
+"""Matches a first word without quotes."""
+_QUOTED = re.compile(r"""[ \t\r\n]*[^ \t\r\n'"\\]+[ \t\r\n]+-l?c[ \t\r\n]+'((?:[^']++|'"'"')*+)'[ \t\r\n]*""")
+"""Matches a shell with a command that is quoted as `shlex.join` does it."""
+
+
 def unwrap_shell(command: str) -> str:
     """Return the command without its shell: `/bin/bash -lc 'ls -1'` becomes `ls -1`."""
+    # `shlex` is slow, and an import unwraps every command
+    if (first := _FIRST_WORD.match(command)) is not None and first[1].rpartition("/")[2] not in _SHELLS:
+        return command
+    if (quoted := _QUOTED.fullmatch(command)) is not None:
+        return quoted[1].replace("'\"'\"'", "'")
     try:
         words = shlex.split(command)
     except ValueError:

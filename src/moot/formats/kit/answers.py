@@ -197,15 +197,18 @@ class Draft(Generic[A]):
     last: int = 0
     """Hash of the id of the newest line that belongs to the message, in sessions whose lines form a tree."""
     raws: list[bytes] = field(default_factory=list[bytes])
+    records: list[Json] = field(default_factory=list[Json])
+    """The values of the records in `raws`."""
     size: int = 0
     role: Role = "user"
     """Role of a message that is not an assistant message."""
     identity: str = ""
     """Identity of a prompt."""
 
-    def grow(self, raw: bytes) -> None:
-        """Append raw bytes of the source."""
+    def grow(self, raw: bytes, record: Json) -> None:
+        """Append a record of the source: its bytes and its value."""
         self.raws.append(raw)
+        self.records.append(record)
         self.size += len(raw)
 
     def is_full(self) -> bool:
@@ -253,9 +256,8 @@ class Drafts(Generic[A]):
         self._parents.add(parent)
         place = len(self._started)
         above = self._open.get(parent)
-        draft = Draft[A](
-            id, place, self._started[parent][0] if parent != NO_PARENT else None, at, prompt, self._new(above.at if above else at)
-        )
+        above_id = self._started[parent][0] if parent != NO_PARENT else None
+        draft = Draft(id, place, above_id, at, prompt, self._new(above.at if above else at))
         self._started.append((id, prompt is None))
         self._open[place] = draft
         if prompt is None:
@@ -273,7 +275,9 @@ class Drafts(Generic[A]):
         parts = draft.answer.parts(over=over) if draft.prompt is None else draft.prompt
         role, metadata = (draft.role, {}) if draft.prompt is not None else ("assistant", draft.answer.metadata())
         identities = (draft.identity,) if draft.prompt is not None else draft.answer.identities()
-        message = ImportedMessage(role, parts, draft.id, raw, draft.parent, draft.at, metadata, identities if any(identities) else ())
+        identities = identities if any(identities) else ()
+        records = tuple(draft.records)
+        message = ImportedMessage(role, parts, draft.id, raw, draft.parent, draft.at, metadata, identities, records)
         self.kept.update(things_in(message))
         self.model = str(metadata.get("model") or self.model)
         return message

@@ -40,7 +40,9 @@ def json_lines(path: Path) -> Iterator[Line]:
     try:
         with open_regular(path, buffering=_CHUNK) as file:
             for number, (raw, offset) in enumerate(_lines(file), 1):
-                if raw is None:
+                if raw is not None and (value := _object(raw)) is not None:
+                    yield Line(number, raw, value, "", offset)
+                elif raw is None:
                     yield Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB", offset)
                 elif not raw.isspace():
                     yield _line(number, raw, offset)
@@ -107,13 +109,17 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
         offset += size
 
 
-def _line(number: int, raw: bytes, offset: int) -> Line:
+def _object(raw: bytes) -> JsonObject | None:
     try:
         value = parse_json(raw)
-        if isinstance(value, dict):
-            return Line(number, raw, value, "", offset)
     except ValueError:
-        pass  # the problem is determined below
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _line(number: int, raw: bytes, offset: int) -> Line:
+    if (value := _object(raw)) is not None:
+        return Line(number, raw, value, "", offset)
     if b"\x00" in raw:
         return Line(number, raw, None, f"line {number} contains NUL bytes, typically caused by a power failure", offset)
     if not raw.endswith(b"\n"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from moot.types.canonical import Json, JsonObject
 
@@ -23,7 +25,7 @@ def at(value: Json, *names: str) -> Json:
 
 
 def obj(value: Json, *names: str) -> JsonObject:
-    found = at(value, *names)
+    found = value.get(names[0]) if len(names) == 1 and isinstance(value, dict) else at(value, *names)
     return found if isinstance(found, dict) else {}
 
 
@@ -37,7 +39,7 @@ def objects(value: Json, *names: str) -> list[JsonObject]:
 
 
 def text(value: Json, *names: str) -> str:
-    found = at(value, *names)
+    found = value.get(names[0]) if len(names) == 1 and isinstance(value, dict) else at(value, *names)
     return found if isinstance(found, str) else ""
 
 
@@ -78,6 +80,8 @@ def milliseconds(value: Json, *names: str) -> int:
 
 
 def _of_text(written: str) -> int:
+    if (usual := _USUAL.fullmatch(written)) is not None and (minute := _minute(usual[1])) is not None:
+        return minute + int(usual[2]) * 1000 + int(usual[3])
     try:
         time = datetime.fromisoformat(written.strip().replace(" UTC", "+00:00"))
     except ValueError:
@@ -85,6 +89,20 @@ def _of_text(written: str) -> int:
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     return min(max(round((time - _EPOCH) / _MILLISECOND), 0), LATEST)
+
+
+_USUAL = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}):([0-5][0-9])\.([0-9]{3})Z")
+"""Matches a time as most programs write it. Parsing it in parts takes a third of the time."""
+
+
+@lru_cache(maxsize=256)
+def _minute(written: str) -> int | None:
+    """Return the time of a minute in UTC if it is valid and after 1970."""
+    try:
+        ms = (datetime.fromisoformat(written).replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+    except ValueError:
+        return None
+    return ms if ms >= 0 else None
 
 
 def iso_or_epoch(ms: int) -> str:

@@ -43,6 +43,13 @@ _WORDS = frozenset(("state", "source", "generationStatus"))
 _IDS = ("Id", "ID", "_id", "Uuid", "Hash", "_hash")
 _SPEECH = frozenset(("content", "text", "parts", "message", "messages", "blocks", "thinking", "output"))
 """Names of fields in which most programs store the content of a message."""
+_ABOUT_BY_NAME: dict[str, bool] = {}
+"""Name of a field → whether it describes a record. The names are few, and each is looked up often."""
+_NAMES = 10_000
+"""Maximum number of these names."""
+_WITH_TEXT = (str, dict, list)
+"""Types of values that may contain text."""
+_OPENS = frozenset(("{", "["))
 _JSON = json.JSONDecoder(strict=False)
 _SMALL = 3
 """Maximum number of content fields of a record that is only a message. In larger records, unknown fields may describe the record."""
@@ -57,14 +64,20 @@ def read_checked(format: Format, conversations: Iterator[ImportedConversation]) 
     A record that contains the text of a message is also counted as lost, unless the format leaves it out on purpose.
     """
     for conversation in conversations:
-        yield replace(conversation, entries=_Checked(format).entries(iter(conversation.entries)))
+        is_known = format.knows_record if isinstance(format, NamesRecords) else _is_never_known
+        yield replace(conversation, entries=_Checked(is_known).entries(iter(conversation.entries)))
+
+
+def _is_never_known(_: JsonObject) -> bool:
+    return False
 
 
 @dataclass(slots=True)
 class _Checked:
     """Check of one conversation, in which each message is compared with the records that it was read from."""
 
-    format: Format
+    is_known: Callable[[JsonObject], bool]
+    """Function that returns whether the format leaves out a record on purpose."""
     removed: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Id of a message that was replaced by a record → its parent."""
 
@@ -81,7 +94,7 @@ class _Checked:
         if message.parent in self.removed:
             message = replace(message, parent=self.removed[message.parent])
         try:
-            places = unread(message, self._is_known)
+            places = unread(message, self.is_known)
         except RecursionError:
             places = ["a record that is nested too deeply"]
         if places and all(part.get("type") == "step-start" for part in message.parts):
@@ -99,7 +112,7 @@ class _Checked:
     def _record(self, record: ImportedRecord) -> Iterator[Entry]:
         body = record.body if isinstance(record.body, dict) else None
         try:
-            known = record.problem or body is None or not _has_speech(body, inside=False) or self._is_known(body)
+            known = record.problem or body is None or not _has_speech(body, inside=False) or self.is_known(body)
         except RecursionError:
             known = False
         if known or body is None:
@@ -107,9 +120,6 @@ class _Checked:
             return
         yield replace(record, problem=f"a record of the unknown type {body.get('type') or '(none)'!r} contains text that was not read")
         yield ImportedFacts(Fidelity({"records": -1}, lost={"records": 1}))
-
-    def _is_known(self, body: JsonObject) -> bool:
-        return isinstance(self.format, NamesRecords) and self.format.knows_record(body)
 
 
 def unread(message: ImportedMessage, is_known: Callable[[JsonObject], bool]) -> list[str]:
@@ -119,7 +129,7 @@ def unread(message: ImportedMessage, is_known: Callable[[JsonObject], bool]) -> 
     """
     known: _Known | None = None
     found: list[str] = []
-    for value in _values(message.raw):
+    for value in message.records or _values(message.raw):
         if isinstance(value, dict) and is_known(value):
             continue
         known = known or _Known(message)
@@ -148,23 +158,30 @@ def _values(raw: bytes) -> Iterator[Json]:
         yield value
 
 
+_NAMED = frozenset(("type", "state"))
+"""Fields of a part whose value is a name."""
+
+
 class _Known:
     """The strings in a message that a format has read."""
 
     def __init__(self, message: ImportedMessage) -> None:
-        self._strings = {message.source_id}
+        self.strings = {message.source_id}
         for part in message.parts:
-            _collect({name: value for name, value in part.items() if name not in ("type", "state")}, self._strings)
-        _collect(message.metadata, self._strings)
+            self.strings |= part.keys() - _NAMED
+            for name, value in part.items():
+                if name not in _NAMED:
+                    _collect(value, self.strings)
+        _collect(message.metadata, self.strings)
         self._joined: str | None = None
 
     def has(self, text: str) -> bool:
         """Return whether the message contains the text, or most of it. A short text must be equal to one of its strings."""
-        if text in self._strings or len(text.strip()) < _LEAST:
-            return text in self._strings
+        if text in self.strings or len(text.strip()) < _LEAST:
+            return text in self.strings
         if self._joined is None:
-            self._joined = "\0".join(self._strings)
-        return text.strip() in self._joined or 3 * sum(len(one) for one in self._strings if one in text) > 2 * len(text)
+            self._joined = "\0".join(self.strings)
+        return text.strip() in self._joined or 3 * sum(len(one) for one in self.strings if one in text) > 2 * len(text)
 
 
 def _collect(value: Json, into: set[str]) -> None:
@@ -173,32 +190,42 @@ def _collect(value: Json, into: set[str]) -> None:
         if value.startswith("data:text/") and (text := file_text({"url": value, "mediaType": "text/plain"})) is not None:
             into.add(text)
     elif isinstance(value, dict):
-        for name, one in value.items():
-            into.add(name)
-            _collect(one, into)
+        into.update(value)
+        for one in value.values():
+            if isinstance(one, str) and not one.startswith("data:text/"):
+                into.add(one)
+            elif isinstance(one, _WITH_TEXT):
+                _collect(one, into)
     elif isinstance(value, list):
         for one in value:
             _collect(one, into)
 
 
-@dataclass(slots=True)
 class _Strings:
     """Comparison of one record's strings with a message. A block is an object in a list, such as a content block."""
 
-    known: _Known
-    any_read: bool = False
-    outside: list[str] = field(default_factory=list[str])
-    """Paths of missing strings outside of blocks."""
-    inside: list[str] = field(default_factory=list[str])
-    """Paths of missing strings in blocks."""
+    __slots__ = ("any_read", "inside", "known", "outside")
+
+    def __init__(self, known: _Known) -> None:
+        self.known = known
+        self.any_read = False
+        self.outside: list[str] = []
+        """Paths of missing strings outside of blocks."""
+        self.inside: list[str] = []
+        """Paths of missing strings in blocks."""
 
     def walk(self, value: Json, place: str, block: str | None) -> None:
         """Compare all strings in a value. `block` is the path of the innermost block."""
         if isinstance(value, str):
             self._compare(value, place, block)
         elif isinstance(value, dict):
+            read = self.known.strings
             for name, one in value.items():
-                if not _is_about(name, one):
+                if not isinstance(one, _WITH_TEXT) or _is_about(name, one):
+                    continue
+                if isinstance(one, str) and one in read and one[:1] not in _OPENS:  # most strings
+                    self.any_read = True
+                else:
                     self.walk(one, f"{place}.{name}" if place else name, block)
         elif isinstance(value, list):
             for at, one in enumerate(value):
@@ -210,7 +237,7 @@ class _Strings:
         return self.inside or (self.outside[:1] if not self.any_read else [])
 
     def _compare(self, value: str, place: str, block: str | None) -> None:
-        if value[:1] in ("{", "[") and (parsed := _parsed(value)) is not None:
+        if value[:1] in _OPENS and (parsed := _parsed(value)) is not None:
             self.walk(parsed, place, place if "type" in obj(parsed) and _is_small(parsed) else block)
         elif len(value.strip()) < _LEAST:
             self.any_read = self.any_read or self.known.has(value)
@@ -233,10 +260,19 @@ def _fields(value: JsonObject) -> int:
 
 def _is_about(name: str, value: Json) -> bool:
     """Return whether a field describes a record."""
-    return name in _ABOUT or name.endswith(_IDS) or (name in _WORDS and isinstance(value, str))
+    about = _ABOUT_BY_NAME.get(name)
+    if about is None:
+        about = name in _ABOUT or name.endswith(_IDS)
+        if len(_ABOUT_BY_NAME) < _NAMES:
+            _ABOUT_BY_NAME[name] = about
+    return about or (name in _WORDS and isinstance(value, str))
 
 
 def _parsed(value: str) -> Json:
+    try:
+        return loads(value)
+    except ValueError:
+        pass
     try:
         return _JSON.decode(value)
     except (ValueError, RecursionError):

@@ -286,7 +286,7 @@ class SessionReader:
             draft = self._drafts.begin(uuid, place, at, None, hash(text(value, "parentUuid") or None))
             if ours:
                 self._written[ours] = draft.place
-        draft.grow(line.raw)
+        draft.grow(line.raw, value)
         for id in draft.answer.said(value, at):
             self._calls[id] = draft.place
         if self._sidechains is not None:
@@ -307,7 +307,7 @@ class SessionReader:
         else:  # a summary or an interruption
             draft = self._drafts.answer(place) if value.get("isMeta") is not True else None
         if draft is not None:
-            draft.grow(line.raw)
+            draft.grow(line.raw, value)
         return draft
 
     def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft[ClaudeMessage] | None:
@@ -323,7 +323,7 @@ class SessionReader:
                 self._sidechains.answered(id, value)
             found = draft
         if found is not None:
-            found.grow(line.raw)
+            found.grow(line.raw, value)
         return found
 
     def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft[ClaudeMessage] | None:
@@ -343,7 +343,7 @@ class SessionReader:
             draft.answer.steered(uuid, parts)
         else:
             return None
-        draft.grow(line.raw)
+        draft.grow(line.raw, value)
         return draft
 
     def _moot_line(self, line: Line, value: JsonObject) -> None:
@@ -365,5 +365,5 @@ class SessionReader:
         if draft is None or value.get("hasUnknownModelCost") is True or not 0 <= total_dollars - before < 1e6:
             return False
         draft.answer.cost(round((total_dollars - before) * 1e9))
-        draft.grow(line.raw)
+        draft.grow(line.raw, value)
         return True

@@ -63,7 +63,8 @@ class _Identities:
         if kind == "session_meta":  # the session's own metadata, then that of the copied session
             self._session = text(body, "forked_from_id") or parent_of(body) or text(body, "id") or self._session
             return
-        self._before.update(raw.rstrip().replace(time.encode(), b"", 1))
+        if not self._turn:  # otherwise it is not used any more
+            self._before.update(raw.rstrip().replace(time.encode(), b"", 1))
         if kind == "turn_context" and (turn := text(body, "turn_id")) and turn != self._turn:
             self._turn, self._number = turn, 0
 
@@ -125,10 +126,11 @@ class SessionReader:
                 self._drafts.lost["records"] += 1
                 yield ImportedRecord(line.raw, problem=line.problem)
                 continue
-            self._identities.take(line.raw, *normalize(value), text(value, "timestamp"))
-            draft = self._take(line, value)
+            kind, body = normalize(value)
+            self._identities.take(line.raw, kind, body, text(value, "timestamp"))
+            draft = self._take(line, value, kind, body)
             if draft is not None:
-                draft.grow(line.raw)
+                draft.grow(line.raw, value)
             else:
                 self._drafts.kept["records"] += 1
                 yield ImportedRecord(line.raw, value)
@@ -152,9 +154,8 @@ class SessionReader:
             metadata=dict(self._metadata),
         )
 
-    def _take(self, line: Line, value: JsonObject) -> Draft[CodexMessage] | None:
+    def _take(self, line: Line, value: JsonObject, kind: str, body: JsonObject) -> Draft[CodexMessage] | None:
         """Return the message that a line belongs to, or None."""
-        kind, body = normalize(value)
         at = milliseconds(value, "timestamp")
         self._first, self._last = self._first or at, max(self._last, at)
         match kind:

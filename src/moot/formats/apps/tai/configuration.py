@@ -11,7 +11,6 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from moot.config.document import parse
-from moot.config.schema import fields_at
 from moot.config.tree import Place
 from moot.errors import ConfigError
 from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder, add_command, add_custom_tool, add_job, entry_name
@@ -20,6 +19,7 @@ from moot.formats.kit.fields import items, obj, objects, text
 from moot.formats.kit.files import files_below, read_inside
 from moot.formats.kit.hooks import run_hooks_of
 from moot.plugins import CHANNELS
+from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.format import ForeignConfiguration
 
@@ -328,7 +328,7 @@ def _job(draft: ConfigurationBuilder, job: JsonObject, tools: Mapping[str, str])
     facts: JsonObject = {"prompt": text(job, "prompt"), "cron": text(job, "schedule"), "agent": _named(job)}
     facts |= {"model": text(job, "model"), "fresh": job.get("newSession") is True}
     hooks = run_hooks_of(draft, name, obj(job, "hooks"), tools, _VARIABLES)
-    if hooks and "hooks" in fields_at(("cron", name)):
+    if hooks and "hooks" in attribute("moot.config.schema:fields_at")(("cron", name)):
         facts["hooks"] = hooks
     elif hooks:
         draft.lose(f"cron job {name!r}", "moot's cron jobs have no hooks; move them to the agent of the job", hooks)
