@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,8 @@ def text(random_: random.Random, length: int) -> str:
     return " ".join(random_.choices(PHRASES, k=length // 60 + 1))
 
 
-def session(path: Path, size: int, random_: random.Random) -> int:
-    """Write a session of about `size` bytes. Return its number of messages."""
+def session(path: Path, size: int, random_: random.Random, text: Callable[[random.Random, int], str] = text) -> int:
+    """Write a session of about `size` bytes, with texts by `text`. Return its number of messages."""
     id, parent, written, messages, clock = str(uuid.uuid4()), None, 0, 0, 1_760_000_000
 
     def put(file: object, **fields: object) -> None:

@@ -104,9 +104,11 @@ def answers(port: int, path: str) -> bool:
 
 
 @contextmanager
-def program(command: list[str], port: int, ready: str, environ: Mapping[str, str] | None = None) -> Iterator[int]:
+def program(
+    command: list[str], port: int, ready: str, environ: Mapping[str, str] | None = None, *, output: int | None = None
+) -> Iterator[int]:
     """Start a server, wait until it responds on its port, and yield its process id. Stop it at the end of the block."""
-    process = subprocess.Popen(command, env={**os.environ, **(environ or {})})
+    process = subprocess.Popen(command, env={**os.environ, **(environ or {})}, stdout=output, stderr=output)
     try:
         until = time.monotonic() + 30
         while not answers(port, ready):

@@ -44,7 +44,7 @@ def as_list(value: Json) -> list[Json]:
 
 def count(value: Json) -> int | None:
     """Return a token count, or None if the value is not one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None
 
 
 def plan_of(steps: Json, field: str, states: Mapping[str, str] = _STATES) -> JsonObject:

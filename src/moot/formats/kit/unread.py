@@ -221,7 +221,7 @@ class _Strings:
         elif isinstance(value, dict):
             read = self.known.strings
             for name, one in value.items():
-                if not isinstance(one, _WITH_TEXT) or _is_about(name, one):
+                if _ABOUT_BY_NAME.get(name) or not isinstance(one, _WITH_TEXT) or _is_about(name, one):
                     continue
                 if isinstance(one, str) and one in read and one[:1] not in _OPENS:  # most strings
                     self.any_read = True
