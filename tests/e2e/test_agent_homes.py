@@ -19,6 +19,7 @@ from moot.imports.conversations import ImportOptions
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
 from moot.imports.sources import Source, local_sources, sources_at
+from moot.imports.unread_folders import unread_folders
 from moot.types.conversation import Conversation
 from moot.types.message import Message, Part, is_tool
 from moot.types.store import Store
@@ -76,8 +77,10 @@ async def found_in(store: Store) -> tuple[dict[str, Any], str]:
 async def test_a_home_is_imported_as_described(home: Path) -> None:
     expected = json.loads((home / "expected.json").read_bytes())
     report = Report()
+    read = sources(home, expected)
+    assert expected.get("name") or not unread_folders(home, {}, read)
     async with stored(home / "moot") as store:
-        await import_sources(store, sources(home, expected), ImportOptions(home=home), report)
+        await import_sources(store, read, ImportOptions(home=home), report)
         found, text = await found_in(store)
     assert not report.failed
     plain = {name: value for name, value in expected.items() if name in found and value is not None and not isinstance(value, list)}

@@ -112,6 +112,14 @@ def test_the_sources_are_listed_before_the_import(moot: MootProcess) -> None:
     assert ended.returncode == 0
     assert b"would add word0" in ended.stderr
     assert asked(moot, "chat", "list")["data"] == []
+    unread = Path(moot.environ["HOME"]) / ".codeium" / "windsurf" / "cascade"
+    unread.mkdir(parents=True)
+    (unread / "a.pb").write_bytes(bytes(3_100_000))
+    facts = {"program": "windsurf", "path": str(unread), "bytes": 3_100_000, "is_whole": True}
+    assert asked(moot, "import", "--all", "--dry-run")["unread"] == [{**facts, "reason": "the program encrypts its conversations"}]
+    ended = moot.run("import", "--all", "--dry-run")
+    assert f"  windsurf: {unread}, 3.1 MB: the program encrypts its conversations\n" in ended.stderr.decode()
+    assert asked(moot, "import", "--all", "-f", "claude", "--dry-run")["unread"] == []
     assert asked(moot, "import", "--all", "-f", "claude", "--since", "2026-11-21")["sources"]["older"] == 1
     assert moot.run("import", "--all", "--since", "yesterday").returncode == 2
 

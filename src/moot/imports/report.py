@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from moot.types.canonical import Json, JsonObject
@@ -70,6 +71,21 @@ class Failed:
     problem: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadFolder:
+    """A folder or file of a program that moot can't read."""
+
+    program: str
+    path: Path
+    bytes: int
+    is_whole: bool
+    """False if the folder has more files than were counted, so that it is larger."""
+    reason: str
+
+    def to_json(self) -> JsonObject:
+        return {"program": self.program, "path": str(self.path), "bytes": self.bytes, "is_whole": self.is_whole, "reason": self.reason}
+
+
 @dataclass(slots=True)
 class Report:
     """A report that is updated during an import. `on_change` is called after each change."""
@@ -100,6 +116,8 @@ class Report:
     """Number of files in the searched folders that no format recognizes."""
     strangers: list[str] = field(default_factory=list[str])
     """Paths of the first unrecognized files, at most `NOTES`."""
+    unread: list[UnreadFolder] = field(default_factory=list[UnreadFolder])
+    """Folders of agents from which nothing can be read. Found only if the sources are those of all agents on this machine."""
     current: str = ""
     """Name of the source that is being read; empty between sources."""
 
@@ -149,6 +167,7 @@ class Report:
             "unpriced": self.unpriced,
             "fidelity": {name: fidelity_json(fidelity) for name, fidelity in self.by_format().items()},
             "unclaimed": {"count": self.unclaimed, "some": list[Json](self.strangers)},
+            "unread": [one.to_json() for one in self.unread],
             "failed": [{"path": one.path, "format": one.format, "problem": one.problem} for one in self.failed],
         }
 

@@ -125,6 +125,12 @@ async def test_importing_files_of_the_machine_requires_the_scope_admin(open_serv
         async with server.client.post("/api/imports", json=wanted) as answer:
             asked = await answer.json()
         assert (await over(server, asked["id"]))["added"] == 2
+        unread = Path.home() / ".codeium" / "windsurf" / "cascade"
+        unread.mkdir(parents=True)
+        (unread / "a.pb").write_bytes(b"12345")
+        async with server.client.post("/api/imports", json={"all": True, "dry_run": True}) as answer:
+            every = await answer.json()
+        assert [one["path"] for one in (await over(server, every["id"]))["unread"]] == [str(unread)]
         async with server.client.get(
             f"/api/imports/{asked['id']}", headers={"authorization": f"Bearer {await server.token(owner='eve')}"}
         ) as answer:

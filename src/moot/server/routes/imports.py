@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,8 +14,9 @@ from pydantic import Field, ValidationError
 
 from moot.errors import Busy, Refused, UsageError
 from moot.imports.conversations import ImportOptions
-from moot.imports.report import Failed, ImportResult, Report
+from moot.imports.report import Failed, ImportResult, Report, UnreadFolder
 from moot.imports.sources import Source, local_sources, sources_at
+from moot.imports.unread_folders import unread_folders
 from moot.server.auth import Chatter, Operator, Reader, Router
 from moot.server.imports import ImportJob, ImportWatch, Upload, upload
 from moot.server.models import In, ListOut, Out, ShownPath
@@ -92,11 +93,17 @@ class UnclaimedOut(Out):
     some: list[ShownPath]
 
 
+class UnreadOut(Out, of=UnreadFolder, fields="program path bytes is_whole reason"):
+    """A folder or file of an agent that can't be read."""
+
+    path: ShownPath
+
+
 class ImportOut(
     Out,
     of=Report,
     fields="""id state error asked_at ended_at sources sources_done unchanged bytes bytes_done messages added grown problems conversations
-    brought failed unclaimed""",
+    brought failed unclaimed unread""",
 ):
     """State of an import."""
 
@@ -116,6 +123,8 @@ class ImportOut(
     """Outcomes of single conversations, at most the newest 500."""
     failed: list[FailedOut]
     unclaimed: UnclaimedOut
+    unread: list[UnreadOut]
+    """Folders of agents on the server's machine from which nothing can be read. Known only if all agents are imported."""
 
 
 def watch_out(watch: ImportWatch) -> WatchOut:
@@ -137,6 +146,7 @@ def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
         brought=[_outcome(one) for one in report.brought[-_SHOWN:]] if conversations else [],
         failed=report.failed[-_SHOWN:] if conversations else [],
         unclaimed=UnclaimedOut(count=report.unclaimed, some=report.strangers),
+        unread=[UnreadOut.of(one, path=str(one.path)) for one in report.unread] if conversations else [],
     )
 
 
@@ -244,10 +254,17 @@ def _of_sent(server: Server, sent: Upload, format: str) -> Callable[[Report], It
     return lambda report: (replace(source, called=sent.name) for source in sources_at(sent.file, format, data, report))
 
 
+def _local_sources(data: Path, format: str, report: Report) -> Iterator[Source]:
+    """Yield the sources of all agents on this machine, and add the folders that can't be read to the report."""
+    found = list(local_sources(Path.home(), os.environ, data, format))
+    report.unread = [] if format else unread_folders(Path.home(), os.environ, found)
+    yield from found
+
+
 def _sources(server: Server, body: ImportIn) -> Callable[[Report], Iterable[Source]]:
     data = server.engine.settings.database.parent
     if body.all:
-        return lambda _: local_sources(Path.home(), os.environ, data, body.format)
+        return lambda report: _local_sources(data, body.format, report)
     path = Path(body.path or "")
     if not path.is_absolute():
         raise UsageError(

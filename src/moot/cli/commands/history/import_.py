@@ -26,9 +26,10 @@ from moot.formats.apps.mcp_files import files_at
 from moot.guard.terminal import clean
 from moot.imports.configuration import configuration_of, count_items, refuse_live, to_yaml
 from moot.imports.conversations import ImportOptions
-from moot.imports.importer import import_sources
-from moot.imports.report import ImportResult, Report
+from moot.imports.importer import import_sources, list_sources
+from moot.imports.report import ImportResult, Report, UnreadFolder
 from moot.imports.sources import Places, Source, local_places, local_sources, sources_at
+from moot.imports.unread_folders import unread_folders
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
@@ -143,9 +144,18 @@ def print_report(report: Report, indexed: tuple[int, int], output: Output, *, ve
         some = report.strangers if verbose else report.strangers[:_NAMED]
         more = f" and {report.unclaimed - len(some):,} more" if report.unclaimed > len(some) else ""
         output.say(f"moot: {plural(report.unclaimed, 'file')} of unknown format: {clean(', '.join(some))}{more}", "dim")
+    _say_unread(report.unread, output)
     done, total = indexed
     if done < total:
         output.say(f"moot: the search index is {done / total:.0%} complete; searching or 'moot serve' continues it")
+
+
+def _say_unread(folders: list[UnreadFolder], output: Output) -> None:
+    if folders:
+        output.say(f"moot: {plural(len(folders), 'folder')} of agents can't be read:", "yellow")
+    for one in folders:
+        size = f"{'' if one.is_whole else 'at least '}{format_bytes(one.bytes)}"
+        output.say(f"  {one.program}: {clean(str(one.path))}, {size}: {one.reason}", "yellow")
 
 
 def _say(one: ImportResult, output: Output) -> None:
@@ -306,7 +316,10 @@ async def import_(
         converted = await _configuration(source, engine, format, configuration, all=all) if converts else None
         lenient = converted is not None and bool(converted.pieces)
         started = time.monotonic()
-        await import_sources(engine.store, _sources(source, report, engine, format, all=all, lenient=lenient), wanted, report)
+        found = await list_sources(_sources(source, report, engine, format, all=all, lenient=lenient))
+        if all and not format:
+            report.unread = await anyio.to_thread.run_sync(unread_folders, Path.home(), os.environ, found)
+        await import_sources(engine.store, found, wanted, report)
         stored = time.monotonic()
         indexed = 0, 0
         if report.counts.changed and not dry_run:
