@@ -237,6 +237,7 @@ UNNAMED = {
     "imports.remember",
     "conversations.create",
     "projects.around",
+    "projects.folders",
     "projects.move",
     "projects.place",
     "projects.unplaced",

@@ -74,7 +74,7 @@ def test_a_broken_line_does_not_affect_others(format: Any, tmp_path: Path) -> No
     formats.check_a_broken_line(format, tmp_path, ["one", "two", "three"])
 
 
-PLAIN = frozenset({"aichat", "md"})
+PLAIN = frozenset({"aichat", "aider", "md"})
 """Formats of plain text, which has no fields of unknown shapes."""
 
 

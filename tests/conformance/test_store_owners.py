@@ -156,13 +156,14 @@ async def test_each_owner_has_a_default_project(store: Store) -> None:
 async def test_folders_of_other_owners_are_not_moved(store: Store) -> None:
     ann, bob = store.of("ann"), store.of("bob")
     made = await ann.conversations.create(Conversation(new_id(), directory="/code/shop/src"))
-    assert list(await bob.projects.unplaced()) == []
+    assert list(await bob.projects.unplaced()) == list(await bob.projects.folders()) == []
     assert list(await ann.projects.unplaced()) == ["/code/shop/src"]
     await bob.projects.place({"/code/shop/src": "/elsewhere"})
     assert await bob.projects.move("/code/shop", "/stolen") == 0
     assert (await ann.conversations.get(made.id)).directory == "/code/shop/src"
     await ann.projects.place({"/code/shop/src": "/code/shop"})
     assert list(await ann.projects.unplaced()) == []
+    assert list(await ann.projects.folders()) == ["/code/shop/src"]
     assert await ann.projects.move("/code/shop", "/code/store") == 1
     assert (await ann.conversations.get(made.id)).directory == "/code/store/src"
 

@@ -99,3 +99,29 @@ async def test_programs_with_the_files_of_another_one_keep_their_name(program: s
         assert one.came_from == program and obj(one.origin).get("agent_type") is None
         assert set((await store.stats.usage(wait=60)).agents) == {program}
         assert (await store.search.search(f"agent:{program} lines", wait=10)).hits
+
+
+async def test_files_in_the_folders_of_known_conversations_are_imported(tmp_path: Path) -> None:
+    home, repository = tmp_path / "user", tmp_path / "code" / "shop"
+    folder, other, linked = repository / "src", tmp_path / "code" / "other", tmp_path / "code" / "linked"
+    for path in (home / ".factory" / "sessions", repository / ".git", folder, other, linked):
+        path.mkdir(parents=True)
+    history = STORES / "aider" / "code" / "meadow" / ".aider.chat.history.md"
+    for place in (repository, other):
+        shutil.copy(history, place)
+    (other / history.name).write_bytes(history.read_bytes().replace(b"aiderask", b"another"))
+    (linked / history.name).symlink_to(other / history.name)
+    message = {"type": "message", "message": {"role": "user", "content": "hello"}}
+    for name in ("src", "linked", "relative", "missing"):
+        cwd = {"src": str(folder), "linked": str(linked), "relative": "code/other"}.get(name, "/no/such\0folder")
+        lines = [{"type": "session_start", "id": name, "cwd": cwd}, message]
+        (home / ".factory" / "sessions" / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    async with stored(home / "moot") as store:
+        for dry_run, outcome in ((True, "would be added"), (False, "added"), (False, "known")):
+            report = Report()
+            options = ImportOptions(home=home, projects=True, dry_run=dry_run)
+            await import_sources(store, local_sources(home, {}, home / "moot"), options, report)
+            found = [(one.outcome, one.path) for one in report.brought if one.format == "aider"]
+            assert found == ([(outcome, str(repository / history.name))] if outcome != "known" else [])
+            assert not report.failed
+        assert {one.directory for one in await conversations(store) if one.came_from == "aider"} == {str(repository)}

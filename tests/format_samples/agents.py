@@ -302,7 +302,61 @@ HERMES = create_database(
     ],
 )
 
+AIDER = b"""
+# aider chat started at 2026-08-13 22:59:40
+
+> Main model: anthropic/mock-1 with diff edit format~
+
+#### What is here?~
+#### Count the files.~
+
+> Add a.txt to the chat? (Y)es/(N)o [Yes]: y~
+
+#### No prompt
+One file.
+
+> Tokens: 2.1k sent, 1.2k cache hit, 40 received. Cost: $0.01 message, $0.01 session.~
+> Applied edit to a.txt~
+""".replace(b"~\n", b"  \n")
+_OPENHANDS_EVENTS: list[tuple[str, str]] = [
+    ("SystemPromptEvent", '"source":"agent","system_prompt":{"type":"text","text":"Be brief."},"tools":[]'),
+    ("MessageEvent", '"source":"user","llm_message":{"role":"user","content":[{"type":"text","text":"What is here?"}]}'),
+    (
+        "ActionEvent",
+        '"source":"agent","thought":[{"type":"text","text":"I look."}],"reasoning_content":"Better look.","tool_name":"ls",'
+        '"tool_call_id":"c1","tool_call":{"id":"c1","name":"ls","arguments":"{\\"path\\":\\"docs\\"}"},"llm_response_id":"r1"',
+    ),
+    (
+        "ActionEvent",
+        '"source":"agent","thought":[],"tool_name":"cat","tool_call_id":"c2","tool_call":{"id":"c2","name":"cat","arguments":"{}"},'
+        '"llm_response_id":"r1"',
+    ),
+    (
+        "ObservationEvent",
+        '"tool_name":"ls","tool_call_id":"c1","observation":{"content":[{"type":"text","text":"a.txt"}],"is_error":false}',
+    ),
+    ("AgentErrorEvent", '"tool_name":"cat","tool_call_id":"c2","error":"no such file"'),
+    (
+        "MessageEvent",
+        '"source":"agent","llm_message":{"role":"assistant","content":[{"type":"text","text":"One file."}]},"llm_response_id":"r2"',
+    ),
+]
+OPENHANDS = {
+    "c0ffee/base_state.json": b"""{"agent":{"llm":{"model":"mock-1"}},"workspace":{"working_dir":"/home/user/project"},"stats":
+{"usage_to_metrics":{"agent":{"costs":[{"cost":0.01},{"cost":0.02}],"token_usages":[
+{"model":"mock-1","prompt_tokens":900,"completion_tokens":40,"response_id":"r1"},
+{"model":"mock-1","prompt_tokens":960,"completion_tokens":20,"response_id":"r2"}]}}}}""",
+    **{
+        f"c0ffee/events/event-{number:05}-e{number}.json": (
+            f'{{"kind":"{kind}","id":"e{number}","timestamp":"2026-07-31T10:47:4{number}",{rest}}}'.encode()
+        )
+        for number, (kind, rest) in enumerate(_OPENHANDS_EVENTS)
+    },
+}
+
 SAMPLES: dict[str, Mapping[str, Sample]] = {
+    "aider": {"history": AIDER},
+    "openhands": {"conversation": OPENHANDS},
     "amp": {"thread": AMP},
     "copilot-cli": {"session": COPILOT_CLI},
     "crush": {"database": CRUSH},

@@ -126,7 +126,25 @@ def _task(place: str, **others: bytes) -> Sample:
     return {f"{place}/{name}": data for name, data in {**_CLINE, **others}.items()}
 
 
+_CLINE_SESSION = {
+    "1789_ab/1789_ab.json": b"""{"version": 1, "session_id": "1789_ab", "started_at": "2026-09-10T10:00:00.000Z", "model": "mock-1",
+ "provider": "mock", "cwd": "/home/user/project", "prompt": "What is here?", "metadata": {"title": "Lists"}}""",
+    "1789_ab/1789_ab.messages.json": b"""{"version": 1, "messages": [
+ {"id": "m1", "role": "user", "ts": 1789034400000, "content": [
+  {"type": "text", "text": "<user_input mode=\\"act\\">What is here?</user_input>"}]},
+ {"id": "m2", "role": "assistant", "ts": 1789034402000, "content": [{"type": "thinking", "thinking": "Better look."},
+  {"type": "tool_use", "id": "c1", "name": "read_files", "input": {"path": "docs"}}],
+  "modelInfo": {"id": "mock-2", "provider": "mock"},
+  "metrics": {"inputTokens": 5000, "outputTokens": 200, "cacheReadTokens": 4000, "cacheWriteTokens": 0, "cost": 0.01}},
+ {"id": "m3", "role": "user", "ts": 1789034403000, "content": [{"type": "tool_result", "tool_use_id": "c1",
+  "content": [{"query": "docs", "result": "a.txt", "success": true}]}]},
+ {"id": "m4", "role": "assistant", "ts": 1789034405000, "content": [{"type": "text", "text": "One file."}]}]}""",
+    "1789_ab/helper__1.messages.json": b"""{"messages": [
+ {"id": "m1", "role": "user", "content": [{"type": "text", "text": "Count them."}]},
+ {"id": "m2", "role": "assistant", "content": [{"type": "text", "text": "Three files."}]}]}""",
+}
 SAMPLES: dict[str, Mapping[str, Sample]] = {
+    "cline-cli": {"session": _CLINE_SESSION},
     "cline": {
         "task": _task("tasks/1784908480000"),
         "without history": {"tasks/1784908480000/ui_messages.json": _CLINE["ui_messages.json"]},

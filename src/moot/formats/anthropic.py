@@ -201,6 +201,6 @@ def _is_server_result(block: JsonObject) -> bool:
 def output_of(block: JsonObject) -> Json:
     """Return the output in a `tool_result` block."""
     content = block.get("content")
-    if isinstance(content, str) or content is None:
+    if isinstance(content, str) or content is None or not any("type" in one for one in objects(content)):
         return content
     return output_value(content_parts(content), "\n")

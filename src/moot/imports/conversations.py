@@ -52,6 +52,8 @@ class ImportOptions:
     dry_run: bool = False
     agent_type: str = ""
     """Agent type of captured output streams; empty to detect it."""
+    projects: bool = False
+    """True to also import files that programs store in the folders of conversations."""
     prices: PriceSettings = field(default_factory=PriceSettings)
     """Prices for calls whose cost the source doesn't contain."""
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 
 import anyio.to_thread
 
 from moot.errors import UsageError
+from moot.formats.kit.fields import text
 from moot.imports.conversations import ConversationImport, ImportOptions, import_recordings
 from moot.imports.process import MIN_SIZE, reader_for
 from moot.imports.reader import SourceReader, pieces_of
 from moot.imports.report import Report
-from moot.imports.sources import Source, mark_of
+from moot.imports.sources import Source, mark_of, project_sources
 from moot.types.imports import Recorder, SourceMark
 from moot.types.store import OwnerStore
 
@@ -29,7 +30,8 @@ async def import_sources(
     """Import everything new in the sources and update `report`, also with each source's problems. Raise StoreError if storing fails.
 
     If the import is cancelled or killed, the messages stored so far remain, and the next import adds the rest. The sources are read in a
-    separate process if their total size is at least `worth` bytes.
+    separate process if their total size is at least `worth` bytes. With `wanted.projects`, the files in the folders of conversations are
+    imported too.
     """
     found = await list_sources(sources)
     report.sources += len(found)
@@ -38,6 +40,17 @@ async def import_sources(
     async with reader_for(left, wanted.prices, worth=worth) as reading:
         for source in left:
             await _import(holdings, source, wanted, reading, report)
+    if wanted.projects:
+        folders = {*await holdings.projects.folders(), *_folders(report)}
+        more = await list_sources(project_sources(sorted(folders), [source.path for source in found]))
+        await import_sources(holdings, more, replace(wanted, projects=False), report, worth=worth)
+
+
+def _folders(report: Report) -> Iterator[str]:
+    """Yield the folders of conversations, including those that a dry run does not store."""
+    for one in report.brought:
+        if one.conversation is not None:
+            yield one.conversation.directory or text(one.conversation.origin, "directory")
 
 
 async def import_source(holdings: OwnerStore, source: Source, wanted: ImportOptions, reading: SourceReader, report: Report) -> None:

@@ -22,7 +22,7 @@ from moot.errors import UsageError
 from moot.formats.kit.files import HEAD
 from moot.imports.report import Report
 from moot.plugins import FORMATS
-from moot.types.format import Format, HasLocations, HasVariants, MultiSource
+from moot.types.format import Format, HasLocations, HasProjectFile, HasVariants, MultiSource
 from moot.types.imports import SourceMark
 
 log = logging.getLogger("moot.importing")
@@ -345,6 +345,18 @@ def local_sources(home: Path, environ: Mapping[str, str], data: Path, name: str 
     """Yield the sources in the standard locations of all programs on this machine, or only those of the format `name`."""
     for format, place, program in local_places(home, environ, name):
         yield from (replace(_source(claim), placed=True, program=program) for claim in claims_in(place, format, data.resolve()))
+
+
+def project_sources(folders: Iterable[str], known: Iterable[Path]) -> Iterator[Source]:
+    """Yield the files that programs store in these folders, or in the repositories that contain them, except the `known` files."""
+    seen = set(known)
+    formats = [format for format in _formats() if isinstance(format, HasProjectFile)]
+    for folder in (Path(folder) for folder in folders if folder.startswith("/") and "\0" not in folder):
+        repository = next((path for path in (folder, *folder.parents) if _mode(path / ".git")), folder)
+        for path, format in ((place / format.project_file, format) for place in (folder, repository) for format in formats):
+            if path not in seen and stat.S_ISREG(_mode(path, links=False)):
+                seen.add(path)
+                yield replace(_source(Claim(path, format)), placed=True)
 
 
 class Location(NamedTuple):

@@ -121,6 +121,7 @@ FORMATS = Registry(
     "moot.formats",
     {
         "aichat": "moot.formats.apps.aichat:Aichat",
+        "aider": "moot.formats.agents.aider:Aider",
         "amp": "moot.formats.editors.amp:Amp",
         "anthropic": "moot.formats.anthropic:Anthropic",
         "chatgpt": "moot.formats.apps.chatgpt:ChatGPT",
@@ -129,6 +130,7 @@ FORMATS = Registry(
         "claude": "moot.formats.agents.claude.format:ClaudeFormat",
         "claude-ai": "moot.formats.apps.claude_ai:ClaudeAi",
         "cline": "moot.formats.editors.cline.format:Cline",
+        "cline-cli": "moot.formats.editors.cline.sessions:ClineCli",
         "codex": "moot.formats.agents.codex.format:CodexFormat",
         "copilot-cli": "moot.formats.agents.copilot_cli:CopilotCli",
         "crush": "moot.formats.agents.databases.crush:Crush",
@@ -159,6 +161,7 @@ FORMATS = Registry(
         "open-webui": "moot.formats.apps.open_webui:OpenWebUi",
         "openai": "moot.formats.openai:OpenAI",
         "opencode": "moot.formats.agents.opencode.format:OpenCode",
+        "openhands": "moot.formats.agents.openhands:OpenHands",
         "pi": "moot.formats.agents.pi:Pi",
         "qwen": "moot.formats.agents.qwen:Qwen",
         "recording": "moot.formats.recording.format:RecordingFormat",

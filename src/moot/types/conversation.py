@@ -341,6 +341,10 @@ class Projects(Protocol):
         """
         ...
 
+    async def folders(self) -> Sequence[str]:
+        """Return the folders of all conversations, including those that only the sources of imported conversations name."""
+        ...
+
     async def unplaced(self) -> Sequence[str]:
         """Return the folders of conversations whose repository is not known yet."""
         ...

@@ -286,6 +286,13 @@ class HasVariants(Protocol):
         ...
 
 
+@runtime_checkable
+class HasProjectFile(Protocol):
+    """Optional capability: the name of the file in which the program stores conversations about a project, in the project's folder."""
+
+    project_file: str
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignConfiguration:
     """A program's configuration, for review by the user. Nothing in it is applied automatically."""

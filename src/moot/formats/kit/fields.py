@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -77,6 +78,13 @@ def milliseconds(value: Json, *names: str) -> int:
         return round(found * 1000)
     unit = next((unit for below, unit in ((1e14, 1), (1e17, 1_000)) if found < below), 1_000_000)
     return min(int(found // unit), LATEST)
+
+
+def local_milliseconds(value: Json, *names: str) -> int:
+    """Return a time as `milliseconds` does, but read text without a time zone as the local time of this machine."""
+    with suppress(ValueError, OverflowError, OSError):
+        return _of_text(datetime.fromisoformat(text(value, *names)).astimezone().isoformat())
+    return milliseconds(at(value, *names))
 
 
 def _of_text(written: str) -> int:

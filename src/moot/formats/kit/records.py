@@ -104,6 +104,12 @@ def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
     return result | {name: value for name, value in facts.items() if value is not None and value != {}}
 
 
+def routed_step(model: str, **facts: Json) -> JsonObject:
+    """Return the facts about a model call as `step` does, for a model called `PROVIDER/MODEL` as LiteLLM does, or just `MODEL`."""
+    provider, _, name = model.partition("/")
+    return step(name, provider, **facts) if name else step(model, "", **facts)
+
+
 def usage_without_cache(fresh: int | None, output: int | None, cache_read: int | None, cache_write: int | None) -> Usage:
     """Return the usage of a model call. `fresh` is an input count without cached tokens, which are added."""
     return Usage(None if fresh is None else fresh + (cache_read or 0) + (cache_write or 0), output, cache_read, cache_write)

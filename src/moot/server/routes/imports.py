@@ -204,7 +204,9 @@ async def ask_import(
         ) from error
     if body.all == (body.path is not None):
         raise UsageError("Exactly one of `all` and `path` is required.", fix='Send {"all": true} or {"path": "/…"}.')
-    options = ImportOptions.of(server.engine.settings, home=Path.home(), since=body.since, dry_run=body.dry_run)
+    options = ImportOptions.of(
+        server.engine.settings, home=Path.home(), since=body.since, dry_run=body.dry_run, projects=body.all and not body.format
+    )
     return import_out(server.imports.ask(ImportJob(caller.owner_id, caller.store, _sources(server, body), options)))
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, LiteralString
 
 from moot.errors import Busy, NotFound
 from moot.plugins.registry import attribute
@@ -132,8 +132,14 @@ class SqliteProjects:
 
         return await self._writer.write(work, sync=True)
 
+    async def folders(self) -> Sequence[str]:
+        return await self._folders("TRUE")
+
     async def unplaced(self) -> Sequence[str]:
-        sql = f"SELECT DISTINCT {_FOLDER} FROM conversation WHERE repository IS NULL AND {_FOLDER} <> ''{OWNED}"
+        return await self._folders("repository IS NULL")
+
+    async def _folders(self, condition: LiteralString) -> Sequence[str]:
+        sql = f"SELECT DISTINCT {_FOLDER} FROM conversation WHERE {condition} AND {_FOLDER} <> ''{OWNED}"
         rows = await self._reader.read(lambda connection: connection.execute(sql, (self._owner,)).fetchall())
         return [folder for (folder,) in rows]
 

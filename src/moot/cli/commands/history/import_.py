@@ -303,7 +303,8 @@ async def import_(
         if configuration is not None:
             refuse_live(configuration, engine.settings.home / "config.yaml")
         report = Report()
-        wanted = ImportOptions.of(engine.settings, home=Path.home(), since=begin, dry_run=dry_run, agent_type=agent_type)
+        options = {"since": begin, "dry_run": dry_run, "agent_type": agent_type, "projects": all and not format}
+        wanted = ImportOptions.of(engine.settings, home=Path.home(), **options)
         if watch and all and (server := find_server(engine.settings.home)) is not None and server.follows:
             output.say(f"moot: the server at {server.url} already imports from the agents on this machine (imports.watch)", "yellow")
             watch, all = bool(source), not source

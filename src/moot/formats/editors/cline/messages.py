@@ -19,7 +19,8 @@ from moot.types.format import ImportedRecord
 from moot.types.message import Part, text_part
 
 _ADDED = ("<environment_details>", "[TASK RESUMPTION]", "[ERROR]")
-_TYPED = re.compile(r"<(task|user_message|feedback|answer)>\s*(.*?)\s*</\1>", re.DOTALL)
+_TYPED = re.compile(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"\w*\")?>\s*(.*?)\s*</\1>", re.DOTALL)
+_NOTICE = re.compile(r"<mode_notice\b[^>]*>.*?</mode_notice>\s*", re.DOTALL)
 _HEADER = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:\s*")
 _TOOLS = (
     *("execute_command", "read_file", "write_to_file", "replace_in_file", "apply_diff", "insert_content", "search_and_replace"),
@@ -38,7 +39,7 @@ def messages_in(task: Task, item: ArrayItem, *, counts_cache: bool) -> Records:
     answers = [milliseconds(one.value, "ts") for one in task.elements(HISTORY) if text(one.value, "role") == "assistant"]
     steps = calls.placed(answers, item)
     times = [at for at, _ in calls.calls]
-    place, reader = 0, _Reader()
+    place, reader = 0, MessageReader()
     for element in task.elements(HISTORY):
         value = element.value
         if not isinstance(value, dict) or element.problem or text(value, "role") not in ("user", "assistant"):
@@ -66,9 +67,9 @@ def _is_added(text: str) -> bool:
     return text.lstrip().startswith(_ADDED)
 
 
-def _typed_text(text: str) -> str | None:
+def typed_text(text: str) -> str | None:
     """Return the text that the user typed, without the tags around it. Return None if there are no tags."""
-    found = [match[2] for match in _TYPED.finditer(text)]
+    found = [_NOTICE.sub("", match[2]) for match in _TYPED.finditer(text)]
     return "\n\n".join(found) if found else None
 
 
@@ -100,7 +101,7 @@ def _blocks(element: ArrayItem, value: JsonObject) -> tuple[bytes, list[tuple[by
 
 
 @dataclass(slots=True)
-class _Reader:
+class MessageReader:
     """Reader of one task's messages, in order."""
 
     written_call: str = ""
@@ -161,7 +162,8 @@ class _Prompt:
     def take(self, raw: bytes, block: JsonObject) -> None:
         if block.get("type") == "tool_result":
             self.is_written = False
-            self._output(raw, text(block, "tool_use_id"), output_of(block), failed=flag(block, "is_error"))
+            failed = flag(block, "is_error") or any(one.get("success") is False for one in objects(block, "content"))
+            self._output(raw, text(block, "tool_use_id"), output_of(block), failed=failed)
             said = block.get("content")
             words = [said] if isinstance(said, str) else [text(one, "text") for one in objects(said)]
             self._typed(raw, "\n".join(words))
@@ -198,7 +200,7 @@ class _Prompt:
 
     def _typed(self, raw: bytes, words: str) -> bool:
         """Add the text that the user typed, if there is any."""
-        typed = _typed_text(words)
+        typed = typed_text(words)
         if typed is not None:
             self.parts.append(text_part(typed))
             self.raws.append(raw)

@@ -1,0 +1,268 @@
+"""The format `aider`: the chat history of Aider in a project, `.aider.chat.history.md`.
+
+Each run of the program is a conversation, which begins with `# aider chat started at TIME`. Prompts are lines that begin with `#### `,
+lines that begin with `> ` are the program's own, and all others are the answer. Prompts and the program's lines end with two spaces, which
+distinguishes them from headings and quotations in answers. Reference: `aider/io.py`, `aider/args.py` and `aider/coders/base_coder.py` of
+https://github.com/Aider-AI/aider.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats.kit.bases import ManyFiles
+from moot.formats.kit.fields import local_milliseconds, money
+from moot.formats.kit.files import open_regular
+from moot.formats.kit.records import Records, SessionRecord, entries_of, routed_step, usage_without_cache
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part, text_part
+from moot.types.usage import Usage
+
+_NAME = ".aider.chat.history.md"
+_BEGINS = b"# aider chat started at "
+_PROMPT = "#### "
+_MODEL = re.compile(r"> (?:Main m|M)odel: (\S+)")
+_COUNT = r"([\d.,]+[kM]?)"
+_TOKENS = re.compile(rf"> Tokens: {_COUNT} sent(?:, {_COUNT} cache write)?(?:, {_COUNT} cache hit)?, {_COUNT} received\.(.*)")
+_COST = re.compile(r"Cost: \$([\d.,]+) message")
+_UNITS = {"k": 1_000, "M": 1_000_000}
+_LONGEST = 64 << 20
+"""Maximum size of a run in bytes."""
+_DEPTH = 3
+"""Maximum depth of projects below the home folder."""
+_FOLDERS = 3_000
+"""Maximum number of folders that are searched for projects."""
+_PRIVATE = frozenset(
+    ("Applications", "Desktop", "Documents", "Downloads", "Library", "Movies", "Music", "Pictures", "Public", "node_modules")
+)
+"""Folders that are not searched, because macOS asks the user for permission, or because they are large and contain no projects."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """The lines of one run of the program. Only the first run of a file can be without its first line."""
+
+    lines: list[bytes] = field(default_factory=list[bytes])
+    size: int = 0
+
+    def add(self, line: bytes) -> None:
+        self.size += len(line)
+        if self.size <= _LONGEST:
+            self.lines.append(line)
+
+
+class Aider(ManyFiles):
+    name = "aider"
+    version = 1
+    suffix = ".md"
+    files = (_NAME,)
+    project_file = _NAME
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        if named := environ.get("AIDER_CHAT_HISTORY_FILE"):
+            yield Path(named).expanduser()
+        yield from _histories(home)
+
+    def is_own(self, path: Path, head: bytes) -> bool:
+        return head.lstrip().startswith(_BEGINS)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        seen: dict[str, int] = {}
+        before: list[ImportedRecord] = []
+        found = False
+        for run in _runs(path):
+            found = found or run.lines[0].startswith(_BEGINS)
+            records = list(_records(run, path))
+            first = next((one for one in records if isinstance(one, SessionRecord)), None)
+            if first is None:  # the program was started and ended without a prompt
+                if not run.lines[0].startswith(_BEGINS) and b"".join(run.lines).strip():
+                    before.append(ImportedRecord(b"".join(run.lines), problem="text before the first chat"))
+                continue
+            id = blake2b(run.lines[0] + first.raw, digest_size=16).hexdigest()
+            seen[id] = seen.get(id, 0) + 1
+            yield ImportedConversation(
+                id if seen[id] == 1 else f"{id}#{seen[id]}", entries_of(iter([*before, *records])), started_at=_time(run)
+            )
+            before = []
+        if not found:
+            raise UsageError(f"{str(path)!r} is not a chat history of Aider: it has no line '{_BEGINS.decode()}…'.")
+
+
+def _histories(home: Path) -> Iterator[Path]:
+    """Yield the chat histories in the home folder and in projects a few folders below it."""
+    left, folders = _FOLDERS, [home]
+    for _ in range(_DEPTH + 1):
+        below: list[Path] = []
+        for folder in folders[:left]:
+            with suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name == _NAME:
+                        yield folder / _NAME
+                    elif not entry.name.startswith(".") and entry.name not in _PRIVATE and entry.is_dir(follow_symlinks=False):
+                        below.append(folder / entry.name)
+        left -= len(folders[:left])
+        folders = sorted(below)
+
+
+def _runs(path: Path) -> Iterator[_Run]:
+    run = _Run()
+    try:
+        with open_regular(path) as file:
+            while line := file.readline(_LONGEST):
+                if line.startswith(_BEGINS) and run.lines:
+                    yield run
+                    run = _Run()
+                run.add(line)
+    except OSError as error:
+        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+    if run.lines:
+        yield run
+
+
+def _time(run: _Run) -> int:
+    written: Json = run.lines[0].removeprefix(_BEGINS).decode("utf-8", "replace").strip()
+    return local_milliseconds({"at": written}, "at") if run.lines[0].startswith(_BEGINS) else 0
+
+
+def _records(run: _Run, path: Path) -> Records:
+    reader = _Reader(_time(run))
+    yield ImportedFacts(directory=str(path.absolute().parent) if path.name == _NAME else "", agent="aider", created_at=reader.at)
+    for line in run.lines:
+        yield from reader.take(line)
+    yield from reader.close()
+    if reader.rounded:
+        yield ImportedFacts(Fidelity({"usage": -reader.rounded}, {"usage": reader.rounded}))
+    if run.size > _LONGEST:
+        yield ImportedRecord(b"", problem=f"the chat is larger than {_LONGEST >> 20} MiB, and its end was not read")
+
+
+class _Reader:
+    """Reader of the lines of one run."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.rounded = 0
+        """Number of calls whose tokens the program has rounded."""
+        self._model = ""
+        self._number = 0
+        self._prompted = False
+        self._in_fence = False
+        self._after_blank = True
+        self._prompt: list[tuple[bytes, str]] = []
+        self._answer: list[tuple[bytes, str]] = []
+        """The lines of the answer since the last model call, with the program's own lines."""
+        self._facts: JsonObject | None = None
+        """The tokens of the model call, once they are known."""
+
+    def take(self, line: bytes) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+        words = line.decode("utf-8", "replace").rstrip("\r\n")
+        if (self._prompt and words.startswith(_PROMPT)) or self._is_prompt(words):
+            if not self._prompt:
+                yield from self._close_answer()
+            self._prompt.append((line, words))
+            return
+        yield from self._close_prompt()
+        if line.startswith(b"#") and not line.endswith(b"\n"):  # it may become a prompt
+            yield ImportedRecord(line, problem="the last line is truncated")
+            return
+        tokens = _TOKENS.match(words)
+        if self._facts is not None and (tokens or (words.strip() and not _is_notice(words))):
+            yield from self._close_answer()
+        self._answer.append((line, words))
+        self._after_blank = not words.strip()
+        if tokens:
+            self._facts = self._step(tokens)
+        if (model := _MODEL.match(words)) is not None:
+            self._model = model[1]
+            yield ImportedFacts(model=str(routed_step(self._model).get("model", "")))
+        if _is_notice(words):  # the answer has ended, even if it has an open fence
+            self._in_fence = False
+        elif words.startswith("```"):
+            self._in_fence = not self._in_fence
+
+    def close(self) -> Iterator[SessionRecord | ImportedRecord]:
+        yield from self._close_prompt()
+        yield from self._close_answer()
+
+    def _is_prompt(self, words: str) -> bool:
+        """Return whether a line is the beginning of a prompt. Headings in answers look similar."""
+        return words.startswith(_PROMPT) and words.endswith("  ") and self._after_blank and not self._in_fence
+
+    def _close_prompt(self) -> Iterator[SessionRecord]:
+        if self._prompt:
+            said = "\n".join(words[len(_PROMPT) :].removesuffix("  ") for _, words in self._prompt)
+            raw = b"".join(line for line, _ in self._prompt)
+            self._number += 1
+            self._prompted = True
+            yield SessionRecord(f"{self._number}", "user", raw, (text_part(said),), at=self.at if self._number == 1 else 0)
+            self._prompt = []
+
+    def _close_answer(self) -> Iterator[SessionRecord | ImportedRecord]:
+        lines, facts, self._answer, self._facts = self._answer, self._facts, [], None
+        raw, parts = b"".join(line for line, _ in lines), tuple(_parts(words for _, words in lines))
+        if not self._prompted:
+            if raw:
+                yield ImportedRecord(raw)
+        elif parts or facts is not None:
+            self._number += 1
+            yield SessionRecord(f"{self._number}", "assistant", raw, parts, step=facts)
+
+    def _step(self, tokens: re.Match[str]) -> JsonObject:
+        """Return the tokens and the cost of a call. The program rounds large numbers, and names a cost only if it knows the price."""
+        sent, written, read, received = (_count(tokens[group]) for group in range(1, 5))
+        self.rounded += any((tokens[group] or "").endswith(tuple(_UNITS)) for group in range(1, 5))
+        is_whole = (sent or 0) >= (written or 0) + (read or 0)
+        usage = Usage(sent, received, read, written) if is_whole else usage_without_cache(sent, received, read, written)
+        named = _COST.search(tokens[5])
+        cost = money(_number(named[1])) if named is not None else None
+        return routed_step(self._model, usage=usage.to_json(), cost=cost) or {"model": ""}
+
+
+def _is_notice(words: str) -> bool:
+    """Return whether a line is the program's own."""
+    return words.startswith("> ") and words.endswith("  ")
+
+
+def _parts(lines: Iterable[str]) -> Iterator[Part]:
+    """Yield the text of an answer and, as notices, the lines of the program."""
+    told: list[str] = []
+    is_notice = False
+    for words in [*lines, ""]:
+        starts_notice = _is_notice(words)
+        if starts_notice != is_notice and not (is_notice and not words.strip()):
+            yield from _part(told, is_notice=is_notice)
+            told, is_notice = [], starts_notice
+        told.append(words)
+    yield from _part(told, is_notice=is_notice)
+
+
+def _part(lines: list[str], *, is_notice: bool) -> Iterator[Part]:
+    said = "\n".join(lines).strip()
+    if said and is_notice:
+        yield {
+            "type": "data-notice",
+            "data": {"text": "\n".join(line.removeprefix("> ").rstrip() for line in said.splitlines() if line.strip())},
+        }
+    elif said:
+        yield text_part(said)
+
+
+def _count(written: str | None) -> int | None:
+    if written is None:
+        return None
+    found = _number(written.rstrip("kM"))
+    return None if found is None else round(found * _UNITS.get(written[-1], 1))
+
+
+def _number(written: str) -> float | None:
+    with suppress(ValueError):
+        return float(written.replace(",", ""))
+    return None

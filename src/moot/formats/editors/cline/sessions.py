@@ -1,0 +1,109 @@
+"""The format `cline-cli`: sessions of Cline's command line and SDK, `~/.cline/data/sessions/ID/{ID.json, ID.messages.json}`.
+
+Each file of messages is a conversation. Files of other names in the folder of a session belong to its sub-agents. Reference:
+`sdk/packages/core/src/services/session-artifacts.ts` of https://github.com/cline/cline, and the fields that other readers document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats.editors.cline.calls import Counted
+from moot.formats.editors.cline.messages import MessageReader, typed_text
+from moot.formats.kit.bases import ManyFiles, environment_folder
+from moot.formats.kit.fields import milliseconds, money, obj, text, whole_number
+from moot.formats.kit.json import PartialDocument, array_items, load_document, parse_json, partial_document, read_document
+from moot.formats.kit.records import Records, entries_of, step, usage_without_cache
+from moot.types.canonical import JsonObject
+from moot.types.format import TOTAL_OF, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.usage import Usage
+
+_END = ".messages.json"
+_COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
+
+
+class ClineCli(ManyFiles):
+    name = "cline-cli"
+    version = 1
+    suffix = _END
+    files = (f"*{_END}",)
+    depth = 2
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        folder = environment_folder(environ.get("CLINE_DIR"), home / ".cline")
+        data = environment_folder(environ.get("CLINE_DATA_DIR"), folder / "data")
+        yield environment_folder(environ.get("CLINE_SESSION_DATA_DIR"), data / "sessions")
+
+    def is_own(self, path: Path, head: bytes) -> bool:
+        return path.name.endswith(_END) and "messages" in partial_document(head)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        for file in self.sources(path) if path.is_dir() else [path]:
+            yield self._session(file)
+
+    def _session(self, path: Path) -> ImportedConversation:
+        document = load_document(path)
+        if "messages" not in document:
+            raise UsageError(f"{str(path)!r} is not a session of Cline: it has no messages.")
+        session, name = path.parent.name, path.name.removesuffix(_END)
+        about = _manifest(path.with_name(f"{name}.json"))
+        is_child = name != session and path.with_name(f"{session}{_END}").is_file()
+        parent = session if is_child else None
+        id = text(about, "session_id") or (f"{session}/{name}" if is_child else name)
+        return ImportedConversation(id, entries_of(_records(document, about)), parent, started_at=milliseconds(about, "started_at"))
+
+
+def _manifest(path: Path) -> JsonObject:
+    """Return the facts about a session; empty if they can't be read."""
+    if not path.is_file() or path.is_symlink():
+        return {}
+    try:
+        return obj(parse_json(read_document(path)))
+    except (UsageError, ValueError):
+        return {}
+
+
+def _records(document: PartialDocument, about: JsonObject) -> Records:
+    prompt = text(about, "prompt")
+    model = step(text(about, "model"), text(about, "provider"))
+    yield ImportedFacts(
+        title=text(about, "metadata", "title") or (typed_text(prompt) or prompt).strip().partition("\n")[0],
+        directory=text(about, "cwd") or text(about, "workspace_root"),
+        agent="cline",
+        model=str(model.get("model", "")),
+        created_at=milliseconds(about, "started_at"),
+        updated_at=milliseconds(about, "ended_at"),
+    )
+    total = {} if b'"metrics"' in document.raw("messages") else _total(about)
+    reader = MessageReader()
+    if not document.raw("messages").startswith(b"["):
+        yield ImportedRecord(document.raw("messages"), problem="'messages' is not an array")
+    for element in array_items([document.raw("messages")]):
+        value, at = obj(element.value), milliseconds(element.value, "ts")
+        if element.problem or text(value, "role") not in ("user", "assistant"):
+            yield ImportedRecord(element.raw, element.value, f"message {element.number} {element.problem or 'has an unknown role'}")
+        elif value["role"] == "assistant":
+            used = step(text(value, "modelInfo", "id"), text(value, "modelInfo", "provider")) or model
+            yield from reader.answer(
+                element, value, [Counted(b"", {**used, **_facts(obj(value, "metrics"), "cost"), **total} or {"model": ""})], at
+            )
+            total = {}
+        else:
+            yield from reader.prompt(element, value, at)
+
+
+def _facts(counts: JsonObject, cost: str) -> JsonObject:
+    """Return the tokens and the cost of a call. The input count includes cached tokens, except in some early versions."""
+    sent, output, read, written = (whole_number(counts, name) for name in _COUNTS)
+    is_whole = (sent or 0) >= (read or 0) + (written or 0)
+    usage = Usage(sent, output, read, written) if is_whole else usage_without_cache(sent, output, read, written)
+    return step("", usage=usage.to_json(), cost=money(counts, cost))
+
+
+def _total(about: JsonObject) -> JsonObject:
+    """Return the tokens and the cost of the session, which are used if those of its calls are unknown."""
+    counts = obj(about, "metadata", "usage") or obj(about, "metadata", "aggregateUsage")
+    facts = _facts(counts, "totalCost") if counts else step("", cost=money(about, "metadata", "totalCost"))
+    return {**facts, TOTAL_OF: "session"} if facts else {}
