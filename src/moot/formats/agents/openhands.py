@@ -106,7 +106,8 @@ def _records(folder: Path) -> Records:
     following = 0
     for number, path in _events(folder):
         if number > following:
-            yield ImportedRecord(b"", problem=f"the events {following} to {number - 1} are missing")
+            missing = f"event {following} is" if number - 1 == following else f"events {following} to {number - 1} are"
+            yield ImportedRecord(b"", problem=f"{missing} missing")
         following = number + 1
         raw, value, problem = _event(path)
         if problem:
@@ -247,7 +248,8 @@ def _action(event: JsonObject) -> Iterator[Part]:
     if not called:
         arguments = {name: value for name, value in obj(event, "action").items() if name != "kind"}
     yield tool_call(text(event, "tool_call_id"), text(event, "tool_name") or text(called, "name"), arguments, title=text(event, "summary"))
-    if unknown := {name: value for name, value in event.items() if name not in _ACTION and isinstance(value, str | list | dict) and value}:
+    unknown: JsonObject = {name: value for name, value in event.items() if name not in _ACTION and isinstance(value, str | list | dict)}
+    if any(unknown.values()):
         yield {"type": "data-block", "data": unknown}
 
 
