@@ -163,7 +163,7 @@ def claims_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
     """
     try:
         is_folder = stat.S_ISDIR(place.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path in a file of the program contains a NUL character
         return
     except OSError as error:
         yield Claim(place, format, f"Can't open it: {error.strerror}.")
@@ -195,10 +195,10 @@ def linked(path: Path, folder: Path) -> bool:
 
 
 def _mode(path: Path, *, links: bool = True) -> int:
-    """Return the file mode, or 0 if the path is missing or not accessible."""
+    """Return the file mode, or 0 if the path is missing, not accessible or invalid."""
     try:
         return path.stat(follow_symlinks=links).st_mode
-    except OSError:
+    except (OSError, ValueError):
         return 0
 
 
@@ -351,7 +351,7 @@ def project_sources(folders: Iterable[str], known: Iterable[Path]) -> Iterator[S
     """Yield the files that programs store in these folders, or in the repositories that contain them, except the `known` files."""
     seen = set(known)
     formats = [format for format in _formats() if isinstance(format, HasProjectFile)]
-    for folder in (Path(folder) for folder in folders if folder.startswith("/") and "\0" not in folder):
+    for folder in (Path(folder) for folder in folders if folder.startswith("/")):
         repository = next((path for path in (folder, *folder.parents) if _mode(path / ".git")), folder)
         for path, format in ((place / format.project_file, format) for place in (folder, repository) for format in formats):
             if path not in seen and stat.S_ISREG(_mode(path, links=False)):

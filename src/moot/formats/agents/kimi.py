@@ -235,12 +235,12 @@ def _loop_event(line: Line, event: JsonObject, model: str, when: int) -> Session
         case "tool.result":
             result = obj(event, "result")
             output = Output(text(event, "toolCallId"), result.get("output"), flag(result, "isError"))
-            return SessionRecord(f"line-{line.number}", "assistant", line.raw, outputs=(output,), at=when)
+            return SessionRecord(f"{output.call or line.number}.output", "assistant", line.raw, outputs=(output,), at=when)
         case "step.end":
             usage = usage_without_cache(*(whole_number(event, "usage", name) for name in _USAGE_OF_CODE))
             reason = finish_reason(text(event, "finishReason"))
             facts = step(text(event, "model") or model, usage=usage.to_json(), finish_reason=reason)
-            return SessionRecord(f"line-{line.number}", "assistant", line.raw, at=when, step=facts or None)
+            return SessionRecord(f"{id}.end", "assistant", line.raw, at=when, step=facts or None)
         case _:
             return None
 

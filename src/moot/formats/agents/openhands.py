@@ -114,7 +114,7 @@ def _records(folder: Path) -> Records:
             yield from answers.close()
             yield ImportedRecord(raw, value, f"{path.name} {problem}")
         else:
-            yield from answers.take(raw, obj(value))
+            yield from answers.take(raw, obj(value), text(value, "id") or path.stem)
     yield from answers.close()
     yield from answers.rest()
 
@@ -165,8 +165,8 @@ class _Answers:
         self._known: set[str] = set()
         self._acp: set[str] = set()
 
-    def take(self, raw: bytes, event: JsonObject) -> Records:
-        kind, id, at = text(event, "kind"), text(event, "id"), local_milliseconds(event, "timestamp")
+    def take(self, raw: bytes, event: JsonObject, id: str) -> Records:
+        kind, at = text(event, "kind"), local_milliseconds(event, "timestamp")
         response = text(event, "llm_response_id")
         if kind == "ActionEvent" or (kind == "MessageEvent" and event.get("source") == "agent"):
             parts = tuple(_action(event) if kind == "ActionEvent" else _said(obj(event, "llm_message")))

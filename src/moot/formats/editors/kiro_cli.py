@@ -6,6 +6,7 @@ its `.jsonl` is left out. Nothing about the files is documented: the reference i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -167,11 +168,16 @@ def _history(key: str, written: str, value: JsonObject) -> Records:
         yield ImportedRecord(written.encode(), about, "'history' contains no messages")
         return
     yield ImportedRecord(dumps(about) + b"\n", {name: one for name, one in about.items() if isinstance(one, str)})
+    unnamed = Counter[str]()
     for number, entry in enumerate(items(value, "history"), 1):
         user, assistant, metadata = obj(entry, "user"), obj(entry, "assistant"), obj(entry, "request_metadata")
         spoken = obj(assistant, "Response") or obj(assistant, "ToolUse")
         raw, reply = dumps(user) + b"\n", dumps(assistant) + b"\n"
-        id = text(spoken, "message_id") or blake2b(raw + reply, digest_size=8).hexdigest()
+        id = text(spoken, "message_id")
+        if not id:
+            content = blake2b(raw + reply, digest_size=8).hexdigest()
+            unnamed[content] += 1
+            id = content if unnamed[content] == 1 else f"{content}#{unnamed[content] - 1}"
         asked = _asked(f"{id}.prompt", raw, user)
         yield asked or ImportedRecord(raw, entry, f"entry {number} has a prompt of an unknown type")
         if not isinstance(spoken.get("content"), str):

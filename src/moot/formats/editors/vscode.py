@@ -196,22 +196,27 @@ def _records(path: Path, log: _Log, records: list[ImportedRecord]) -> Records:
         created_at=milliseconds(log.about, "creationDate"),
         updated_at=milliseconds(log.about, "lastMessageDate"),
     )
+    known: dict[str, Json] = {}
     for number, (request, raws) in enumerate(zip(log.requests, log.raws, strict=False), 1):
         raw = b"".join(raws)
         said = text(request, "message", "text") or text(request, "message")
         if not isinstance(request, dict) or not said or not isinstance(request.get("response"), list):
             yield ImportedRecord(raw, request, f"request {number} has an unknown shape")
+        elif (id := text(request, "requestId") or str(number)) in known and known[id] == request:
+            yield ImportedRecord(raw, request)  # the program has stored it twice
         else:
-            yield from _turn(text(request, "requestId") or str(number), request, said, raws)
+            yield from _turn(id, request, said, raws, is_counted=id not in known)
+            known[id] = request
 
 
-def _turn(id: str, request: JsonObject, said: str, raws: list[bytes]) -> Records:
+def _turn(id: str, request: JsonObject, said: str, raws: list[bytes], *, is_counted: bool) -> Records:
+    """Yield a prompt and its answer. If another request has the same id, tokens are counted only once."""
     at = milliseconds(request, "timestamp")
     yield SessionRecord(id, "user", raws[0], (text_part(said),), at=at)
     answer = _Answer(obj(request, "result", "metadata"))
     for item in items(request, "response"):
         answer.take(item)
-    facts = _step(request)
+    facts = _step(request) if is_counted else {}
     last = len(answer.steps) - 1
     for number, parts in enumerate(answer.steps):
         outputs = tuple(answer.outputs) if number == last else ()

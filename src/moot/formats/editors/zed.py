@@ -70,7 +70,7 @@ class Zed(ReadOnly):
                     about, records = row_object(row), _thread(row_bytes(row), written, problem)
                     entries = entries_of(_with_facts(about, written, records))
                     created = milliseconds(about, "created_at")
-                    yield ImportedConversation(id, entries, _parent(connection, id) or _delegated(written), started_at=created)
+                    yield ImportedConversation(id or "unnamed", entries, _parent(connection, id) or _delegated(written), started_at=created)
             if problems:
                 yield ImportedConversation("damaged", tuple(ImportedRecord(b"", problem=problem) for problem in problems))
 

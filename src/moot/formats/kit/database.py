@@ -9,6 +9,8 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Set
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -134,12 +136,17 @@ def row_objects(connection: sqlite3.Connection, query: str, *values: Any) -> lis
 def conversations_in(
     connection: sqlite3.Connection, query: str, convert: Callable[[JsonObject, bytes], ImportedConversation]
 ) -> Iterator[ImportedConversation]:
-    """Yield a conversation for each row. If the database is damaged, the last conversation only contains a record with the problem."""
+    """Yield a conversation for each row. If the database is damaged, the last conversation only contains a record with the problem.
+
+    A conversation whose id can't be read gets one that is derived from its row.
+    """
     for row in rows(connection, query):
         if isinstance(row, str):
             yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
-        else:
-            yield convert(row_object(row), row_bytes(row))
+            continue
+        raw = row_bytes(row)
+        found = convert(row_object(row), raw)
+        yield found if found.source_id else replace(found, source_id=f"row-{blake2b(raw, digest_size=16).hexdigest()}")
 
 
 def row_object(row: sqlite3.Row) -> JsonObject:

@@ -140,13 +140,20 @@ def entries_of(records: Records, tree: Branches | None = None, head: str | None 
 
 
 def to_messages(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
-    """Convert session records to messages. Other entries are yielded unchanged."""
+    """Convert session records to messages. Other entries are yielded unchanged.
+
+    If a record is repeated, so that its id and bytes are those of an earlier one, only its bytes are kept.
+    """
     converter = _Linear() if tree is None else _Branching(tree)
+    seen: dict[str, int] = {}
     for one in records:
-        if isinstance(one, SessionRecord):
-            yield from converter.take(one)
-        else:
+        if not isinstance(one, SessionRecord):
             yield one
+        elif seen.get(one.id) == (mark := hash(one.raw)):
+            yield ImportedRecord(one.raw)
+        else:
+            seen[one.id] = mark
+            yield from converter.take(one)
     yield from converter.close()
     if head is not None and (shown := converter.message_of(head)) is not None:
         yield ImportedFacts(head=shown)
@@ -365,7 +372,8 @@ class _Branching:
 
 
 def _fresh(seen: dict[str, int], id: str) -> str:
-    """Return the id, with a number appended if it is already used."""
+    """Return the id, with a number appended if it is already used. Records of damaged sources may have none."""
+    id = id or "unnamed"
     count = seen.get(id, 0)
     seen[id] = count + 1
     return id if not count else _fresh(seen, f"{id}#{count}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -97,7 +97,16 @@ def calls_in(shown: Iterable[ArrayItem], metadata: Json, item: ArrayItem, *, cou
     """Return the model calls in the entries of `ui_messages.json`."""
     models = sorted(objects(metadata, "model_usage"), key=lambda one: milliseconds(one, "ts"))
     calls = Calls(counts_cache, models, text(item.value, "modelId"))
-    for one in shown:
+    for one in distinct(shown):
         if isinstance(one.value, dict):
             calls.take(one.raw, one.value)
     return calls
+
+
+def distinct(shown: Iterable[ArrayItem]) -> Iterator[ArrayItem]:
+    """Yield the entries without repetitions. Entries have times, so equal ones are the same entry."""
+    seen = set[int]()
+    for one in shown:
+        if (mark := hash(one.raw)) not in seen:
+            seen.add(mark)
+            yield one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from moot.formats.editors.cline.calls import Calls, calls_in
+from moot.formats.editors.cline.calls import Calls, calls_in, distinct
 from moot.formats.editors.cline.task import SHOWN, Task
 from moot.formats.kit.fields import flag, items, milliseconds, obj, text
 from moot.formats.kit.json import ArrayItem, json_object, json_value
@@ -89,7 +89,7 @@ def messages_shown(task: Task, item: ArrayItem, *, counts_cache: bool) -> Record
     calls = calls_in((), task.metadata(), item, counts_cache=counts_cache)
     step: _Step | None = None
     prompted = False
-    for element in task.elements(SHOWN):
+    for element in distinct(task.elements(SHOWN)):
         value = element.value
         if not isinstance(value, dict) or flag(value, "partial"):
             continue

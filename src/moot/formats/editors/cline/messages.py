@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -106,9 +107,10 @@ class MessageReader:
 
     written_call: str = ""
     """Id of the newest tool call that was written as XML."""
+    _ids: Counter[str] = field(default_factory=Counter[str])
 
     def answer(self, element: ArrayItem, value: JsonObject, steps: list[Counted], at: int) -> Iterator[SessionRecord]:
-        id = _id(element)
+        id = self._id(element)
         rest, blocks = _blocks(element, value)
         parts: list[Part] = []
         for _, block in blocks:
@@ -130,7 +132,7 @@ class MessageReader:
 
     def prompt(self, element: ArrayItem, value: JsonObject, at: int) -> Iterator[SessionRecord | ImportedRecord]:
         """Yield a message of the role `user`: tool outputs, which belong to the answer before it, and what the user typed."""
-        id = _id(element)
+        id = self._id(element)
         rest, blocks = _blocks(element, value)
         found = _Prompt(self.written_call)
         for raw, block in blocks:
@@ -142,6 +144,14 @@ class MessageReader:
         if found.parts or (rest and not found.outputs):
             role = "system" if flag(value, "isSummary") else "user"
             yield SessionRecord(id, role, rest + b"".join(found.raws), tuple(found.parts), at=at)
+
+    def _id(self, element: ArrayItem) -> str:
+        """Return the id of a message. Without one, use its content, because its position changes when the history is condensed."""
+        if id := text(element.value, "id"):
+            return id
+        id = blake2b(element.raw, digest_size=8).hexdigest()
+        self._ids[id] += 1
+        return id if self._ids[id] == 1 else f"{id}#{self._ids[id] - 1}"
 
 
 @dataclass(slots=True)
@@ -218,8 +228,3 @@ def _value(values: list[Json]) -> Json:
         kept = objects(one, "value") if text(one, "type") == "content" else [one if isinstance(one, dict) else text_part(str(one))]
         parts += kept
     return {"type": "content", "value": parts}
-
-
-def _id(element: ArrayItem) -> str:
-    """Return an id that depends only on the content, because the position of a message changes when the history is condensed."""
-    return blake2b(element.raw, digest_size=8).hexdigest()
