@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from import_stage import stored
 from moot.formats.kit.fields import obj
@@ -125,3 +128,46 @@ async def test_files_in_the_folders_of_known_conversations_are_imported(tmp_path
             assert found == ([(outcome, str(repository / history.name))] if outcome != "known" else [])
             assert not report.failed
         assert {one.directory for one in await conversations(store) if one.came_from == "aider"} == {str(repository)}
+
+
+async def test_compressed_sessions_of_codex_are_the_same_conversations(tmp_path: Path) -> None:
+    home = Path(shutil.copytree(STORES / "codex-fork", tmp_path / "user"))
+    async with stored(home / "moot") as store:
+        await import_sources(store, local_sources(home, {}, home / "moot"), ImportOptions(home=home), Report())
+        before, _ = await found_in(store)
+        for path in list(home.rglob("rollout-*.jsonl")):
+            path.with_name(f"{path.name}.zst").write_bytes(zstandard.compress(path.read_bytes()))
+            path.unlink()
+        bomb = next(home.rglob("rollout-*")).with_name("rollout-bomb.jsonl.zst")
+        bomb.write_bytes(zstandard.compress(bytes(80 << 20)))
+        bomb.with_name("rollout-damaged.jsonl.zst").write_bytes(b"no zstd")
+        report = Report()
+        await import_sources(store, local_sources(home, {}, home / "moot"), ImportOptions(home=home), report)
+        assert (await found_in(store))[0] == before and set(report.conversations) == {"known"}
+        expands, damaged = (one.problem for one in report.failed)
+        assert "expands to more than 200 times its size" in expands and damaged.startswith("Can't decompress")
+
+
+async def test_sessions_of_kimis_desktop_app_that_are_no_conversations_are_left_out(tmp_path: Path) -> None:
+    home = tmp_path / "user"
+    place = home / ".config" / "kimi-desktop" / "daimon-share" / "daimon" / "runtime" / "kimi-code" / "home" / "sessions"
+    (session,) = (STORES / "kimi-code").glob(".kimi-code/sessions/*/session_*")
+    for name in ("conv-1", "ctitle-1"):
+        shutil.copytree(session, place / "wd_x" / name)
+    found = list(local_sources(home, {}, home / "moot"))
+    assert [(one.program, one.path.parents[2].name) for one in found] == [("kimi-work", "conv-1")]
+
+
+async def test_sessions_of_opencode_2_are_reported(tmp_path: Path) -> None:
+    home = Path(shutil.copytree(STORES / "opencode-same", tmp_path / "user"))
+    with closing(sqlite3.connect(next(home.rglob("opencode.db")))) as connection:
+        connection.execute("CREATE TABLE session_v2 (id text)")
+        connection.executemany("INSERT INTO session_v2 VALUES (?)", [("a",), ("b",)])
+        connection.commit()
+    async with stored(home / "moot") as store:
+        report = Report()
+        await import_sources(store, local_sources(home, {}, home / "moot"), ImportOptions(home=home), report)
+    assert [note for one in report.brought for note in one.notes] == [
+        "2 sessions in the table 'session_v2' are of a newer version of OpenCode and were not read"
+    ]
+    assert report.problems == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -20,7 +21,7 @@ from moot.errors import MootError
 from moot.formats.kit.fidelity import steps_of
 from moot.formats.kit.fields import obj, whole_number
 from moot.formats.kit.unread import read_checked
-from moot.imports.sources import Source, local_sources
+from moot.imports.sources import Source, local_places, local_sources
 from moot.types.format import WholeConversation
 
 STORES = Path(__file__).parents[2] / "recorded" / "stores"
@@ -146,6 +147,46 @@ def test_a_damaged_value_never_stops_an_import(name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", HOMES)
 def test_no_damaged_value_stops_an_import(name: str, tmp_path: Path) -> None:
     check_damages(name, tmp_path, 1500)
+
+
+BROKEN = {
+    "empty": lambda data: b"",
+    "truncated": lambda data: data[: len(data) * 2 // 3],
+    "NULs": lambda data: data[: len(data) // 2] + bytes(4096) + data[len(data) // 2 :],
+    "nested": lambda data: data + b'{"a":[' * 50_000,
+    "no UTF-8": lambda data: data.replace(b"e", b"\xff", 5),
+}
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_a_broken_file_never_stops_an_import(name: str, tmp_path: Path) -> None:
+    sources, files = staged(name, tmp_path)
+    for path in files:
+        before = path.read_bytes()
+        for broken in BROKEN.values():
+            path.write_bytes(broken(before))
+            check(read(sources))
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_links_pipes_and_folders_in_place_of_files_are_not_opened(name: str, tmp_path: Path) -> None:
+    _, files = staged(name, tmp_path)
+    outside = tmp_path / "outside"
+    databases = {location.place for location in local_places(tmp_path / "user", {}) if location.format.name != "aider"}
+    for number, path in enumerate(path for path in files if path not in databases):  # a link to a whole database is followed
+        outside.write_bytes(path.read_bytes())
+        path.unlink()
+        if number % 4 == 0:
+            path.symlink_to(outside)
+        elif number % 4 == 1:
+            os.mkfifo(path)
+        elif number % 4 == 2:
+            path.symlink_to("/dev/zero")
+        else:
+            path.mkdir()
+    sources = [one for one in local_sources(tmp_path / "user", {}, tmp_path / "moot") if one.path not in databases]
+    assert not [message for one in read(sources) for message in one.messages]
 
 
 @pytest.mark.parametrize("name", [name for name in HOMES if not name.startswith(WITHOUT_IDS)])

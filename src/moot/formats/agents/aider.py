@@ -104,7 +104,7 @@ def _histories(home: Path) -> Iterator[Path]:
         for folder in folders[:left]:
             with suppress(OSError), os.scandir(folder) as entries:
                 for entry in entries:
-                    if entry.name == _NAME:
+                    if entry.name == _NAME and entry.is_file(follow_symlinks=False):
                         yield folder / _NAME
                     elif not entry.name.startswith(".") and entry.name not in _PRIVATE and entry.is_dir(follow_symlinks=False):
                         below.append(folder / entry.name)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moot.errors import UsageError
+from moot.formats.editors.folders import data_folders
 from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import at, flag, milliseconds, obj, objects, text, whole_number
@@ -183,6 +184,16 @@ class KimiCode(ManyFiles):
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / ".kimi-code" / "sessions"
+
+    def variants(self, home: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+        data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share") / "kimi-desktop"
+        for folder in (*data_folders(home, environ, "kimi-desktop"), data):
+            yield "kimi-work", folder / "daimon-share" / "daimon" / "runtime" / "kimi-code" / "home" / "sessions"
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        """Yield the sessions. Those of the desktop app that are no conversations, such as the making of titles, are left out."""
+        is_desktop = "kimi-desktop" in folder.parts
+        yield from (path for path in super().sources(folder) if not is_desktop or path.parents[2].name.startswith("conv-"))
 
     def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head)

@@ -16,6 +16,7 @@ from moot.formats.kit.documents import any_line, json_lines
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered
 from moot.formats.kit.fields import milliseconds, text
 from moot.formats.kit.files import files_below
+from moot.plugins.registry import attribute
 from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ForeignConfiguration, ImportedConversation
 from moot.types.format import InstallableSession as Placement
@@ -25,6 +26,8 @@ _LOOKED_AT = 20
 """Maximum number of lines examined to recognize a session."""
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 """Keys that identify a session if its first line is longer than the examined beginning of the file."""
+_UNPACKED = "moot.formats.agents.codex.packed:unpacked"
+"""Loaded by name, because it imports a large package."""
 
 
 class CodexFormat:
@@ -42,14 +45,22 @@ class CodexFormat:
         return path.is_dir() and next(_sessions(path), None) is not None
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        meta = _meta_of(path)
-        id = str(meta.get("id") or path.stem)
+        if path.suffix != ".zst":
+            yield self._session(path, path)
+            return
+        with attribute(_UNPACKED)(path) as plain:
+            yield self._session(path, plain)
+
+    def _session(self, path: Path, plain: Path) -> ImportedConversation:
+        """Return the session at a path, read from its uncompressed file `plain`."""
+        meta = _meta_of(plain)
+        id = str(meta.get("id") or plain.stem)
         parent = parent_of(meta)
         call = call_that_began(path, id, parent) if parent is not None else None
         copied_from = text(meta, "forked_from_id") or parent
-        entries = SessionReader(AGENT).entries(json_lines(path))
+        entries = SessionReader(AGENT).entries(json_lines(plain))
         started_at = milliseconds(meta, "timestamp")
-        yield ImportedConversation(id, entries, parent, call, copied_from=copied_from, started_at=started_at)
+        return ImportedConversation(id, entries, parent, call, copied_from=copied_from, started_at=started_at)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         configured = environ.get("CODEX_HOME", "")
@@ -81,11 +92,15 @@ class CodexFormat:
 
 
 def _sessions(folder: Path) -> Iterator[Path]:
-    """Yield the session files in a folder, its `sessions` and its `archived_sessions`, with or without folders by day."""
+    """Yield the session files in a folder, its `sessions` and its `archived_sessions`, with or without folders by day.
+
+    Newer versions of Codex compress old files.
+    """
     subfolders = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]
     for one in subfolders or [folder]:
-        for path in files_below(one, ".jsonl", depth=4):
-            if path.name.startswith("rollout-"):
+        for path in files_below(one, "", depth=4):
+            is_packed = path.name.endswith(".jsonl.zst") and not path.with_suffix("").exists()
+            if path.name.startswith("rollout-") and (path.suffix == ".jsonl" or is_packed):
                 yield path
 
 

@@ -133,6 +133,9 @@ class OpenCode:
                 return ImportedConversation(id, entries, parent, call, started_at=whole_number(session, "time_created") or 0)
 
             yield from conversations_in(connection, _SESSIONS, convert)
+            if "session_v2" in tables(connection) and (count := connection.execute("SELECT count(*) FROM session_v2").fetchone()[0]):
+                problem = f"{count} sessions in the table 'session_v2' are of a newer version of OpenCode and were not read"
+                yield ImportedConversation("session_v2", (ImportedRecord(b"", problem=problem),))
 
 
 def _session(connection: Connection, session: JsonObject, raw: bytes, *, events: bool) -> Records:
