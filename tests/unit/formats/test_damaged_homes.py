@@ -146,7 +146,7 @@ def test_a_damaged_value_never_stops_an_import(name: str, tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOMES)
 def test_no_damaged_value_stops_an_import(name: str, tmp_path: Path) -> None:
-    check_damages(name, tmp_path, 1500)
+    check_damages(name, tmp_path, 150)
 
 
 BROKEN = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from format_samples import samples_of
+from moot.formats.kit.fidelity import steps_of
 from moot.plugins import FORMATS
 from moot.types.format import WholeConversation
 from moot.types.message import is_tool, text_of
@@ -104,3 +106,29 @@ def test_a_converted_chat_is_read_once(tmp_path: Path) -> None:
     (folder / "s1.json").write_bytes(b'{"sessionId": "s1", "requests": []}')
     (folder / "s1.jsonl").write_bytes(sample)
     assert [path.name for path in format.sources(tmp_path)] == ["s1.jsonl"]
+
+
+def test_pictures_and_other_attachments_of_a_prompt_are_kept(tmp_path: Path) -> None:
+    png = b"\x89PNG"
+    entries = [
+        {"kind": "image", "name": "new", "mimeType": "image/png", "value": {"$base64": base64.b64encode(png).decode()}},
+        {"kind": "image", "name": "old", "value": {str(at): byte for at, byte in enumerate(png)}},
+        {"kind": "image", "name": "bad", "mimeType": "image/png", "value": {"$base64": "?"}},
+        {"kind": "image", "name": "huge", "value": {"0": 999}},
+        {"kind": "file", "name": "a.py", "value": {"path": "/srv/a.py"}},
+        None,
+    ]
+    found = read(log(tmp_path, start(turn("a", {"value": "one"}, variableData={"variables": entries}))))
+    parts = found.messages[0].parts[1:]
+    url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    assert [(part["filename"], part["url"]) for part in parts[:2]] == [("new", url), ("old", url)]
+    assert [(part["type"], part["data"]) for part in parts[2:]] == [("data-context", entry) for entry in entries[2:]]
+    assert found.fidelity.kept["pictures"] == 2
+
+
+def test_a_request_that_is_stored_twice_is_counted_once(tmp_path: Path) -> None:
+    counted = turn("a", {"value": "one"}, result={"metadata": {"promptTokens": 900, "outputTokens": 40}})
+    changed = {**counted, "response": [{"value": "two"}]}
+    found = read(log(tmp_path, start(counted), {"kind": 2, "k": ["requests"], "v": [counted, changed]}))
+    assert texts(found) == ["prompt a", "one", "prompt a", "two"]
+    assert sum(bool(step.get("usage")) for one in found.messages for step in steps_of(one)) == 1

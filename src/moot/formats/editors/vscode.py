@@ -7,7 +7,9 @@ A `.jsonl` file is a log of changes to the document in its first line: `kind` 1 
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
@@ -19,7 +21,7 @@ from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import flag, items, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import array_items, json_container, load_document, member, partial_document
-from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call
+from moot.formats.kit.records import Output, Records, SessionRecord, detect_media_type, entries_of, file_of, reasoning, step, tool_call
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
@@ -33,7 +35,7 @@ _Container: TypeAlias = dict[str, Json] | list[Json]
 
 class VSCodeCopilot(ManyFiles):
     name = "vscode-copilot"
-    version = 1
+    version = 2
     files = ("chatSessions/*.json", "chatSessions/*.jsonl", "emptyWindowChatSessions/*.json", "emptyWindowChatSessions/*.jsonl")
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -212,7 +214,8 @@ def _records(path: Path, log: _Log, records: list[ImportedRecord]) -> Records:
 def _turn(id: str, request: JsonObject, said: str, raws: list[bytes], *, is_counted: bool) -> Records:
     """Yield a prompt and its answer. If another request has the same id, tokens are counted only once."""
     at = milliseconds(request, "timestamp")
-    yield SessionRecord(id, "user", raws[0], (text_part(said),), at=at)
+    attached = map(_attachment, items(request, "variableData", "variables"))
+    yield SessionRecord(id, "user", raws[0], (text_part(said), *attached), at=at)
     answer = _Answer(obj(request, "result", "metadata"))
     for item in items(request, "response"):
         answer.take(item)
@@ -225,6 +228,19 @@ def _turn(id: str, request: JsonObject, said: str, raws: list[bytes], *, is_coun
         yield SessionRecord(name, "assistant", raw, tuple(parts), outputs, at=at, step=facts if number == last else None)
     if facts.get("usage"):  # the counts are those of the last of several model calls
         yield ImportedFacts(Fidelity({"usage": -1}, {"usage": 1}))
+
+
+def _attachment(entry: Json) -> Part:
+    """Return a picture, or a file or another piece of context that the user attached to a prompt."""
+    value = obj(entry, "value")
+    if text(entry, "kind") == "image":
+        with suppress(ValueError, TypeError):
+            older = [value.get(str(at)) for at in range(len(value))]  # older versions store an object with a number for each byte
+            data = b64decode(text(value, "$base64"), validate=True) or bytes(one for one in older if isinstance(one, int))
+            media_type = text(entry, "mimeType") or detect_media_type(data)
+            if data and media_type.startswith("image/"):
+                return file_of(data, media_type, text(entry, "name"))
+    return {"type": "data-context", "data": entry}
 
 
 def _step(request: JsonObject) -> JsonObject:
