@@ -64,6 +64,7 @@ def test_each_run_with_a_prompt_is_a_conversation_that_stays_the_same_as_the_fil
     again, other = aider(tmp_path, first + "> Applied edit to a.txt~\n" + empty + second)
     assert (again.conversation.source_id, other.facts.created_at - one.facts.created_at) == (one.conversation.source_id, 3_600_000)
     assert [later.raw.startswith(earlier.raw) for earlier, later in zip(one.messages, again.messages, strict=True)] == [True, True]
+    assert {message.created_at for message in again.messages} == {one.facts.created_at}, "answers have no time of their own"
     same, copy = aider(tmp_path, first + first)
     assert copy.conversation.source_id == f"{same.conversation.source_id}#2"
 

@@ -202,7 +202,7 @@ class _Reader:
             raw = b"".join(line for line, _ in self._prompt)
             self._number += 1
             self._prompted = True
-            yield SessionRecord(f"{self._number}", "user", raw, (text_part(said),), at=self.at if self._number == 1 else 0)
+            yield SessionRecord(f"{self._number}", "user", raw, (text_part(said),), at=self.at)
             self._prompt = []
 
     def _close_answer(self) -> Iterator[SessionRecord | ImportedRecord]:
@@ -213,7 +213,7 @@ class _Reader:
                 yield ImportedRecord(raw)
         elif parts or facts is not None:
             self._number += 1
-            yield SessionRecord(f"{self._number}", "assistant", raw, parts, step=facts)
+            yield SessionRecord(f"{self._number}", "assistant", raw, parts, at=self.at, step=facts)
 
     def _step(self, tokens: re.Match[str]) -> JsonObject:
         """Return the tokens and the cost of a call. The program rounds large numbers, and names a cost only if it knows the price."""
