@@ -130,6 +130,10 @@ class Cancelled(MootError, code="cancelled", exit_code=130): ...
 class Refused(MootError, code="refused"): ...
 
 
+class HostError(MootError, code="host"):
+    """Another machine can't be reached, or its answers are not usable."""
+
+
 class StoreError(MootError, code="store"): ...
 
 

@@ -134,6 +134,27 @@ class ImportSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HostSettings:
+    """Another machine, from which `moot sync` imports conversations."""
+
+    name: str
+    ssh: str
+    port: int | None = None
+    identity: str = ""
+    """Absolute path of a private key; empty for ssh's own choice."""
+    home: str = ""
+    agents: tuple[str, ...] = ()
+    """Names of agents whose conversations to import; empty = all."""
+    timeout: float = 60.0
+    """Maximum seconds without any data from the machine."""
+
+
+def mirror_of(data: Path, host: str) -> Path:
+    """Return the folder with copies of the files of another machine. `data` is the folder of the database."""
+    return data / "hosts" / host
+
+
+@dataclass(frozen=True, slots=True)
 class Webhook:
     """One entry of `webhooks`, which turns each delivery into a prompt."""
 
@@ -204,6 +225,8 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     retention: Retention = field(default_factory=Retention)
     imports: ImportSettings = field(default_factory=ImportSettings)
+    hosts: Mapping[str, HostSettings] = field(default_factory=dict[str, HostSettings])
+    """Other machines, by name."""
     limits: Limits = field(default_factory=Limits)
     budgets: tuple[Budget, ...] = ()
     hooks: Mapping[HookEvent, tuple[CommandHook, ...]] = field(default_factory=dict["HookEvent", "tuple[CommandHook, ...]"])
@@ -256,6 +279,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         storage=Storage(**whole["storage"]),
         retention=Retention(**retention | {"projects": {name: RetentionRule(**rule) for name, rule in retention["projects"].items()}}),
         imports=ImportSettings(**whole["imports"]),
+        hosts={name: _host(name, part) for name, part in whole["hosts"].items()},
         server=ServerSettings(**_tupled(whole["server"])),
         limits=Limits(**{**whole["limits"], "cost": round(whole["limits"]["cost"] * NANO)}),
         budgets=tuple(_budget(name, part) for name, part in whole["budgets"].items()),
@@ -286,6 +310,11 @@ def job_of(name: str, part: _Part, **more: Any) -> Job:
 def _budget(name: str, part: _Part) -> Budget:
     own = part | {"cost": round(part["cost"] * NANO), "tz": part["tz"] or attribute("moot.config.schedules:local_zone")()}
     return Budget(name, **own)
+
+
+def _host(name: str, part: _Part) -> HostSettings:
+    own = part | {"identity": str(Path(part["identity"]).expanduser()) if part["identity"] else ""}
+    return HostSettings(name, **_tupled(own))
 
 
 def _watcher(name: str, part: _Part) -> TaskWatcher:

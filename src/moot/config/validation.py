@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
@@ -17,11 +18,12 @@ from moot.config.schema.definitions import CUSTOM, SETTINGS, CustomToolPart
 from moot.config.secrets import is_secret
 from moot.config.tree import Node, Place, place_of, plain_configuration
 from moot.errors import ConfigError, UsageError
-from moot.plugins import AGENTS, DIALECTS, PROMPT_PARTS, PROVIDERS, TOOLS
+from moot.plugins import AGENTS, DIALECTS, FORMATS, PROMPT_PARTS, PROVIDERS, TOOLS
 from moot.plugins.registry import attribute
 from moot.types.canonical import JsonObject
 from moot.types.command import CommandParameter, argument_names
 from moot.types.command_tool import NAME
+from moot.types.format import HasLocations, HasVariants
 from moot.types.macro import cycles
 from moot.types.prompt import PART_ORDER
 from moot.types.workflow import problems_of
@@ -39,6 +41,9 @@ _PATTERNS: dict[str | int, str] = {
     "writable": _FOLDER,
     "directory": _FOLDER,
     "deliver": "log or KIND:TARGET",
+    "ssh": "a host name, or USER@HOST",
+    "identity": _FOLDER,
+    "home": "an absolute path",
     _KEY: "a name of at most 64 letters, digits and the characters . _ -",
 }
 """Descriptions of values that must match a pattern, by key. Values of other keys with a pattern are URLs."""
@@ -79,7 +84,7 @@ def validate(root: Node) -> Configuration:
             problems.add_invalid(cast("dict[str, Any]", item))
         raise joined(problems) from None  # pydantic quotes values, which may be secrets
     problems = _Problems(root)
-    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _commands, _macros):
+    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _commands, _macros, _hosts):
         find(problems, configuration)
     if problems:
         raise joined(problems)
@@ -193,6 +198,24 @@ def _providers(problems: _Problems, configuration: Configuration) -> None:
             problems.add(("providers", name), f"{PROVIDERS.unknown(name)} A custom provider needs base_url.", key=True, shown=())
         if part.dialect and part.dialect not in DIALECTS:
             problems.add(("providers", name, "dialect"), f"Dialect {part.dialect!r} not found.{_known(part.dialect, DIALECTS.names())}")
+
+
+def _hosts(problems: _Problems, configuration: Configuration) -> None:
+    for name, part in configuration.hosts.items():
+        if name.casefold() == "local":
+            problems.add(("hosts", name), "The name 'local' stands for this machine. Choose another one.", key=True)
+        known = _agent_names() if part.agents else []
+        for path, agent in _listed(("hosts", name, "agents"), part.agents):
+            if agent not in known:
+                problems.add(path, f"Agent {agent!r} not found.{_known(agent, known)}")
+
+
+def _agent_names() -> list[str]:
+    """Return the names of formats with standard locations, and of other programs with the same files."""
+    formats = [FORMATS.make(name) for name in FORMATS.names()]
+    names = {name for name, format in zip(FORMATS.names(), formats, strict=True) if isinstance(format, HasLocations)}
+    programs = {program for format in formats if isinstance(format, HasVariants) for program, _ in format.variants(Path.home(), {})}
+    return sorted(names | programs)
 
 
 def _tools_and_agent_types(problems: _Problems, configuration: Configuration) -> None:

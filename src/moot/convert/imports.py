@@ -24,6 +24,16 @@ def digest_of(raw: bytes | memoryview) -> bytes:
     return blake2b(raw, digest_size=DIGEST_SIZE).digest()
 
 
+def key_at_host(host: str, source_id: str) -> str:
+    """Return the id of a session, in a form that differs from those of sessions on other machines. `host` is empty for this machine."""
+    return f"ssh://{host}/{source_id}" if host else source_id
+
+
+def path_at_host(host: str, path: str) -> str:
+    """Return how the path of a file below the home of another machine is shown."""
+    return f"{host}:~/{path}"
+
+
 def usage_of_steps(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
     """Return tokens and nano-dollars of a message's steps (None if no step has a price), and True if a step has tokens but no price."""
     usage, cost, unpriced = NO_USAGE, None, False

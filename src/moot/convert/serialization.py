@@ -87,7 +87,7 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
     """Return a conversation as a JSON object. `live` maps conversation ids to the status of their live run."""
     grants = list[Json]([grant.to_json() for grant in conversation.grants])
     return {
-        **_pick(conversation, "id no client_id title title_source agent model last_model project directory"),
+        **_pick(conversation, "id no client_id title title_source agent model last_model project directory host"),
         "status": status_of(conversation, live),
         **_pick(conversation, "head message_count usage cost unpriced_runs context_usage"),
         "usage": conversation.usage.to_json(),
@@ -100,7 +100,8 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
 def describe_origin(conversation: Conversation) -> str:
     """Return one line that says where a conversation was imported from; empty if it was not imported."""
     path = str((conversation.origin or {}).get("path") or "")
-    return ", ".join(filter(None, (f"from {conversation.came_from}", path))) if conversation.came_from else ""
+    place = f"from {conversation.came_from}{f' on {conversation.host}' if conversation.host else ''}"
+    return ", ".join(filter(None, (place, path))) if conversation.came_from else ""
 
 
 def describe_cost(cost: int | None, unpriced: int, *, digits: int = 4) -> str:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import anyio.to_thread
 
 from moot.config.settings import Settings
+from moot.convert.imports import key_at_host
 from moot.errors import NotFound, UsageError
 from moot.guard.roots import folders
 from moot.imports.arrivals import key_of
@@ -29,7 +30,16 @@ from moot.types.event import Event
 from moot.types.exchange import Exchange
 from moot.types.format import AgentSessions, Fidelity, Format, ImportedConversation, ImportedFacts, Resumable
 from moot.types.ids import new_id
-from moot.types.imports import FinalFacts, ImportCounts, ImportTarget, IncomingConversation, IncomingEntry, Recorder, Recording
+from moot.types.imports import (
+    FinalFacts,
+    FirstMessage,
+    ImportCounts,
+    ImportTarget,
+    IncomingConversation,
+    IncomingEntry,
+    Recorder,
+    Recording,
+)
 from moot.types.message import Message, Part
 from moot.types.run import Run
 from moot.types.store import OwnerStore
@@ -83,6 +93,7 @@ class ConversationImport:
     unpriced: int = 0
     first_at: int = 0
     last_at: int = 0
+    first: FirstMessage | None = None
     last: bytes | None = None
     """Key of the last message."""
     problems: int = 0
@@ -111,15 +122,21 @@ class ConversationImport:
         if self.received is None:
             return self._result("empty", None) if not self.started else None
         if self.received.closed:
-            return self._result("known", await self.holdings.conversations.get(self.received.id))
+            purged = not self.received.id
+            return self._result("purged" if purged else "known", None if purged else await self._stored(self.received))
         if self.wanted.dry_run:
             outcome: Outcome = "would be added" if self.received.is_new else "would grow" if self.counts.changed else "known"
             return self._result(outcome, None if not self.received.is_new else self._as_new())
         if not self.received.is_new and not self.counts.changed and self.received.version == self.source.format.version:
-            return self._result("known", await self.holdings.conversations.get(self.received.id))
+            return self._result("known", await self._stored(self.received))
+        if self.received.is_alias:
+            return self._result("grown" if self.counts.changed else "known", await self._stored(self.received))
         conversation = await self.holdings.imports.settle(self.received, self._settled())
         await self._note_hidden(conversation)
         return self._result("added" if self.received.is_new else "grown" if self.counts.changed else "known", conversation)
+
+    async def _stored(self, received: ImportTarget) -> Conversation:
+        return await self.holdings.conversations.get(received.id)
 
     # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,9 +145,10 @@ class ConversationImport:
         if arrival.role is None:
             return self._accept_record(arrival)
         self.messages += 1
-        self.started = self.started or arrival.role != "system" or not self.source.placed
+        self.started = self.started or arrival.role != "system" or not (self.source.placed or self.source.host)
         self.unpriced += arrival.unpriced
         self.last = arrival.key
+        self.first = self.first or FirstMessage(arrival.key, arrival.digest, arrival.created_at)
         if arrival.created_at:
             self.first_at = min(self.first_at or arrival.created_at, arrival.created_at)
             self.last_at = max(self.last_at, arrival.created_at)
@@ -189,6 +207,8 @@ class ConversationImport:
             reading.rank,
             reading.started_at or made.created_at,
             resumable,
+            self.source.host,
+            self.first,
         )
 
     def _as_new(self) -> Conversation:
@@ -202,6 +222,7 @@ class ConversationImport:
             last_model=self.facts.model,
             directory=self._directory(self.facts.directory),
             origin=self._origin(),
+            host=self.source.host,
             created_at=at,
             updated_at=at,
         )
@@ -228,7 +249,7 @@ class ConversationImport:
         found = self.facts.project
         if found is None:
             return None
-        id, root = f"{self.source.format.name}:{found.source_id}", self._directory(found.directory) or None
+        id, root = f"{self.source.format.name}:{key_at_host(self.source.host, found.source_id)}", self._directory(found.directory) or None
         return Project(id, found.name, found.description, root, found.context, found.rules, found.created_at)
 
     def _origin(self) -> JsonObject:

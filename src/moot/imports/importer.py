@@ -109,7 +109,7 @@ async def _read(holdings: OwnerStore, source: Source, wanted: ImportOptions, rea
     unfinished, problem = await _pieces(holdings, source, wanted, reading, report)
     if problem:
         report.fail(source.name, source.format.name, source.said(problem))
-    elif not unfinished and not wanted.dry_run and not wanted.since and not source.called:
+    elif not unfinished and not wanted.dry_run and not wanted.since and not (source.called and not source.host):
         count = sum(report.conversations.values()) - before
         await _remember(holdings, source, replace(source.mark, conversations=count, problems=report.problems - problems))
 

@@ -13,8 +13,9 @@ from moot.types.conversation import Conversation
 from moot.types.format import Fidelity
 from moot.types.imports import ImportCounts
 
-Outcome: TypeAlias = Literal["added", "grown", "known", "would be added", "would grow", "empty"]
-"""`grown`: imported before, with new content since. `known`: imported before, unchanged. `empty`: no content, so nothing is stored."""
+Outcome: TypeAlias = Literal["added", "grown", "known", "would be added", "would grow", "empty", "purged"]
+"""`grown`: imported before, with new content since. `known`: imported before, unchanged. `empty`: no content, so nothing is stored.
+`purged`: a purged conversation of another machine, which is not imported again."""
 
 NOTES = 20
 """Maximum number of problems described for each conversation, and of unrecognized files listed. All are counted."""

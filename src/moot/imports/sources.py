@@ -242,8 +242,10 @@ class Source:
     """Reason why the source can't be read; empty if there is no problem."""
     program: str = ""
     """Name of the program that wrote it, if it is not the one that the format is named after."""
+    host: str = ""
+    """Name of the other machine whose file this is a copy of; empty = a file of this machine."""
     called: str = ""
-    """Display name of a temporary file; empty to show the path. A temporary file is not remembered as read."""
+    """Display name of a temporary file or a copy; empty to show the path. A temporary file is not remembered as read."""
 
     @property
     def name(self) -> str:

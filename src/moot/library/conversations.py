@@ -37,15 +37,17 @@ class Conversations:
         deleted: bool = False,
         archived: bool | None = False,
         query: str = "",
+        host: str | None = None,
     ) -> Page[Conversation]:
         """Return one page of conversations, most recent activity first. Pass its `next_cursor` as `cursor` to get the next page.
         `archived=None` includes archived conversations.
 
         Each word of `query` must occur in the title, model, agent, origin or directory; use `m.search` to search messages.
+        `host` is the name of another machine, or an empty string for this machine.
         """
         folder = folder_of(directory) or None
         return await self._store.conversations.list(
-            limit=limit, cursor=cursor, directory=folder, deleted=deleted, archived=archived, query=query
+            limit=limit, cursor=cursor, directory=folder, deleted=deleted, archived=archived, query=query, host=host
         )
 
     async def get(self, reference: str) -> Conversation:

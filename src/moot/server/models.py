@@ -145,8 +145,8 @@ class GrantOut(Out, of=Grant, fields="tool match at by"):
 class ConversationOut(
     Out,
     of=Conversation,
-    fields="""id no client_id title title_source agent model last_model project directory status head message_count usage cost unpriced_runs
-    context_usage settings grants parent forked_from origin created_at updated_at archived_at deleted_at""",
+    fields="""id no client_id title title_source agent model last_model project directory host status head message_count usage cost
+    unpriced_runs context_usage settings grants parent forked_from origin created_at updated_at archived_at deleted_at""",
 ):
     """A conversation. Times are in milliseconds, money in nano-dollars."""
 
@@ -154,6 +154,8 @@ class ConversationOut(
     """Id chosen by the client; routes accept it in place of `id`."""
     project: str
     directory: ShownPath
+    host: str
+    """Name of the machine that it was imported from with `moot sync`; empty = this machine."""
     status: Literal["queued", "running", "waiting", "interrupted", "finished", "pending", "standby"]
     """Status of the live run. Without one: `finished`, or else `pending` for a sub-agent's conversation and `standby` for others."""
     usage: UsageOut

@@ -22,7 +22,7 @@ CONVERSATION_COLUMNS = (
     "id, no, project_id, key, client_id, title, title_source, agent, agent_type, model, parent_id, parent_tool_call_id, forked_from_id,"
     " forked_from_message, directory, allowed_uris, is_task_finished, settings, head_id, origin, message_count, usage_input, usage_output,"
     " usage_cache_read, usage_cache_write, usage_reasoning, cost, unpriced_runs, context_usage, created_at, updated_at, archived_at,"
-    " deleted_at, owner_id, last_model"
+    " deleted_at, owner_id, last_model, host"
 )
 CONVERSATION = (
     f"{CONVERSATION_COLUMNS}, (SELECT json_group_array(json_array(g.tool, g.match, g.granted_at, g.granted_by))"
@@ -112,7 +112,7 @@ def conversation_row(value: Conversation) -> tuple[object, ...]:
         *(stored_uris(value.allowed_uris), int(value.is_task_finished), dumps(value.settings), value.head),
         *(optional(value.origin), value.message_count, usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning),
         *(value.cost, value.unpriced_runs, value.context_usage, value.created_at, value.updated_at, value.archived_at),
-        *(value.deleted_at, value.owner, value.last_model),
+        *(value.deleted_at, value.owner, value.last_model, value.host),
     )
 
 

@@ -235,7 +235,7 @@ def _journal(connection: Connection, conversation: int, run: int) -> Iterator[Ro
 _DAYS: LiteralString = "(SELECT * FROM answer_day WHERE day >= ?1 / 86400000 AND day < ?2 / 86400000 AND owner_id = coalesce(?4, owner_id))"
 """Whole days of all conversations, the most common case."""
 _ANSWERS: LiteralString = (
-    "(SELECT a.at / 86400000 AS day, g.project_id, a.agent, a.model, 1 AS runs, a.status = 'failed' AS failed, a.input, a.output,"
+    "(SELECT a.at / 86400000 AS day, g.project_id, c.host, a.agent, a.model, 1 AS runs, a.status = 'failed' AS failed, a.input, a.output,"
     " a.cache_read, a.cache_write, a.reasoning, coalesce(a.cost, 0) AS cost,"
     " a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0) AS unpriced, a.steps, a.ms, a.timed,"
     " coalesce(a.first_ms, 0) AS first_ms,"
@@ -340,6 +340,7 @@ class AnswerStats:
                 _grouped(connection, "model", "2 DESC, 1", source, values),
                 _grouped(connection, "agent", "2 DESC, 1", source, values),
                 _with_names(_grouped(connection, _PROJECT, "2 DESC, 1", source, values)),
+                _by_host(connection, values),
                 {row[0]: ToolCounts(*row[1:]) for row in tools},
                 dict(connection.execute(_ERRORS, values).fetchall()),
                 {row[0]: AuxiliaryCounts(*row[1:]) for row in connection.execute(_ASIDES, values)},
@@ -369,6 +370,12 @@ def _grouped(
 ) -> dict[str, Counts]:
     rows = connection.execute(f"SELECT {by}, {_SUMS} FROM {source} AS s GROUP BY 1 ORDER BY {order}", values)
     return {row[0]: Counts(*row[1:]) for row in rows}
+
+
+def _by_host(connection: Connection, values: Sequence[object]) -> dict[str, Counts]:
+    if connection.execute("SELECT 1 FROM conversation WHERE host <> '' LIMIT 1").fetchone() is None:
+        return {}
+    return _grouped(connection, "host", "2 DESC, 1", _ANSWERS, values)
 
 
 def _with_names(groups: Mapping[str, Counts]) -> dict[str, Counts]:

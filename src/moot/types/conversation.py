@@ -188,6 +188,8 @@ class Conversation:
     """Id of the user who owns the conversation and everything in it: messages, runs, approvals. Never changes."""
     last_model: str = ""
     """`model@provider` that the last run used, or the model of an imported conversation; empty = none yet."""
+    host: str = ""
+    """Name of the machine in the configuration that it was imported from; empty = this machine."""
     grants: tuple[Grant, ...] = ()
     """Permissions for the rest of the conversation. Answers create grants; `Grants.revoke` removes them."""
 
@@ -251,10 +253,12 @@ class Conversations(Protocol):
         archived: bool | None = False,
         query: str = "",
         parent: str | None = None,
+        host: str | None = None,
     ) -> Page[Conversation]:
         """List the conversations whose title, model, agent, origin or directory contains each word of the query, ignoring case.
 
-        With `parent`, list only its sub-agents' conversations. Raise UsageError for an invalid cursor.
+        With `parent`, list only its sub-agents' conversations. With `host`, list only those of that machine; empty = this machine.
+        Raise UsageError for an invalid cursor.
         """
         ...
 

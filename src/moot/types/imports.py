@@ -85,6 +85,15 @@ class SourceMark:
         return (self.version, self.size, self.modified_at, self.inode) == (other.version, other.size, other.modified_at, other.inode)
 
 
+class FirstMessage(NamedTuple):
+    """The first message of an arriving conversation. It shows whether two sessions with the same id are copies of one."""
+
+    key: bytes
+    digest: bytes
+    created_at: int
+    """ms since the epoch; 0 = unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class IncomingConversation:
     """A conversation of a source that is about to be imported."""
@@ -105,6 +114,10 @@ class IncomingConversation:
     """Time in ms at which it was created, to find out which of several conversations contains the original of a message."""
     resumable: bool = False
     """True if `source_id` is an agent's session id. If one of moot's own runs created that session, its content is already stored."""
+    host: str = ""
+    """Name of the machine that it comes from; empty = this machine. Sessions of different machines are different conversations, unless
+    their id and `first` are the same."""
+    first: FirstMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +125,14 @@ class ImportTarget:
     """The conversation that an import writes to."""
 
     id: str
+    """Empty for a purged conversation of another machine, and for a dry run."""
     is_new: bool = False
     closed: bool = False
     """True if nothing can be added: a person deleted it, it is a complete recording, or one of moot's own runs created it."""
     version: int = 0
     """Version of the format that last read it completely; 0 = none."""
+    is_alias: bool = False
+    """True if it belongs to another machine, and the arriving session is a copy of it. Only new messages are added."""
     rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
     """Ids of new siblings, by the key of a message that has changed in the source or is below a changed one. Updated by `Imports.take`."""
 

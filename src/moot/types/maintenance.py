@@ -64,6 +64,7 @@ REDACTION_MARK = "[redacted]"
 NOT_SEARCHED = (
     "compressed, encrypted or rendered content: archives, PDF, images, audio",
     "base64 in base64, hexadecimal, quoted-printable",
+    "copies of files of other machines, in data/hosts",
 )
 """Places that a redaction does not search."""
 

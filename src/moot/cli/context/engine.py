@@ -75,6 +75,7 @@ async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Pag
             cursor=wanted.cursor,
             directory=wanted.directory,
             query=wanted.query,
+            host=wanted.host,
             deleted=wanted.deleted,
             archived=wanted.archived,
         )

@@ -349,6 +349,13 @@ TREE = Group(
             ),
             details="Importing again adds only what is new.",
         ),
+        "sync": command(
+            "commands.history.sync:sync",
+            "Import conversations from other machines over ssh.",
+            ("moot sync", "moot sync laptop server", "moot sync --dry-run", "moot sync laptop --json"),
+            details="The machines are those in the section hosts of the configuration. Nothing is written or installed there.\n"
+            "Running it again fetches and adds only what is new. The exit code is 1 if a machine failed.",
+        ),
         "replay": command(
             "commands.history.replay:replay",
             "Replay a conversation with its original timing.",
@@ -422,7 +429,7 @@ TREE = Group(
     details="Without a command, start a conversation in this terminal. `moot chat new --help` lists all options of a prompt.",
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
-        "History": ("search", "stats", "budgets", "import", "export", "share", "replay", "projects", "tasks", "worktrees"),
+        "History": ("search", "stats", "budgets", "import", "sync", "export", "share", "replay", "projects", "tasks", "worktrees"),
         "Agents and models": (
             *("agents", "models", "providers", "tools", "commands", "mcp", "skills", "plugins"),
             *("permissions", "memory", "knowledge", "channels"),

@@ -204,6 +204,17 @@ class ImportsPart(Part):
     watch: bool = False
 
 
+class HostPart(Part):
+    ssh: str = Field(pattern=r"^([A-Za-z0-9_.+][A-Za-z0-9_.+-]*@)?[A-Za-z0-9_][A-Za-z0-9_.:%-]*$", max_length=255)
+    """Destination of ssh: a host name or an alias of `~/.ssh/config`, with or without a user name."""
+    port: int | None = Field(default=None, ge=1, le=65535)
+    identity: str = Field(default="", pattern=r"^(~?/.*)?$")
+    home: str = Field(default="", pattern=r"^(/[^\x00-\x1f\x7f]*)?$")
+    """Absolute path; empty for the home of the user there."""
+    agents: list[str] = []
+    timeout: Annotated[Duration, Field(gt=0)] = 60.0
+
+
 class CronPart(Part):
     prompt: str
     cron: str = ""
@@ -368,6 +379,7 @@ class Configuration(Part):
     storage: StoragePart = StoragePart()
     retention: RetentionPart = RetentionPart()
     imports: ImportsPart = ImportsPart()
+    hosts: dict[JobName, HostPart] = {}
     limits: LimitsPart = LimitsPart()
     budgets: dict[JobName, BudgetPart] = {}
     ui: UiPart = UiPart()
@@ -403,6 +415,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("retention",): RetentionPart,
     ("retention", "projects", "*"): KeepingPart,
     ("imports",): ImportsPart,
+    ("hosts", "*"): HostPart,
     ("cron", "*"): CronPart,
     ("cron", "*", "hooks"): AgentHooksPart,
     ("cron", "*", "hooks", "*", "*"): RunHookPart,

@@ -111,7 +111,7 @@ Groups = Annotated[list[GroupOut], BeforeValidator(_groups)]
 class StatsOut(
     Out,
     of=UsageReport,
-    fields="conversations messages total days models agents projects tools errors asides contexts uncounted",
+    fields="conversations messages total days models agents projects hosts tools errors asides contexts uncounted",
 ):
     """Usage statistics."""
 
@@ -122,6 +122,8 @@ class StatsOut(
     """Most runs first."""
     agents: Groups
     projects: Groups
+    hosts: Groups
+    """By machine that the conversations were imported from; an empty name means this machine. Empty without other machines."""
     tools: Annotated[list[ToolCountsOut], BeforeValidator(_named)]
     """Most calls first."""
     errors: Annotated[list[ErrorCountOut], BeforeValidator(_errors)]
@@ -194,7 +196,7 @@ async def get_stats(
     until: Annotated[int | None, Query(ge=0, le=LATEST, description="Only answers started before this time, in ms.")] = None,
     conversation: Annotated[str | None, Query(max_length=200, description="Only answers of this conversation.")] = None,
 ) -> StatsOut:
-    """Get token usage, cost and time of finished answers, in total and by day, model, agent and project. Tool calls,
+    """Get token usage, cost and time of finished answers, in total and by day, model, agent, project and host. Tool calls,
     errors and auxiliary model calls are counted too.
     """
     within = None if conversation is None else (await conversation_of(caller, conversation)).id

@@ -28,6 +28,8 @@ class Place(NamedTuple):
     id: str
     version: int
     deleted: bool
+    is_alias: bool = False
+    """True if the source is a copy of another machine's session, to which the conversation belongs."""
 
 
 class Variant(NamedTuple):
@@ -38,14 +40,24 @@ class Variant(NamedTuple):
     message: str | None
 
 
+_PLACE = (
+    "SELECT c.no, c.id, i.version, c.deleted_at IS NOT NULL FROM import_conversation AS i"
+    " JOIN conversation AS c ON c.no = i.conversation WHERE i.owner_id = ? AND i.format = ? AND i.source_id = ?"
+)
+_PLACE_OF_ALIAS = (
+    "SELECT c.no, c.id, i.version, c.deleted_at IS NOT NULL FROM import_alias AS a"
+    " JOIN import_conversation AS i ON i.conversation = a.conversation JOIN conversation AS c ON c.no = a.conversation"
+    " WHERE a.owner_id = ? AND a.format = ? AND a.source_id = ?"
+)
+
+
 def place_of(queries: Queries, owner: str, format: str, source_id: str) -> Place | None:
     """Return the conversation imported from this source, or None if there is none."""
-    row: Any = queries.execute(
-        "SELECT c.no, c.id, i.version, c.deleted_at IS NOT NULL FROM import_conversation AS i"
-        " JOIN conversation AS c ON c.no = i.conversation WHERE i.owner_id = ? AND i.format = ? AND i.source_id = ?",
-        (owner, format, source_id),
-    ).fetchone()
-    return None if row is None else Place(row[0], row[1], row[2], bool(row[3]))
+    for sql in (_PLACE, _PLACE_OF_ALIAS):
+        row: Any = queries.execute(sql, (owner, format, source_id)).fetchone()
+        if row is not None:
+            return Place(row[0], row[1], row[2], bool(row[3]), sql is _PLACE_OF_ALIAS)
+    return None
 
 
 def made_by(queries: Queries, owner: str, arriving: IncomingConversation) -> str | None:

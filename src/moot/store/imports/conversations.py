@@ -6,10 +6,12 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from moot.convert.imports import key_at_host
 from moot.errors import NotFound
 from moot.store import lookup
 from moot.store.database.transaction import Transaction
-from moot.store.imports.batches import made_by, note, place_of, variants
+from moot.store.imports.batches import Place, made_by, note, place_of, variants
+from moot.store.imports.hosts import add_alias, copy_of, is_purged, move_here, stored_id
 from moot.store.log import messages
 from moot.store.rows import INSERT_EXCHANGE, clean, exchange_row, optional, stored_uris
 from moot.store.tree import compactions
@@ -78,10 +80,7 @@ _MADE = (
     " started_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?)"
 )
 _COPIED = "UPDATE import_conversation SET copied_from = ?, rank = ?, started_at = ? WHERE owner_id = ? AND format = ? AND source_id = ?"
-_TO_PARENT = (
-    "UPDATE conversation SET (parent_id, parent_tool_call_id) = (SELECT c.id, ?4 FROM import_conversation AS i JOIN conversation AS c"
-    " ON c.no = i.conversation WHERE i.owner_id = ?1 AND i.format = ?2 AND i.source_id = ?3) WHERE no = ?5"
-)
+_TO_PARENT = "UPDATE conversation SET parent_id = ?, parent_tool_call_id = ? WHERE no = ?"
 _OF_PARENT = (
     "SELECT conversation, parent_call FROM import_conversation WHERE owner_id = ? AND format = ? AND parent = ? AND conversation <> ?"
 )
@@ -93,24 +92,41 @@ _CLOSED = (
 
 def receive(arriving: IncomingConversation, owner: str, transaction: Transaction) -> ImportTarget:
     """Implement `Imports.receive`."""
-    found = place_of(transaction, owner, arriving.format, arriving.source_id)
-    copied = (arriving.copied_from, arriving.rank, arriving.started_at)
+    source_id = key_at_host(arriving.host, arriving.source_id)
+    found = place_of(transaction, owner, arriving.format, source_id) or _of_copy(transaction, arriving, owner)
+    copied = (stored_id(arriving, arriving.copied_from), arriving.rank, arriving.started_at)
     if found is not None:
         closed = bool(transaction.row(_CLOSED, (found.no,))[0])
         if found.version < arriving.version:
-            transaction.execute(_COPIED, (*copied, owner, arriving.format, arriving.source_id))
-        return ImportTarget(found.id, closed=closed, version=found.version)
+            transaction.execute(_COPIED, (*copied, owner, arriving.format, source_id))
+        return ImportTarget(found.id, closed=closed, version=found.version, is_alias=found.is_alias)
+    if is_purged(transaction, arriving, owner):
+        return ImportTarget("", closed=True)
     if (ours := made_by(transaction, owner, arriving)) is not None:
         return ImportTarget(ours, closed=True)
     made = new_conversation(transaction, replace(arriving.conversation, owner=owner))
-    parent = arriving.parent if arriving.parent != arriving.source_id else None
-    transaction.execute(_MADE, (owner, arriving.format, arriving.source_id, made.no, parent, arriving.parent_call, *copied))
+    parent = stored_id(arriving, arriving.parent) if arriving.parent != arriving.source_id else None
+    transaction.execute(_MADE, (owner, arriving.format, source_id, made.no, parent, arriving.parent_call, *copied))
     if parent is not None:
         _link(transaction, (owner, arriving.format, parent), made.no, arriving.parent_call)
-    waiting: list[Any] = transaction.execute(_OF_PARENT, (owner, arriving.format, arriving.source_id, made.no)).fetchall()
+    waiting: list[Any] = transaction.execute(_OF_PARENT, (owner, arriving.format, source_id, made.no)).fetchall()
     for child, call in waiting:
-        _link(transaction, (owner, arriving.format, arriving.source_id), child, call)
+        _link(transaction, (owner, arriving.format, source_id), child, call)
     return ImportTarget(made.id, is_new=True)
+
+
+def _of_copy(transaction: Transaction, arriving: IncomingConversation, owner: str) -> Place | None:
+    """Return the conversation of which the arriving session is a copy, after remembering that it is one."""
+    found = None if is_purged(transaction, arriving, owner) else copy_of(transaction, arriving, owner)
+    if found is None:
+        return None
+    host, place = found
+    if host and not arriving.host:
+        move_here(transaction, arriving, owner, place)
+        return place._replace(version=0, is_alias=False)
+    source_id = key_at_host(arriving.host, arriving.source_id)
+    add_alias(transaction, owner, arriving.format, source_id, place.no, arriving.conversation.origin)
+    return place._replace(is_alias=True)
 
 
 def _link(transaction: Transaction, parent: tuple[str, str, str], child: int, call: str | None) -> None:
@@ -126,7 +142,7 @@ def _link(transaction: Transaction, parent: tuple[str, str, str], child: int, ca
         next_row = transaction.row("SELECT parent_id FROM conversation WHERE id = ?", (at,))
         at = next_row[0] if next_row is not None else None
     if above is not None:
-        transaction.execute(_TO_PARENT, (*parent, call, child))
+        transaction.execute(_TO_PARENT, (above.id, call, child))
 
 
 def settle(id: str, owner: str, settled: FinalFacts, transaction: Transaction) -> Conversation:

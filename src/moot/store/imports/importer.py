@@ -7,6 +7,7 @@ from functools import partial
 from os import fsdecode, fsencode
 from typing import Any
 
+from moot.convert.imports import key_at_host
 from moot.store import lookup
 from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
@@ -14,6 +15,7 @@ from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
 from moot.store.imports.batches import fresh, made_by, place_of, take, variants
 from moot.store.imports.conversations import add, receive, settle
+from moot.store.imports.hosts import copy_of, is_purged
 from moot.types.conversation import Conversation
 from moot.types.imports import FinalFacts, ImportCounts, ImportTarget, IncomingConversation, IncomingEntry, Recording, SourceMark
 from moot.types.token import LOCAL_USER
@@ -42,7 +44,9 @@ class StoredImports:
     async def receive(self, arriving: IncomingConversation, *, dry_run: bool = False) -> ImportTarget:
         if dry_run:
             return await self._reader.read(lambda connection: _would_receive(connection, arriving, self._owner))
-        return await self._writer.write(partial(receive, arriving, self._owner), f"import:{arriving.format}:{arriving.source_id}")
+        return await self._writer.write(
+            partial(receive, arriving, self._owner), f"import:{arriving.format}:{arriving.host}:{arriving.source_id}"
+        )
 
     async def take(
         self, received: ImportTarget, arrivals: Sequence[IncomingEntry], *, compare: bool = False, dry_run: bool = False
@@ -111,9 +115,13 @@ class StoredImports:
 
 
 def _would_receive(connection: Connection, arriving: IncomingConversation, owner: str) -> ImportTarget:
-    found = place_of(connection, owner, arriving.format, arriving.source_id)
+    found = place_of(connection, owner, arriving.format, key_at_host(arriving.host, arriving.source_id))
+    if found is None and is_purged(connection, arriving, owner):
+        return ImportTarget("", closed=True)
+    if found is None and (copied := copy_of(connection, arriving, owner)) is not None:
+        found = copied[1]
     if found is not None:
-        return ImportTarget(found.id, closed=found.deleted, version=found.version)
+        return ImportTarget(found.id, closed=found.deleted, version=found.version, is_alias=found.is_alias)
     ours = made_by(connection, owner, arriving)
     return ImportTarget("", is_new=True) if ours is None else ImportTarget(ours, closed=True)
 

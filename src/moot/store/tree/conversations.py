@@ -92,9 +92,10 @@ class ConversationTree:
         archived: bool | None = False,
         query: str = "",
         parent: str | None = None,
+        host: str | None = None,
     ) -> Page[Conversation]:
         folder = default_project_id(self._owner or LOCAL_USER) if project == DEFAULT_PROJECT else project
-        listed = ListFilter(limit, cursor, directory, folder, deleted, archived, query, self._owner, parent)
+        listed = ListFilter(limit, cursor, directory, folder, deleted, archived, query, self._owner, parent, host)
         return await self._reader.read(lambda connection: page(connection, listed))
 
     async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:

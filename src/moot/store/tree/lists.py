@@ -34,6 +34,7 @@ class ListFilter:
     owner: str | None = None
     """None = all owners."""
     parent: str | None = None
+    host: str | None = None
 
 
 def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
@@ -51,6 +52,9 @@ def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
     if wanted.project is not None:
         wheres.append("project_id = ?")
         values.append(wanted.project)
+    if wanted.host is not None:
+        wheres.append("host = ?" if not wanted.host else "host <> '' AND host = ?")  # the condition of the index
+        values.append(wanted.host)
     if wanted.parent is not None:
         wheres.append("parent_id = ?")
         values.append(wanted.parent)

@@ -21,6 +21,8 @@ from moot.types.conversation import Conversation, Page
 from moot.types.run import RunStatus
 
 LIMIT = 50
+LOCAL = "local"
+"""Name of this machine, which no host in the configuration can have."""
 HEAD = ("NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE")
 
 ListPage = tuple[Page[Conversation], dict[str, RunStatus]]
@@ -31,6 +33,9 @@ def list_(
     limit: Limit | None = None,
     cursor: Cursor = None,
     here_only: Annotated[bool, Parameter(name="--here", help="Only conversations of this directory.")] = False,
+    host: Annotated[
+        str | None, Parameter(help="Only conversations imported from this machine by 'moot sync'. 'local' is this machine.")
+    ] = None,
     archived: Annotated[bool, Parameter(help="Only archived conversations.")] = False,
     deleted: Annotated[bool, Parameter(help="Only deleted conversations.")] = False,
     plain: Annotated[bool, Parameter(help="Print the list without the interactive browser.")] = False,
@@ -38,7 +43,7 @@ def list_(
     output: Annotated[Lines, Plain],
 ) -> int:
     """List conversations, most recent activity first. On a terminal, let the user continue and change them."""
-    if output.attended and not (plain or json or cursor or limit):
+    if output.attended and not (plain or json or cursor or limit or host):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
         status: int = attribute("moot.cli.commands.chat.browser:browse")(output, " ".join(words), scope)
         return status
@@ -49,6 +54,7 @@ def list_(
         query=" ".join(words),
         deleted=deleted,
         archived=None if deleted else archived,
+        host="" if host == LOCAL else host,
     )
     settings = configured(output).settings
     shown, states = read_page(settings, wanted)
@@ -88,6 +94,9 @@ def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStat
     if any(item.came_from for item in page.items):
         head = (*HEAD[:-1], "FROM", HEAD[-1])
         rows = [[*row[:-1], item.came_from or "-", row[-1]] for row, item in zip(rows, page.items, strict=True)]
+    if any(item.host for item in page.items):
+        head = (*head[:-1], "HOST", head[-1])
+        rows = [[*row[:-1], item.host or "-", row[-1]] for row, item in zip(rows, page.items, strict=True)]
     print_table(output, head, rows)
     keep_numbers(state, [item.id for item in page.items])
     if page.next_cursor:

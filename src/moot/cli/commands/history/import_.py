@@ -160,7 +160,7 @@ def _say_unread(folders: list[UnreadFolder], output: Output) -> None:
 
 def _say(one: ImportResult, output: Output) -> None:
     output.say(f"moot: {outcome_of(one)}")
-    if one.outcome == "known":
+    if one.outcome in ("known", "purged"):
         return
     fidelity = one.fidelity
     for word, counts in (("kept", fidelity.kept), ("approximated", fidelity.approximated), ("lost", fidelity.lost)):
@@ -187,6 +187,8 @@ def outcome_of(one: ImportResult) -> str:
             return f"updated {name}: {_changes(one)}; show it with: moot chat show {id}"
         case "empty":
             return f"skipped {name} ({one.path}): it has no messages"
+        case "purged":
+            return f"skipped {name}: it was purged"
         case "would be added":
             return f"would add {name}"
         case "would grow":
@@ -232,7 +234,7 @@ def _say_totals(report: Report, output: Output) -> None:
     counts, outcomes = report.counts, report.conversations
     words = [
         f"{outcomes[outcome]:,} {_OUTCOMES.get(outcome, outcome)}"
-        for outcome in ("added", "grown", "would be added", "would grow", "known", "empty")
+        for outcome in ("added", "grown", "would be added", "would grow", "known", "empty", "purged")
         if outcomes[outcome]
     ]
     sources = [f"{plural(report.unchanged, 'source')} unchanged"] if report.unchanged else []

@@ -27,8 +27,8 @@ from moot.types.token import LOCAL_USER
 _DAY_MS = 24 * 3600 * 1000
 _NANO = 1_000_000_000
 
-By = Literal["day", "model", "agent", "project", "tool", "error"]
-_ALL: tuple[By, ...] = ("day", "model", "agent", "project", "tool")
+By = Literal["day", "model", "agent", "project", "host", "tool", "error"]
+_ALL: tuple[By, ...] = ("day", "model", "agent", "project", "host", "tool")
 _WAIT = 30.0
 """Maximum seconds to count new answers before incomplete totals are printed."""
 
@@ -59,7 +59,7 @@ async def stats(
 
 
 def _groups(found: UsageReport) -> dict[By, Mapping[str, Counts]]:
-    return {"day": found.days, "model": found.models, "agent": found.agents, "project": found.projects}
+    return {"day": found.days, "model": found.models, "agent": found.agents, "project": found.projects, "host": found.hosts}
 
 
 def _json(found: UsageReport, since: int) -> JsonObject:
@@ -85,6 +85,9 @@ def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
         output.say("moot: no answers in this period", "dim")
         return
     groups = _groups(found)
+    if not found.hosts:  # all conversations are of this machine
+        groups = {**groups, "host": {"": found.total}}
+        wanted = [name for name in wanted if name != "host" or len(wanted) == 1]
     for number, name in enumerate(wanted):
         if number and (name in groups or found.tools):
             output.data("\n")
@@ -93,7 +96,7 @@ def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
         elif name == "error":
             print_table(output, ["ERROR", "ANSWERS"], [[kind, f"{count:,}"] for kind, count in found.errors.items()])
         else:
-            rows = [_row(key or "unknown", counts) for key, counts in groups[name].items()]
+            rows = [_row(key or ("local" if name == "host" else "unknown"), counts) for key, counts in groups[name].items()]
             last = name == ("project" if len(wanted) > 1 else name)
             print_table(output, [name.upper(), *_HEAD], [*rows, _row("total", found.total)] if last else rows)
     _print_auxiliary_calls(found, output)

@@ -116,12 +116,21 @@ async def list_conversations(
     archived: Annotated[bool | None, Query(description="Filter by archived state. Defaults to false unless `deleted` is set.")] = None,
     deleted: bool = False,
     parent: Annotated[str | None, Query(max_length=200, description="Id of a conversation; list those of its sub-agents instead.")] = None,
+    host: Annotated[str | None, Query(max_length=64, description="Name of another machine; empty for this machine.")] = None,
 ) -> ListOut[ConversationOut]:
     """List conversations, most recent activity first. Conversations of sub-agents are only listed with `parent`."""
     shelf = archived if archived is not None or deleted else False
     above = None if parent is None else (await conversation_of(caller, parent)).id
     page = await caller.store.conversations.list(
-        limit=limit, cursor=cursor, query=query, project=project, directory=directory, archived=shelf, deleted=deleted, parent=above
+        limit=limit,
+        cursor=cursor,
+        query=query,
+        project=project,
+        directory=directory,
+        archived=shelf,
+        deleted=deleted,
+        parent=above,
+        host=host,
     )
     live = await live_statuses(server, caller)
     return page_out(page, lambda conversation: conversation_out(conversation, live))

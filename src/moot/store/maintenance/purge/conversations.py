@@ -12,6 +12,7 @@ from moot.store import lookup
 from moot.store.database.connection import Queries
 from moot.store.database.transaction import Transaction
 from moot.store.imports.copies import release_conversation
+from moot.store.imports.hosts import remember_purged
 from moot.store.maintenance.purge.blobs import are_blobs, named_in
 from moot.store.maintenance.purge.jobs import EraseJob, save
 from moot.store.maintenance.purge.tables import PLACES, delete, select
@@ -131,6 +132,7 @@ def purge(work: EraseJob, no: int, transaction: Transaction) -> EraseJob:
     work.owners.add(owner)
     work.blobs |= are_blobs(transaction, named_in(transaction, no))
     release_conversation(transaction, no)
+    remember_purged(transaction, no)
     if indexed := unindex_all(transaction, no):
         work.unindexed = True
         work.count({"search": indexed})

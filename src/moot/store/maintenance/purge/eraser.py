@@ -26,6 +26,7 @@ from moot.store.maintenance.purge.checkpoints import forget_checkpoints, redact_
 from moot.store.maintenance.purge.conversations import expired, prompts
 from moot.store.maintenance.purge.files import forget_typed, redact_files
 from moot.store.maintenance.purge.jobs import EraseJob
+from moot.store.maintenance.purge.mirrors import delete_mirrored, mirrored_sources
 from moot.store.maintenance.purge.originals import original_files, originals
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.scanner import StoreScanner
@@ -164,6 +165,9 @@ class Eraser:
         work = await self._files_step(work, partial(forget_checkpoints, self._path, list(work.conversations.values())))
         if self.reaches and (found := await self._originals(work)):
             work = await self._writer.write(partial(jobs.note, work, files=found))
+        if self.reaches:
+            sources = await self._reader.read(lambda connection: mirrored_sources(connection, work.conversations))
+            work = await self._files_step(work, partial(delete_mirrored, sources, self._path.parent))
         for count, no in enumerate(list(work.conversations), 1):
             tell(f"Purged {count:,} conversations")
             work = await self._writer.write(partial(purging.purge, work, no), sync=True)

@@ -94,6 +94,7 @@ PLACES: Mapping[LiteralString, Place] = {
     "permission_grant": Place(dict.fromkeys(("tool", "match"), "text"), ("granted_by",), _CONVERSATION),
     "log_head": Place({}, (), _CONVERSATION),
     "import_message": Place({}, ("key", "digest", "message"), _CONVERSATION),
+    "import_alias": Place({"path": "text"}, ("owner_id", "format", "source_id"), _CONVERSATION),
     "import_conversation": Place({}, ("owner_id", "format", "source_id", "parent", "parent_call", "head", "copied_from"), _CONVERSATION),
     "conversation": Place(
         {
@@ -101,7 +102,18 @@ PLACES: Mapping[LiteralString, Place] = {
             **dict.fromkeys(("directory", "allowed_uris", "repository"), "bytes"),
             **dict.fromkeys(("settings", "origin"), "json"),
         },
-        ("id", "owner_id", "project_id", "title_source", "agent_type", "parent_id", "forked_from_id", "forked_from_message", "head_id"),
+        (
+            "id",
+            "owner_id",
+            "project_id",
+            "title_source",
+            "agent_type",
+            "parent_id",
+            "forked_from_id",
+            "forked_from_message",
+            "head_id",
+            "host",
+        ),
         "no = ?1",
     ),
     # tables that don't belong to conversations
@@ -121,6 +133,7 @@ PLACES: Mapping[LiteralString, Place] = {
     "token": Place({"name": "text"}, ("id", "owner_id", "hash", "scopes", "kind")),
     "login_code": Place({}, ("hash", "owner_id")),
     "import_source": Place({}, ("owner_id", "format", "path")),
+    "import_purged": Place({}, ("digest",)),
     "tally": Place({}, ("name",)),
     "forgetting": Place({"rest": "json", "receipt": "json"}, ("kind",)),
     "cron_job": Place({"name": "text", "settings": "json"}, ("owner_id", "schedule")),

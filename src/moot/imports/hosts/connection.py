@@ -1,0 +1,282 @@
+"""A connection to another machine: one ssh process that runs a shell there, which lists files and sends parts of them.
+
+Each answer ends with a line that starts with a random word, so that neither the content of files nor greetings of the machine can be
+mistaken for it. All answers are limited in size, and the machine must keep sending.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import anyio
+
+from moot.config.settings import HostSettings
+from moot.errors import HostError, Refused
+from moot.guard.processes import Child, child_environment, spawn
+from moot.guard.terminal import clean
+from moot.imports.hosts.places import Places
+
+_CONNECT = 15
+"""Maximum seconds to connect."""
+_OPTIONS = (
+    *("BatchMode=yes", f"ConnectTimeout={_CONNECT}", "ServerAliveInterval=15", "ServerAliveCountMax=4", "RequestTTY=no"),
+    *("ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "PermitLocalCommand=no", "RemoteCommand=none"),
+)
+_VARIABLES = ("SSH_AUTH_SOCK", "KRB5CCNAME", "XDG_RUNTIME_DIR")
+_GREETING = 256 << 10
+"""Maximum bytes that the machine may print before the shell answers."""
+_LISTED = 128 << 20
+"""Maximum size of a list of files, in bytes."""
+_ERRORS = 16 << 10
+_PATIENCE = 5
+_READ = 256 << 10
+_DEEP = 16
+"""Maximum depth of folders below a place."""
+
+_BEGIN = """LC_ALL=C; export LC_ALL; unset CDPATH; n={nonce}
+cd {home} 2>/dev/null || {{ printf '\\n%s home\\n' "$n"; exit 3; }}
+if find . -maxdepth 0 -printf '' >/dev/null 2>&1 </dev/null; then k=gnu
+elif stat -f '%z' . >/dev/null 2>&1 </dev/null; then k=bsd
+elif stat -c '%s' . >/dev/null 2>&1 </dev/null; then k=busybox
+else printf '\\n%s tools\\n' "$n"; exit 4; fi
+s() {{ printf '%s ' "$n"; for p; do
+if [ -f "$p" ] && [ ! -L "$p" ]; then case $k in
+gnu) find "$p" -maxdepth 0 -printf '%s %T@ %i ' ;;
+bsd) stat -f '%z %Fm %i' "$p" | tr '\\n' ' ' ;;
+*) stat -c '%s %Y %i' "$p" | tr '\\n' ' ' ;;
+esac; else printf '%s' '- - - '; fi; done </dev/null 2>/dev/null; printf '.\\n'; }}
+f() {{ if [ -f "$1" ] && [ ! -L "$1" ]; then tail -c "+$2" "$1" </dev/null 2>/dev/null | head -c "$3"; fi; printf '\\n%s.\\n' "$n"; }}
+printf '\\n%s ready %s\\n' "$n" "$(date +%s)"
+"""
+_FIND = """if [ $# -gt 0 ]; then case $k in
+gnu) find -H "$@" -maxdepth {deep} -type f -printf '%s %T@ %i %p\\0' 2>/dev/null ;;
+bsd) find -H "$@" -maxdepth {deep} -type f ! -path '*
+*' -exec stat -f '%z %Fm %i %N' {{}} + 2>/dev/null | tr '\\n' '\\000' ;;
+*) find -H "$@" -maxdepth {deep} -type f ! -path '*
+*' -exec stat -c '%s %Y %i %n' {{}} + 2>/dev/null | tr '\\n' '\\000' ;;
+esac </dev/null; fi; e=$?; printf '\\n%s %s.\\n' "$n" "$e"
+"""
+_NUMBERS = re.compile(r"(\d{1,18}) (\d{1,12}(?:\.\d{1,10})?) (\d{1,20})")
+
+Sink: TypeAlias = Callable[[bytes], Awaitable[None]]
+
+
+class FileState(NamedTuple):
+    """The state of a file on the other machine. A change of any field shows that the file has changed."""
+
+    size: int
+    modified: str
+    """Time of the last change in seconds since the epoch, as the machine printed it."""
+    inode: str
+
+
+class Part(NamedTuple):
+    """A part of a file, as a position and a number of bytes."""
+
+    path: str
+    start: int
+    size: int
+
+
+@dataclass(slots=True)
+class Listing:
+    """The files of another machine."""
+
+    files: dict[str, FileState] = field(default_factory=dict[str, FileState])
+    problems: list[str] = field(default_factory=list[str])
+    is_complete: bool = True
+    now: int = 0
+    """Time of the machine in seconds since the epoch."""
+
+
+@dataclass(slots=True)
+class Connection:
+    """A shell on another machine."""
+
+    child: Child
+    destination: str
+    timeout: float
+    """Maximum seconds without any data."""
+    nonce: str = field(default_factory=lambda: secrets.token_hex(16))
+    now: int = 0
+    _buffer: bytearray = field(default_factory=bytearray)
+
+    async def list(self, places: Places) -> Listing:
+        """Return all wanted files. Names that can't be those of agents' files are reported as problems."""
+        lines = ["set --", *(line for place in places.all for line in _arguments(place.path)), _FIND.format(deep=_DEEP)]
+        self.send("\n".join(lines))
+        data, found = bytearray(), Listing(now=self.now)
+
+        async def add(chunk: bytes) -> None:
+            data.extend(chunk)
+
+        with anyio.move_on_after(self.timeout * 10):
+            await self.until(f"\n{self.nonce} ".encode(), _LISTED, add)
+            end = (await self.line(64)).decode("ascii", "replace")
+            _read_listing(bytes(data), places, found)
+            if end != "0.":
+                found.is_complete = False
+                found.problems.append("Some folders can't be read.")
+            return found
+        raise HostError("Listing the files takes too long.", fix="Restrict the agents of the host in the configuration.")
+
+    async def part(self, part: Part, sink: Sink) -> None:
+        """Receive a part that was requested with `send`. It is shorter if the file has become shorter."""
+        await self.until(f"\n{self.nonce}.\n".encode(), part.size, sink)
+
+    async def states(self, count: int) -> list[FileState | None]:
+        """Receive the states that were requested with `send`. None means that there is no such file."""
+        await self.until(f"{self.nonce} ".encode(), 0, _nothing)
+        words = (await self.line(count * 64 + 64)).decode("ascii", "replace").removesuffix(".").split()
+        if len(words) != count * 3:
+            return [None] * count  # a file disappeared while its state was read
+        return [_state(" ".join(words[at : at + 3])) for at in range(0, len(words), 3)]
+
+    # ── bytes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def send(self, script: str) -> None:
+        """Send commands in the background, because the machine may wait until their answers are received."""
+        assert self.child.stdin is not None
+        if not self.child.stdin.is_closing():  # otherwise, the answers end
+            self.child.stdin.write(os.fsencode(script) + b"\n")
+
+    async def until(self, mark: bytes, limit: int, sink: Sink) -> None:
+        """Pass bytes to `sink` until the mark, which is removed. Raise HostError if there are more than `limit` before it."""
+        passed = 0
+        while (at := self._buffer.find(mark)) < 0:
+            keep = len(mark) - 1
+            if len(self._buffer) > keep:
+                chunk = bytes(self._buffer[:-keep])
+                del self._buffer[:-keep]
+                passed += len(chunk)
+                if passed > limit:
+                    raise HostError("The machine sent more data than expected.")
+                await sink(chunk)
+            await self._more()
+        if passed + at > limit:
+            raise HostError("The machine sent more data than expected.")
+        if at:
+            await sink(bytes(self._buffer[:at]))
+        del self._buffer[: at + len(mark)]
+
+    async def line(self, limit: int) -> bytes:
+        """Return the rest of a line."""
+        line = bytearray()
+
+        async def add(chunk: bytes) -> None:
+            line.extend(chunk)
+
+        await self.until(b"\n", limit, add)
+        return bytes(line)
+
+    async def _more(self) -> None:
+        assert self.child.stdout is not None
+        try:
+            with anyio.fail_after(self.timeout):
+                data = await self.child.stdout.read(_READ)
+        except TimeoutError:
+            raise HostError(
+                f"The machine sent nothing for {self.timeout:g} seconds.", fix="Check the connection, or raise its timeout."
+            ) from None
+        if not data:
+            raise await self._ended()
+        self._buffer += data
+
+    async def _ended(self) -> HostError:
+        assert self.child.stderr is not None
+        code, errors = None, b""
+        with anyio.move_on_after(_PATIENCE):
+            code = await self.child.wait()
+            errors = await self.child.stderr.read(_ERRORS)
+        words = [clean(line).strip() for line in errors.decode("utf-8", "replace").splitlines()]
+        reason = next((line for line in reversed(words) if line), "")
+        if code == 255:
+            return HostError(
+                f"ssh failed: {reason or 'the connection was closed'}", fix=f"Check that 'ssh {self.destination}' works without questions."
+            )
+        return HostError(f"The connection ended early{f': {reason}' if reason else '.'}")
+
+
+@asynccontextmanager
+async def connect(host: HostSettings) -> AsyncGenerator[Connection, None]:
+    """Provide a shell on another machine. Raise HostError if it can't be reached or has no suitable tools."""
+    try:
+        child = await spawn(ssh_command(host), env=child_environment(_VARIABLES), stdin="pipe")
+    except Refused as error:
+        raise HostError(f"ssh can't be started: {error.message}", fix="Install an ssh client.") from error
+    connection = Connection(child, host.ssh, host.timeout)
+    try:
+        connection.send(_BEGIN.format(nonce=connection.nonce, home=shlex.quote(host.home) if host.home else '"$HOME"'))
+        await connection.until(f"\n{connection.nonce} ".encode(), _GREETING, _nothing)
+        words = (await connection.line(64)).split()
+        if words[:1] == [b"home"]:
+            raise HostError(f"The home folder {host.home or '$HOME'!r} can't be opened there.", fix="Check 'home' in the configuration.")
+        if words[:1] != [b"ready"] or not words[-1].isdigit():
+            raise HostError("The machine has neither GNU find nor stat.")
+        connection.now = int(words[-1])
+        yield connection
+    finally:
+        await child.kill(0)
+
+
+def ssh_command(host: HostSettings) -> list[str]:
+    """Return the command that starts a shell on the other machine. It never asks for a password."""
+    options = [word for option in _OPTIONS for word in ("-o", option)]
+    port = ["-p", str(host.port)] if host.port else []
+    identity = ["-i", host.identity, "-o", "IdentitiesOnly=yes"] if host.identity else []
+    return ["ssh", "-T", *options, *port, *identity, "--", host.ssh, "exec sh -s"]
+
+
+def commands(parts: Sequence[Part], watched: Iterable[str]) -> str:
+    """Return the commands that send parts of files, then the states of the watched files."""
+    lines = [f"f {_quoted(part.path)} {part.start + 1} {part.size}" for part in parts]
+    return "\n".join([*lines, f"s {' '.join(map(_quoted, watched))}"])
+
+
+def _quoted(path: str) -> str:
+    return shlex.quote(f"./{path}")
+
+
+def _arguments(path: str) -> Iterable[str]:
+    words = "/".join(part if part == "*" else "*".join(map(shlex.quote, part.split("*"))) for part in path.split("/")).replace("''", "")
+    yield f'for p in ./{words}; do [ -e "$p" ] && set -- "$@" "$p"; done' if "*" in path else f'[ -e ./{words} ] && set -- "$@" ./{words}'
+
+
+async def _nothing(data: bytes) -> None:
+    """Ignore the data."""
+
+
+def _state(text: str) -> FileState | None:
+    found = _NUMBERS.fullmatch(text)
+    return None if found is None else FileState(int(found[1]), found[2], found[3])
+
+
+def _read_listing(data: bytes, places: Places, found: Listing) -> None:
+    refused: list[str] = []
+    for record in data.split(b"\0"):
+        numbers, _, name = record.partition(b" ./")
+        state, path = _state(numbers.decode("ascii", "replace")), os.fsdecode(name)
+        if not record:
+            continue
+        if state is None or not _is_plain(path):
+            refused.append(path or "?")
+        elif places.wants(path):
+            found.files[path] = state
+    if refused:
+        some = ", ".join(ascii(name)[:80] for name in refused[:3])
+        found.problems.append(
+            f"Files with unusual names are skipped: {some}{f' and {len(refused) - 3:,} more' if len(refused) > 3 else ''}"
+        )
+
+
+def _is_plain(path: str) -> bool:
+    parts = path.split("/")
+    is_short = len(os.fsencode(path)) <= 1_000 and len(parts) <= 48 and all(len(os.fsencode(part)) <= 255 for part in parts)
+    return is_short and not any(part in ("", ".", "..") for part in parts) and not any(ord(one) < 32 or ord(one) == 127 for one in path)

@@ -1,0 +1,109 @@
+"""The mirror: a folder with copies of the files of another machine, and the state of the originals when they were copied.
+
+It is kept, so that the next synchronization fetches only what has changed. A file is replaced or extended only when its new content has
+arrived completely. An empty file in place of a larger one means that its conversation was purged, so that it is not fetched again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from moot.config.home import write_atomically
+from moot.errors import HostError
+from moot.imports.hosts.connection import FileState
+from moot.store.database.locks import FileLock
+
+_COPY = 1 << 20
+
+
+@dataclass(slots=True)
+class Mirror:
+    """The mirror of one machine. All methods block."""
+
+    folder: Path
+    states: dict[str, FileState] = field(default_factory=dict[str, FileState])
+    """Path below the home → state of the original."""
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def locked(self) -> ExitStack:
+        """Create the folder and take its lock, which the returned context releases. Raise HostError if another process has it."""
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.chmod(0o700)
+        lock = FileLock(self.folder / "lock")
+        if not lock.take(wait=False):
+            raise HostError("Another process is synchronizing it.", fix="Try again when it is finished.")
+        stack = ExitStack()
+        stack.callback(lock.release)
+        return stack
+
+    def load(self) -> None:
+        """Read the states. A missing or damaged list means that all files are fetched again."""
+        with suppress(OSError, ValueError, AttributeError, TypeError, IndexError):
+            stored: Any = json.loads((self.folder / "files.json").read_text(encoding="utf-8"))
+            self.states = {str(path): FileState(int(one[0]), str(one[1]), str(one[2])) for path, one in stored.items()}
+
+    def save(self) -> None:
+        write_atomically(self.folder / "files.json", json.dumps(self.states, separators=(",", ":")).encode())
+
+    def path(self, name: str) -> Path:
+        return self.home / name
+
+    def size(self, name: str) -> int:
+        """Return the size of a copy, or -1 if there is none."""
+        try:
+            return self.path(name).stat(follow_symlinks=False).st_size
+        except OSError:
+            return -1
+
+    def is_purged(self, name: str) -> bool:
+        known = self.states.get(name)
+        return known is not None and known.size > 0 and self.size(name) == 0
+
+    def is_current(self, name: str, state: FileState) -> bool:
+        return self.states.get(name) == state and self.size(name) == state.size
+
+    def ends(self, name: str, size: int) -> tuple[bytes, bytes]:
+        """Return the first and the last `size` bytes of a copy."""
+        with self.path(name).open("rb") as file:
+            first = file.read(size)
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return first, file.read(size)
+
+    def replace(self, name: str, state: FileState, part: Path, modified: int) -> None:
+        """Make the received file the copy. `modified` is its time in ns. Raise OSError if that is not possible."""
+        target = self.path(name)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.utime(part, ns=(modified, modified))
+        part.replace(target)
+        self.states[name] = state
+
+    def extend(self, name: str, state: FileState, part: BinaryIO, modified: int) -> None:
+        """Append the rest of a received file to the copy."""
+        with self.path(name).open("ab") as file:
+            shutil.copyfileobj(part, file, _COPY)
+        os.utime(self.path(name), ns=(modified, modified))
+        self.states[name] = state
+
+    def keep_only(self, names: Iterable[str]) -> int:
+        """Delete the copies of files that no longer exist on the machine, and return their number."""
+        wanted = set(names)
+        gone = [name for name in self.states if name not in wanted]
+        for name in gone:
+            with suppress(OSError):
+                self.path(name).unlink(missing_ok=True)
+            del self.states[name]
+        return len(gone)
+
+    def total(self) -> int:
+        """Return the size of all copies in bytes."""
+        return sum(max(0, self.size(name)) for name in self.states)
