@@ -13,7 +13,8 @@ REQUIRED = frozenset(os.environ.get("MOOT_REQUIRE", "").split(","))
 """Lanes whose programs are required, from `MOOT_REQUIRE=browser,clients`; read before the tests clear the environment.
 
 `browser`, `clients`, `agents` (Claude Code and Codex against scripted models), `slow-agents` (those that take seconds to start),
-`strace` (the programs that allowed shell lines start), `sshd` (`moot sync` over a real connection), and `bubblewrap`, `namespaces`, `landlock` (the mechanisms of the sandbox).
+`strace` (the programs that allowed shell lines start), `sshd` (`moot sync` over a real connection), and `bubblewrap`, `namespaces`,
+`landlock` (the mechanisms of the sandbox).
 """
 
 

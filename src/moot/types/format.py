@@ -293,6 +293,24 @@ class HasProjectFile(Protocol):
     project_file: str
 
 
+@runtime_checkable
+class NamesFiles(Protocol):
+    """Optional capability: name the files that `read` needs. Others in the standard locations may contain secrets and are not copied from
+    other machines. Without it, these are JSON files and databases whose names don't look like settings or secrets."""
+
+    stored_files: tuple[str, ...]
+    """Patterns of names in the locations; see `PurePath.match`."""
+
+
+@runtime_checkable
+class HasNeighbors(Protocol):
+    """Optional capability: further files and folders near a standard location that `sources` or `read` need."""
+
+    def neighbors(self, place: Path) -> Iterable[Path]:
+        """Return paths, existing or not, in which `*` stands for any part of a name."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignConfiguration:
     """A program's configuration, for review by the user. Nothing in it is applied automatically."""

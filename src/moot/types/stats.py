@@ -102,8 +102,8 @@ class UsageReport:
     projects: dict[str, Counts]
     """Totals by project name; projects with the same name are combined."""
     hosts: dict[str, Counts] = field(default_factory=dict[str, Counts])
-    """Totals by the machine that the conversations were imported from, most runs first; an empty name means this machine. Empty if there
-    are no conversations of other machines."""
+    """Totals by the machine that the conversations were imported from, most runs first; an empty name means this machine. Empty if all
+    conversations are of this machine."""
     tools: dict[str, ToolCounts] = field(default_factory=dict[str, ToolCounts])
     """Totals by tool, most calls first."""
     errors: dict[str, int] = field(default_factory=dict[str, int])

@@ -1,4 +1,4 @@
-"""Synchronization with other machines: a program named `ssh` runs the commands here, in folders that stand for the machines' homes."""
+"""Fetching files of other machines, also of hostile and broken ones."""
 
 from __future__ import annotations
 
@@ -6,126 +6,28 @@ import json
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from agent_machine import assemble
+from host_stage import FILE, SESSION, Machines, add_session, line, opencode, titles
 from import_stage import stored
 from moot.config.settings import HostSettings
 from moot.imports.conversations import ImportOptions
 from moot.imports.hosts.connection import ssh_command
 from moot.imports.hosts.mirror import Mirror
 from moot.imports.hosts.places import remote_places
-from moot.imports.hosts.sync import HostReport, sync_hosts
+from moot.imports.hosts.sync import sync_hosts
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
-from moot.imports.sources import local_sources
-from moot.types.store import Store
+from moot.imports.sources import local_places, local_sources
 
 pytestmark = pytest.mark.anyio
 
-SESSION = "11111111-2222-4333-8444-555555555555"
-FILE = f".claude/projects/-home-ana-code/{SESSION}.jsonl"
-SSH = """#!/bin/sh
-while [ $# -gt 2 ]; do shift; done
-HOME="{homes}/$1"; export HOME
-cd "$HOME" || {{ echo "Could not resolve hostname $1" >&2; exit 255; }}
-{before}
-exec sh -c "$2"
-"""
-
-
-def line(number: int, text: str, *, at: str = "2026-08-01T10:00", session: str = SESSION) -> str:
-    role = "user" if number % 2 else "assistant"
-    content: Any = text if role == "user" else [{"type": "text", "text": text}]
-    message: dict[str, Any] = {"role": role, "content": content}
-    if role == "assistant":
-        message |= {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "usage": {"input_tokens": 10, "output_tokens": 5}}
-    parent = f"{session[:-1]}{number - 1}" if number > 1 else None
-    facts = {"type": role, "uuid": f"{session[:-1]}{number}", "parentUuid": parent, "sessionId": session, "cwd": "/home/ana/code"}
-    return json.dumps({**facts, "timestamp": f"{at}:{number:02}.000Z", "message": message}) + "\n"
-
-
-class Machines:
-    """The homes of other machines, and moot's own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.homes, self.home, self.bin = folder / "homes", folder / "moot", folder / "bin"
-        self.bin.mkdir()
-        self.answer("")
-
-    def answer(self, before: str) -> None:
-        """Let the machines run shell commands before they answer."""
-        program = self.bin / "ssh"
-        program.write_text(SSH.format(homes=self.homes, before=before))
-        program.chmod(0o755)
-
-    def tool(self, name: str, script: str) -> Path:
-        """Replace a program on all machines."""
-        file = self.bin / name
-        file.write_text(f"#!/bin/sh\n{script}")
-        file.chmod(0o755)
-        return file
-
-    def write(self, host: str, path: str, content: str | bytes) -> Path:
-        file = self.homes / host / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
-        return file
-
-    def copied(self, host: str) -> set[str]:
-        home = self.home / "data" / "hosts" / host / "home"
-        return {str(path.relative_to(home)) for path in home.rglob("*") if not path.is_dir()}
-
-    def copy(self, host: str, path: str) -> Path:
-        return self.home / "data" / "hosts" / host / "home" / path
-
-    async def sync(self, store: Store, *hosts: str, timeout: float = 20, **wanted: Any) -> list[HostReport]:
-        settings = [HostSettings(host, host, timeout=timeout) for host in hosts]
-        return await sync_hosts(store, settings, self.home / "data", ImportOptions(**wanted))
-
-
-@pytest.fixture
-def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
-    found = Machines(tmp_path)
-    monkeypatch.setenv("PATH", f"{found.bin}:{os.environ['PATH']}")
-    yield found
-    for place in [found.homes, *found.homes.rglob("*")]:
-        if place.is_dir() and not place.is_symlink():
-            place.chmod(0o755)
-
-
-def opencode(path: Path, sessions: Sequence[str]) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path)
-    connection.executescript(
-        "PRAGMA journal_mode = wal; PRAGMA wal_autocheckpoint = 0;"
-        "CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, slug TEXT, directory TEXT, title TEXT, version TEXT,"
-        " time_created INTEGER, time_updated INTEGER);"
-        "CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);"
-        "CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);"
-    )
-    for session in sessions:
-        add_session(connection, session)
-    return connection
-
-
-def add_session(connection: sqlite3.Connection, session: str) -> None:
-    connection.execute("INSERT INTO session VALUES (?, 'p', NULL, 's', '/w', ?, '1', 1, 1)", (session, session))
-    connection.execute(
-        "INSERT INTO message VALUES (?, ?, 1, 1, ?)", (f"m{session}", session, json.dumps({"role": "user", "time": {"created": 1}}))
-    )
-    part = json.dumps({"type": "text", "text": f"question of {session}"})
-    connection.execute("INSERT INTO part VALUES (?, ?, ?, 1, 1, ?)", (f"p{session}", f"m{session}", session, part))
-    connection.commit()
-
-
-async def titles(store: Store, host: str | None = None) -> list[tuple[str, str, int]]:
-    found = (await store.conversations.list(host=host)).items
-    return sorted((one.host, one.title, one.message_count) for one in found)
+PROJECT_FORMATS = {"mtm"}
+"""Formats of programs that store conversations in the folders of projects, which are not fetched."""
 
 
 # ── what is fetched ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -254,6 +156,25 @@ async def test_a_dry_run_fetches_and_stores_nothing(machines: Machines) -> None:
         assert machines.copied("laptop") == set() and await titles(store) == []
 
 
+async def test_histories_of_every_program_are_the_same_as_there(machines: Machines) -> None:
+    home = machines.homes / "laptop"
+    assemble(home)
+    formats = {location.format.name for location in local_places(home, {}) if location.place.is_relative_to(home)}
+    found: list[list[tuple[str, str, int, str]]] = []
+    for remote in (True, False):
+        async with stored(machines.home if remote else machines.home.parent / "other") as store:
+            if remote:
+                (report,) = await machines.sync(store, "laptop")
+                assert (report.error, report.problems, report.imported.failed) == ("", [], [])
+            else:
+                await import_sources(store, local_sources(home, {}, machines.home / "data"), ImportOptions(), Report())
+            items = (await store.conversations.list(limit=500)).items
+            places = [(one, one.origin or {}) for one in items]
+            found.append(sorted((one.came_from, one.title, one.message_count, str(at["directory"])) for one, at in places))
+    assert [one for one in found[1] if one not in found[0]] == [one for one in found[1] if one[0] in PROJECT_FORMATS]
+    assert len({one[0] for one in found[0]}) > 15 and {one[0] for one in found[0]} <= formats
+
+
 async def test_agents_and_the_home_can_be_chosen(machines: Machines) -> None:
     machines.write("laptop", f"elsewhere/{FILE}", line(1, "hello"))
     machines.write("laptop", "elsewhere/.codex/sessions/rollout-1.jsonl", "{}\n")
@@ -276,96 +197,6 @@ def test_places_depend_on_no_file_of_this_machine(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("CODEX_HOME", "/elsewhere")
     assert remote_places().all == before
     assert not any(place.path.startswith(("/", "..")) for place in before)
-
-
-# ── ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_the_same_id_on_two_machines_gives_two_conversations(machines: Machines, tmp_path: Path) -> None:
-    machines.write("laptop", FILE, line(1, "of the laptop"))
-    machines.write("server", FILE, line(1, "of the server", at="2026-08-02T10:00"))
-    mine = tmp_path / "mine" / FILE
-    mine.parent.mkdir(parents=True)
-    mine.write_text(line(1, "of this machine", at="2026-08-03T10:00"))
-    async with stored(machines.home) as store:
-        await machines.sync(store, "laptop", "server")
-        await import_sources(store, local_sources(tmp_path / "mine", {}, machines.home / "data"), ImportOptions(), Report())
-        await machines.sync(store, "laptop", "server")
-        expected = [("", "of this machine", 1), ("laptop", "of the laptop", 1), ("server", "of the server", 1)]
-        assert await titles(store) == expected
-        assert [await titles(store, host) for host in ("", "laptop", "server")] == [[one] for one in expected]
-        usage = await store.stats.usage(wait=10)
-        assert usage.conversations == 3
-
-
-@pytest.mark.parametrize("order", ["here first", "there first"])
-async def test_a_copied_session_is_one_conversation_of_this_machine(machines: Machines, tmp_path: Path, order: str) -> None:
-    text = line(1, "hello") + line(2, "hi")
-    mine = tmp_path / "mine" / FILE
-    mine.parent.mkdir(parents=True)
-    mine.write_text(text)
-    for host in ("laptop", "server"):
-        machines.write(host, FILE, text)
-    async with stored(machines.home) as store:
-
-        async def here() -> None:
-            await import_sources(store, local_sources(tmp_path / "mine", {}, machines.home / "data"), ImportOptions(), Report())
-
-        steps: list[Callable[[], Any]] = [here, lambda: machines.sync(store, "laptop"), lambda: machines.sync(store, "server")]
-        for step in steps if order == "here first" else reversed(steps):
-            await step()
-        (only,) = (await store.conversations.list()).items
-        assert (only.host, only.message_count, (only.origin or {})["path"]) == ("", 2, str(mine))
-        with (machines.homes / "server" / FILE).open("a") as opened:  # the session continues on two machines
-            opened.write(line(3, "there"))
-        await machines.sync(store, "server", "laptop")
-        mine.write_text(text + line(3, "here", at="2026-08-09T10:00"))
-        await here()
-        await machines.sync(store, "server", "laptop")
-        (only,) = (await store.conversations.list()).items
-        assert (only.host, only.message_count) == ("", 4)
-        assert [message.parts[-1]["text"] for message in await store.conversations.branch(only.id)] == ["hello", "hi", "here"]
-
-
-async def test_a_renamed_machine_keeps_its_conversations(machines: Machines) -> None:
-    machines.write("laptop", FILE, line(1, "hello"))
-    async with stored(machines.home) as store:
-        await machines.sync(store, "laptop")
-        (machines.homes / "laptop").rename(machines.homes / "notebook")
-        other = FILE.replace("1111", "2222")
-        machines.write("notebook", other, line(1, "later", at="2026-08-02T10:00", session=SESSION.replace("1111", "2222")))
-        await machines.sync(store, "notebook")
-        assert await titles(store) == [("laptop", "hello", 1), ("notebook", "later", 1)]
-
-
-async def test_folders_of_another_machine_are_not_used_here(machines: Machines, tmp_path: Path) -> None:
-    machines.write("laptop", FILE, line(1, "hello").replace("/home/ana/code", str(tmp_path)))
-    async with stored(machines.home) as store:
-        await machines.sync(store, "laptop")
-        (only,) = (await store.conversations.list()).items
-        assert only.directory == "" and only.origin is not None
-        assert (only.origin["placed"], only.origin["directory"], only.origin["path"]) == (False, str(tmp_path), f"laptop:~/{FILE}")
-
-
-async def test_a_purged_conversation_and_its_copy_do_not_return(machines: Machines) -> None:
-    file = machines.write("laptop", FILE, line(1, "secret plan"))
-    database = machines.homes / "laptop" / ".local/share/opencode/opencode.db"
-    with closing(opencode(database, ["one", "two"])):
-        pass
-    async with stored(machines.home) as store:
-        await machines.sync(store, "laptop")
-        ids = {one.title: one.id for one in (await store.conversations.list()).items}
-        receipt = await store.erasure.purge([ids["secret plan"], ids["one"]])
-        deleted = {Path(one.path).name for one in receipt.files if one.what == "deleted"}
-        assert deleted >= {Path(FILE).name, "opencode.db"}
-        with file.open("a") as opened:
-            opened.write(line(2, "more of it"))
-        with closing(sqlite3.connect(database)) as connection:
-            add_session(connection, "three")
-        (report,) = await machines.sync(store, "laptop")
-        assert report.imported.conversations["purged"] == 1
-        assert [title for _, title, _ in await titles(store)] == ["three", "two"]
-        assert machines.copy("laptop", FILE).read_bytes() == b""
 
 
 # ── hostile and broken machines ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -31,6 +31,7 @@ _NAME = 64 << 10
 class CopilotCli(ManyFiles):
     name = "copilot-cli"
     version = 1
+    stored_files: tuple[str, ...] = ("workspace.yaml",)
     files = ("session-state/*/events.jsonl", "session-state/*.jsonl", "history-session-state/*.jsonl")
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

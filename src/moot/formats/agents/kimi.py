@@ -75,6 +75,9 @@ class Kimi(ManyFiles):
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield environment_folder(environ.get("KIMI_SHARE_DIR"), home / ".kimi") / "sessions"
 
+    def neighbors(self, place: Path) -> Iterator[Path]:
+        yield place.parent / "kimi.json"
+
     def is_own(self, path: Path, head: bytes) -> bool:
         return text(first_object(head), "type") == "metadata" and "protocol_version" in first_object(head)
 

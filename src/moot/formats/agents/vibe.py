@@ -48,6 +48,7 @@ class _Log:
 class Vibe(ReadOnly):
     name = "vibe"
     version = 2
+    stored_files: tuple[str, ...] = ("*.json", "*.jsonl", "CURRENT")
     resumable: Literal[True] = True
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

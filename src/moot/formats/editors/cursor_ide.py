@@ -37,6 +37,7 @@ _TOOL = 15
 class CursorIde(ReadOnly):
     name = "cursor-ide"
     version = 1
+    stored_files: tuple[str, ...] = ("state.vscdb", "workspace.json")
     suffix = ".vscdb"
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -43,6 +43,11 @@ class VSCodeCopilot(ManyFiles):
             yield from sorted((user / "workspaceStorage").glob("*/chatSessions"))  # other files there belong to other programs
             yield user / "globalStorage" / "emptyWindowChatSessions"
 
+    def neighbors(self, place: Path) -> Iterator[Path]:
+        if place.name == "emptyWindowChatSessions":
+            workspaces = place.parent.parent / "workspaceStorage" / "*"
+            yield from (workspaces / "chatSessions", workspaces / "workspace.json")
+
     def sources(self, folder: Path) -> Iterator[Path]:
         """Yield the chats. A newer version keeps the old `.json` next to the `.jsonl` that it was converted to."""
         yield from (path for path in super().sources(folder) if path.suffix == ".jsonl" or not path.with_suffix(".jsonl").exists())

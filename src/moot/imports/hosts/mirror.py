@@ -65,12 +65,10 @@ class Mirror:
         except OSError:
             return -1
 
-    def is_purged(self, name: str) -> bool:
-        known = self.states.get(name)
-        return known is not None and known.size > 0 and self.size(name) == 0
-
     def is_current(self, name: str, state: FileState) -> bool:
-        return self.states.get(name) == state and self.size(name) == state.size
+        """Return whether the copy has this state, or was purged."""
+        known, size = self.states.get(name), self.size(name)
+        return (known == state and size == state.size) or (known is not None and known.size > 0 and size == 0)
 
     def ends(self, name: str, size: int) -> tuple[bytes, bytes]:
         """Return the first and the last `size` bytes of a copy."""

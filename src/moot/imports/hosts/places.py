@@ -7,7 +7,7 @@ are copied.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from itertools import accumulate
@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from moot.formats.kit.bases import ManyFiles
 from moot.imports.sources import Location, local_places
+from moot.types.format import HasNeighbors, NamesFiles
 
 _HOME = Path("/home-of-the-other-machine")
 """Stands for the other machine's home. It does not exist, so that no place depends on files of this machine."""
@@ -24,23 +25,6 @@ LOGS = ("-wal", "-journal")
 _USUAL = ("*.jsonl", "*.json", *(f"*{end}" for end in DATABASES))
 _SECRET = re.compile(r"auth|credential|secret|token|passw|api.?key|cookie|keychain|private|\.env|\.pem|settings|config", re.IGNORECASE)
 """Names of files that are copied only if a format names them."""
-_COMMON: Mapping[str, tuple[str, ...]] = {
-    "cherry": ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrystudio.sqlite", "data/agents.db"),
-    "clai": ("conversations/*.json", "conversations/*/*.json", "conversations/*/*/*.json"),
-    "copilot-cli": ("workspace.yaml",),
-    "cursor-ide": ("state.vscdb", "workspace.json"),
-    "droid": ("*.settings.json",),
-    "gemini": (".project_root",),
-    "kiro-ide": ("?" * 32,),
-    "tai": ("agent.db",),
-    "talkcody": ("talkcody.db",),
-    "vibe": ("CURRENT",),
-}
-"""Format → names of further files in its places, or of all files for the formats in `_EXACT`."""
-_EXACT = frozenset({"aichat", "cherry", "clai", "cursor-ide", "tai", "talkcody"})
-"""Formats whose places also contain the program's settings or files of other programs."""
-_EDITOR = re.compile(r"(.*/User)/globalStorage/(?:emptyWindowChatSessions|([^/]*)/tasks)")
-"""A place in an editor's `User` folder, which contains further files of the same format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +84,10 @@ def _places_of(location: Location) -> Iterator[Place]:
     format = location.format
     if _HOME not in location.place.parents:
         return
-    path = str(location.place.relative_to(_HOME))
-    names = format.files if isinstance(format, ManyFiles) else ()
-    yield Place(path, (*names, *_COMMON.get(format.name, ()), *(() if format.name in _EXACT else _USUAL)))
-    if path.endswith(DATABASES):
-        yield from (Place(f"{path}{end}") for end in LOGS)
-    if (editor := _EDITOR.fullmatch(path)) is not None:
-        user, extension = editor.groups()
-        if extension:
-            yield Place(f"{user}/globalStorage/{extension}/state/taskHistory.json")
-        else:
-            yield from (Place(f"{user}/workspaceStorage/*/chatSessions", names), Place(f"{user}/workspaceStorage/*/workspace.json"))
-    if format.name == "kimi":
-        yield Place(".kimi/kimi.json")
-    if format.name == "opencode" and not location.program:
-        yield from (Place(f"{Path(path).parent}/opencode-*.db{end}") for end in ("", *LOGS))
+    files = format.files if isinstance(format, ManyFiles) else ()
+    names = (*files, *(format.stored_files if isinstance(format, NamesFiles) else _USUAL))
+    for place in (location.place, *(format.neighbors(location.place) if isinstance(format, HasNeighbors) else ())):
+        path = str(place.relative_to(_HOME))
+        yield Place(path, names)
+        if path.endswith(DATABASES):
+            yield from (Place(f"{path}{end}") for end in LOGS)

@@ -157,7 +157,7 @@ class _Fetch:
         return units
 
     def _unit(self, states: Mapping[str, FileState | None], *, whole: bool = False) -> _Unit:
-        """Return the unit to fetch. Without parts, nothing is to be fetched. If `whole`, all files are fetched completely."""
+        """Return the unit to fetch. Without parts, nothing has changed. If `whole`, all files are fetched completely."""
         mirror, report = self.mirror, self.report
         names = [name for name, state in states.items() if state is not None]
         changed = [name for name in names if whole or not self._is_done(name, states[name])]
@@ -182,7 +182,7 @@ class _Fetch:
         return _Unit(dict(states), parts, "grown", (first, last))
 
     def _is_done(self, name: str, state: FileState | None) -> bool:
-        return state is not None and (self.mirror.is_current(name, state) or self.mirror.is_purged(name))
+        return state is not None and self.mirror.is_current(name, state)
 
     async def _window(self, units: Sequence[_Unit], *, is_last: bool) -> list[_Unit]:
         """Fetch some units. Return those to fetch again, because they changed meanwhile."""

@@ -102,6 +102,10 @@ class OpenCode:
         command, setup = ("opencode", "--session", session), ("opencode", "import", str(path))
         return Placement(path, data, command, directory, fidelity_of(exported, self.holds), bookkeeping=INFO, setup=setup)
 
+    def neighbors(self, place: Path) -> Iterator[Path]:
+        if place.parent.name == "opencode":
+            yield place.with_name("opencode-*.db")
+
     def sniff(self, path: Path, head: bytes) -> bool:
         if is_database(path, head, _OWN):
             return True

@@ -370,6 +370,7 @@ _OWN = (
 class Cherry:
     name = "cherry"
     version = 2
+    stored_files: tuple[str, ...] = DATABASES
     suffix = ".sqlite"
 
     def sniff(self, path: Path, head: bytes) -> bool:

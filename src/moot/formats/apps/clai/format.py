@@ -327,6 +327,7 @@ _LOOKED_AT = 20
 class Clai:
     name = "clai"
     version = 2
+    stored_files: tuple[str, ...] = tuple(f"{_FOLDER}/{below}*.json" for below in ("", "*/", "*/*/"))
     suffix = ".json"
     words = "a chat for clai"
     holds = HOLDS

@@ -184,6 +184,7 @@ _OWN = {
 class Tai:
     name = "tai"
     version = 1
+    stored_files: tuple[str, ...] = (DATABASE,)
     suffix = ".db"
     words = "a database for TAI with the conversation as a session"
     holds = HOLDS

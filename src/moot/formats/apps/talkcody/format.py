@@ -25,6 +25,7 @@ _OWN = {
 class TalkCody:
     name = "talkcody"
     version = 3
+    stored_files: tuple[str, ...] = (DATABASE,)
     suffix = ".json"
     words = "a snapshot for TalkCody"
     holds = HOLDS

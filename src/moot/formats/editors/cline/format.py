@@ -44,6 +44,9 @@ class _Tasks(ReadOnly):
         for user in user_folders(home, environ):
             yield user / "globalStorage" / self.extension / "tasks"
 
+    def neighbors(self, place: Path) -> Iterator[Path]:
+        yield place.parent / "state" / "taskHistory.json"
+
     def sniff(self, path: Path, head: bytes) -> bool:
         return not head and next(self.sources(path), None) is not None
 

@@ -1,0 +1,107 @@
+"""Conversations of other machines: their ids, copies of sessions, folders and purges."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from host_stage import FILE, SESSION, Machines, add_session, line, opencode, titles
+from import_stage import stored
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import local_sources
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_same_id_on_two_machines_gives_two_conversations(machines: Machines, tmp_path: Path) -> None:
+    machines.write("laptop", FILE, line(1, "of the laptop"))
+    machines.write("server", FILE, line(1, "of the server", at="2026-08-02T10:00"))
+    mine = tmp_path / "mine" / FILE
+    mine.parent.mkdir(parents=True)
+    mine.write_text(line(1, "of this machine", at="2026-08-03T10:00"))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop", "server")
+        await import_sources(store, local_sources(tmp_path / "mine", {}, machines.home / "data"), ImportOptions(), Report())
+        await machines.sync(store, "laptop", "server")
+        expected = [("", "of this machine", 1), ("laptop", "of the laptop", 1), ("server", "of the server", 1)]
+        assert await titles(store) == expected
+        assert [await titles(store, host) for host in ("", "laptop", "server")] == [[one] for one in expected]
+        usage = await store.stats.usage(wait=10)
+        assert usage.conversations == 3
+
+
+@pytest.mark.parametrize("order", ["here first", "there first"])
+async def test_a_copied_session_is_one_conversation_of_this_machine(machines: Machines, tmp_path: Path, order: str) -> None:
+    text = line(1, "hello") + line(2, "hi")
+    mine = tmp_path / "mine" / FILE
+    mine.parent.mkdir(parents=True)
+    mine.write_text(text)
+    for host in ("laptop", "server"):
+        machines.write(host, FILE, text)
+    async with stored(machines.home) as store:
+
+        async def here() -> None:
+            await import_sources(store, local_sources(tmp_path / "mine", {}, machines.home / "data"), ImportOptions(), Report())
+
+        steps: list[Callable[[], Any]] = [here, lambda: machines.sync(store, "laptop"), lambda: machines.sync(store, "server")]
+        for step in steps if order == "here first" else reversed(steps):
+            await step()
+        (only,) = (await store.conversations.list()).items
+        assert (only.host, only.message_count, (only.origin or {})["path"]) == ("", 2, str(mine))
+        with (machines.homes / "server" / FILE).open("a") as opened:  # the session continues on two machines
+            opened.write(line(3, "there"))
+        await machines.sync(store, "server", "laptop")
+        mine.write_text(text + line(3, "here", at="2026-08-09T10:00"))
+        await here()
+        await machines.sync(store, "server", "laptop")
+        (only,) = (await store.conversations.list()).items
+        assert (only.host, only.message_count) == ("", 4)
+        assert [message.parts[-1]["text"] for message in await store.conversations.branch(only.id)] == ["hello", "hi", "here"]
+
+
+async def test_a_renamed_machine_keeps_its_conversations(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        (machines.homes / "laptop").rename(machines.homes / "notebook")
+        other = FILE.replace("1111", "2222")
+        machines.write("notebook", other, line(1, "later", at="2026-08-02T10:00", session=SESSION.replace("1111", "2222")))
+        await machines.sync(store, "notebook")
+        assert await titles(store) == [("laptop", "hello", 1), ("notebook", "later", 1)]
+
+
+async def test_folders_of_another_machine_are_not_used_here(machines: Machines, tmp_path: Path) -> None:
+    machines.write("laptop", FILE, line(1, "hello").replace("/home/ana/code", str(tmp_path)))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        (only,) = (await store.conversations.list()).items
+        assert only.directory == "" and only.origin is not None
+        assert (only.origin["placed"], only.origin["directory"], only.origin["path"]) == (False, str(tmp_path), f"laptop:~/{FILE}")
+
+
+async def test_a_purged_conversation_and_its_copy_do_not_return(machines: Machines) -> None:
+    file = machines.write("laptop", FILE, line(1, "secret plan"))
+    database = machines.homes / "laptop" / ".local/share/opencode/opencode.db"
+    with closing(opencode(database, ["one", "two"])):
+        pass
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        ids = {one.title: one.id for one in (await store.conversations.list()).items}
+        receipt = await store.erasure.purge([ids["secret plan"], ids["one"]])
+        deleted = {Path(one.path).name for one in receipt.files if one.what == "deleted"}
+        assert deleted >= {Path(FILE).name, "opencode.db"}
+        with file.open("a") as opened:
+            opened.write(line(2, "more of it"))
+        with closing(sqlite3.connect(database)) as connection:
+            add_session(connection, "three")
+        (report,) = await machines.sync(store, "laptop")
+        assert report.imported.conversations["purged"] == 1
+        assert [title for _, title, _ in await titles(store)] == ["three", "two"]
+        assert machines.copy("laptop", FILE).read_bytes() == b""
