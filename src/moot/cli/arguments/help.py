@@ -36,20 +36,21 @@ def show_help(path: tuple[str, ...], /, *, output: Annotated[Lines, Plain]) -> N
 def lines_of(path: Sequence[str], item: Command | Group, width: int) -> Iterator[str]:
     """Yield the lines of a help page."""
     name = " ".join(("moot", *path))
-    called = item if isinstance(item, Command) else item.prompt
-    arguments = arguments_of(attribute(called.path)) if called is not None else ()
+    called = item if isinstance(item, Command) else item.prompt or item.commands.get(item.default)
+    arguments = arguments_of(attribute(called.path)) if isinstance(called, Command) else ()
     yield from textwrap.wrap(item.help, width, break_on_hyphens=False)
     if item.details:
         yield from ("", *textwrap.wrap(item.details, width, break_on_hyphens=False))
     yield ""
-    positional = [(_positional(each), _help(each)) for each in arguments if not each.flags]
+    takes_words = isinstance(item, Command) or item.prompt is not None
+    positional = [(_positional(each), _help(each)) for each in arguments if not each.flags and takes_words]
     shown = item.options if isinstance(item, Group) else None
     options = [(_option(each), _help(each)) for each in arguments if each.flags and (shown is None or {*each.flags} & {*shown})]
-    if called is not None:
+    if takes_words:
         usage = " ".join(["[OPTIONS]", *(words for words, _ in positional)])
         yield from textwrap.wrap(f"Usage: {name} {usage}", width, subsequent_indent="  ", break_on_hyphens=False)
     if isinstance(item, Group):
-        yield f"{'Usage:' if called is None else '      '} {name} COMMAND"
+        yield f"{'      ' if takes_words else 'Usage:'} {name} {'[COMMAND]' if item.default else 'COMMAND'}"
     if isinstance(item, Group):
         for title, names in (item.sections or {"Commands": tuple(item.commands)}).items():
             yield from _section(title, [(name, item.commands[name].help) for name in names], width)

@@ -25,7 +25,7 @@ MEMORY = Group(
     },
     ("moot memory", "moot memory edit home/MEMORY.md"),
     details="Without a command, list the files.",
-    options=(("--json", "Print one JSON document to stdout."),),
+    options=("--json",),
     default="list",
 )
 

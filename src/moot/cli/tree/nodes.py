@@ -35,7 +35,7 @@ class Group:
     prompt: Command | None = None
     """The command that runs if the words name no command but are options or a prompt."""
     options: tuple[str, ...] = ()
-    """The options of `prompt` on the group's help page."""
+    """The options of `prompt`, or of the default command, on the group's help page."""
     default: str = ""
     """Name of the command that runs if none is given. Empty means that the help page is shown instead."""
 

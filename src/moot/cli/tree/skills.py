@@ -79,7 +79,7 @@ SKILLS = Group(
     },
     ("moot skills list", "moot skills enable release"),
     details="Without a command, list the skills.",
-    options=(("--json", "Print one JSON document to stdout."),),
+    options=("--json",),
     default="list",
 )
 
@@ -113,6 +113,6 @@ PLUGINS = Group(
     },
     ("moot plugins list", "moot plugins install ./formatter"),
     details="Without a command, list the plugins.",
-    options=(("--json", "Print one JSON document to stdout."),),
+    options=("--json",),
     default="list",
 )

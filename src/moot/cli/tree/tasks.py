@@ -54,7 +54,7 @@ TASKS = Group(
     },
     ("moot tasks", 'moot tasks add "Fix the login"', "moot tasks move 12 done"),
     details="Without a command, list the tasks of the project of the current directory.",
-    options=(("--json", "Print one JSON document to stdout."),),
+    options=("--json",),
     default="list",
 )
 
