@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
+from moot.plugins.registry import attribute
 from moot.store.database.connection import Queries
 from moot.types.approval import Answer, Approval, ApprovalPart, Grant, OutsideCall
 from moot.types.canonical import Json, JsonObject, dumps, loads
@@ -69,6 +70,20 @@ _DIGITS = bytes(0x31 if 0x30 <= byte <= 0x39 else 0 for byte in range(256))
 _LONG_NUMBER = b"1" * 19
 _NO_USAGE = Usage()
 _EMPTY = b"{}"
+_COMPRESSED = b"\x28\xb5\x2f\xfd"  # zstd's magic number
+
+
+def plain(data: bytes) -> bytes:
+    """Return stored JSON, decompressed if necessary; only then zstd is imported. Raise ValueError if compressed data is damaged."""
+    return attribute("moot.store.compression:unpack")(data) if data[:4] == _COMPRESSED else data
+
+
+def plain_or_damaged(data: bytes) -> bytes:
+    """Like `plain`, but return damaged data unchanged."""
+    try:
+        return plain(data)
+    except ValueError:
+        return data
 
 
 def parse_stored(data: bytes) -> Json:
@@ -132,7 +147,7 @@ DAMAGED: Part = {"type": "data-damaged", "data": {"column": "parts"}}
 def message_of(row: Any) -> Message:
     values: list[Any] = [*row[:13]]
     try:
-        values[2], values[3] = parts_of(parse_stored(row[2])), parse_stored_object(row[3])
+        values[2], values[3] = parts_of(parse_stored(plain(row[2]))), parse_stored_object(row[3])
     except ValueError:
         values[2], values[3] = (DAMAGED,), {}
     return Message(*values)

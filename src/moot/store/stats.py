@@ -18,7 +18,7 @@ from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
 from moot.store.log import segments
 from moot.store.log.rows import Row, before_redaction
-from moot.store.rows import AGENT_OR_FORMAT, EVENT, parse_stored, parse_stored_object
+from moot.store.rows import AGENT_OR_FORMAT, EVENT, parse_stored, parse_stored_object, plain
 from moot.types.budget import Spending, SpendingQuery
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, is_tool, tool_name
@@ -198,7 +198,7 @@ def _record(connection: Connection, row: Any) -> Record:
     copies = {step for step, is_copy in identities if is_copy}
     if copies and len(copies) == len(identities):
         return no, conversation, at, None, {}  # a copy made by the program that it was imported from
-    value = parse_stored(parts)
+    value = parse_stored(plain(parts))
     pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
     pieces, metadata = without_copies(pieces, metadata, copies)
     if run is None:

@@ -17,7 +17,7 @@ from moot.store.log import messages
 from moot.store.log.changes import Target, apply_change, deny_open
 from moot.store.log.events import Events
 from moot.store.log.messages import check_message
-from moot.store.rows import EXCHANGE, IS_AT_WORK, exchange_of, message_of
+from moot.store.rows import EXCHANGE, IS_AT_WORK, exchange_of, message_of, plain
 from moot.store.tasks import jobs
 from moot.store.tree.conversations import insert_conversation
 from moot.types.canonical import Json, JsonObject, dumps, empty, loads
@@ -221,7 +221,7 @@ def _repeated(transaction: Transaction, conversation: Conversation, submission: 
         return None
     steered: Any = transaction.row(_STEERED, (conversation.no, user.client_id))
     found: Any = transaction.row(_PROMPTED, (conversation.no, user.client_id)) if steered is None else steered
-    if found is None or (steered is None and loads(found[1]) != list(user.parts)):
+    if found is None or (steered is None and loads(plain(found[1])) != list(user.parts)):
         return None
     last = transaction.row("SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (conversation.no,))[0]
     return Accepted(conversation, lookup.run(transaction, found[0]), last, steered=steered is not None)

@@ -125,26 +125,27 @@ class Transaction:
 
     def add(self, conversation: int, events: Sequence[Event]) -> range:
         """Number and insert the events and return their seqs. Raise NotFound if the conversation no longer exists."""
-        head = self.row(f"{_NUMBER} RETURNING next_seq", (len(events), conversation))
+        seqs, rows = self.number(conversation, len(events)), _Rows([], [])
+        self._collect(rows, conversation << SEQ_BITS, seqs.start, events, None)
+        self._insert(rows)
+        return seqs
+
+    def number(self, conversation: int, count: int) -> range:
+        """Assign seqs to so many events, which must be stored in this transaction. Raise NotFound as `add` does."""
+        head = self.row(f"{_NUMBER} RETURNING next_seq", (count, conversation))
         if head is None:
             raise NotFound("The conversation no longer exists.")
-        first, rows = head[0] - len(events), _Rows([], [])
-        self._collect(rows, conversation << SEQ_BITS, first, events, None)
-        self._insert(rows)
-        return range(first, head[0])
+        return range(head[0] - count, head[0])
 
     def add_encoded(self, conversation: int, entries: Sequence[Entry]) -> range:
         """Like `add`, but faster for many entries."""
-        head = self.row(f"{_NUMBER} RETURNING next_seq", (len(entries), conversation))
-        if head is None:
-            raise NotFound("The conversation no longer exists.")
-        first, base, now = head[0] - len(entries), conversation << SEQ_BITS, self._now()
+        seqs, base, now = self.number(conversation, len(entries)), conversation << SEQ_BITS, self._now()
         rows = [
             (base | seq, at or now, kind, quick(raw), quick(body), quick(checksum(seq, kind, b"[]", raw, None, None, body)))
-            for seq, (kind, raw, body, at) in enumerate(entries, first)
+            for seq, (kind, raw, body, at) in zip(seqs, entries, strict=True)
         ]
         insert_many(self.execute, _MESSAGES_TOGETHER, rows)
-        return range(first, head[0])
+        return seqs
 
     def add_held(self, appends: Sequence[FencedAppend]) -> list[range | None]:
         """Add events for owners of runs, in few statements. For an append with an outdated fence

@@ -313,14 +313,15 @@ _LARGEST = 1 << 31  # maximum decompressed size of a frame in bytes; moot writes
 class Columns:
     """Codec for columnar frames (`frames.py`) with zstd compression."""
 
-    def __init__(self, dictionary: str | None) -> None:
+    def __init__(self, dictionary: str | None, level: int = _LEVEL) -> None:
+        self._level = level
         self.dictionary = dictionary
         """The dictionary for new frames."""
 
     def pack(self, rows: Sequence[Row]) -> bytes:
         """Encode consecutive rows as a frame."""
         words = None if self.dictionary is None else _dictionary(self.dictionary)
-        return zstandard.ZstdCompressor(level=_LEVEL, dict_data=words, write_dict_id=False).compress(pack(rows))
+        return zstandard.ZstdCompressor(level=self._level, dict_data=words, write_dict_id=False).compress(pack(rows))
 
     def unpack(self, data: bytes, dictionary: str | None, base: int, first: int) -> list[tuple[Any, ...]]:
         """Decode a frame, see `frames.unpack`. Raise StoreError if the dictionary is unknown, StoreCorrupt if the data is damaged."""
@@ -334,6 +335,8 @@ class Columns:
 
 
 COLUMNS = Columns("events-1")
+FAST = Columns(None, 3)
+"""For large frames: it needs a fifth of the time, and the frames become 5 % larger."""
 
 
 @cache

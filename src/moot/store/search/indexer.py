@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from moot.store.compression import pack
 from moot.store.database.connection import Connection, Queries
 from moot.store.database.transaction import Transaction
 from moot.store.log.events import Events
@@ -29,6 +30,8 @@ _PENDING = (
     " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') AND m.no NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
 )
 _LEFT = "SELECT m.no FROM json_each(?) AS e JOIN message AS m ON m.no = e.value ->> 0 AND m.last_seq = e.value ->> 1 WHERE m.is_indexed = 0"
+_UNPACKED = "SELECT no, parts FROM message WHERE no IN (SELECT value FROM json_each(?)) AND substr(parts, 1, 1) = x'5b'"
+_PACK = "UPDATE message SET parts = ? WHERE no = ?"
 _MARK = "UPDATE message SET is_indexed = 1 WHERE no IN (SELECT value FROM json_each(?))"
 
 
@@ -108,7 +111,12 @@ class Filler:
                 fresh |= entry.words
                 put.append(entry.no)
         # all at once: FTS5 flushes for each statement that changes several rows, and each flush is a segment to merge
-        transaction.execute(_MARK, (dumps(put).decode(),))
+        numbers = dumps(put).decode()
+        transaction.execute(_MARK, (numbers,))
+        # only now, because parts of a message that is still written change often
+        packed = [(data, no) for no, parts in transaction.execute(_UNPACKED, (numbers,)) if (data := pack(parts)) is not parts]
+        if packed:
+            transaction.many(_PACK, packed)
         learn(transaction, fresh - self._known)
         _update_heads(transaction, {entry.conversation for entry in entries[:count]})
         return count

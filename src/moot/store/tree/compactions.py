@@ -11,6 +11,7 @@ from moot.errors import NotFound, UsageError
 from moot.store.database.connection import Queries
 from moot.store.database.transaction import Transaction
 from moot.store.log.messages import check_message, is_behind
+from moot.store.rows import plain_or_damaged
 from moot.types.canonical import dumps
 from moot.types.compaction import Compaction
 from moot.types.event import Event
@@ -37,7 +38,8 @@ def digest(queries: Queries, conversation: int, messages: Sequence[str]) -> byte
         " WHERE m.conversation = ? ORDER BY m.no",
         (dumps(list(messages)).decode(), conversation),
     )
-    for id, deleted_at, parts in rows:
+    for id, deleted_at, stored in rows:
+        parts = plain_or_damaged(stored)
         found.update(f"{id} {deleted_at} {len(parts)}\n".encode() + parts)
     return found.digest()
 

@@ -15,6 +15,7 @@ from moot.store.log import segments
 from moot.store.log.rows import LAST_SEQ
 from moot.store.maintenance.purge.jobs import EraseJob, save
 from moot.store.maintenance.purge.tables import PLACES, select
+from moot.store.rows import plain_or_damaged
 from moot.types.canonical import dumps
 
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -104,7 +105,7 @@ def _collect(rows: Iterable[Any], found: set[str]) -> None:
 
 
 def _names(data: bytes | None) -> Iterator[str]:
-    return (match.decode() for match in _HASH.findall(data)) if data else iter(())
+    return (match.decode() for match in _HASH.findall(plain_or_damaged(data))) if data else iter(())
 
 
 _NEWER = (

@@ -14,7 +14,7 @@ from moot.store.log.events import Events
 from moot.store.log.rows import Row, before_redaction, tombstone
 from moot.store.log.segments import log_rows
 from moot.store.maintenance.purge.redactor import Redactor
-from moot.store.rows import EXCHANGE, exchange_of, parse_stored, parse_stored_object
+from moot.store.rows import EXCHANGE, exchange_of, parse_stored, parse_stored_object, plain_or_damaged
 from moot.store.search.indexer import unindex
 from moot.types.canonical import JsonObject, dumps, loads
 from moot.types.chunk import Chunk
@@ -275,7 +275,8 @@ class Rewriting:
         stored = transaction.execute(
             "SELECT id, run, parts, metadata, client_id FROM message WHERE conversation = ?", (self._no,)
         ).fetchall()
-        for id, run, parts, metadata, client_id in stored:
+        for id, run, data, metadata, client_id in stored:
+            parts = plain_or_damaged(data)
             if run is None:
                 now = needles.json(parts, structured=True), needles.json(metadata)
             elif run in runs or needles.within(parts) or needles.within(metadata):

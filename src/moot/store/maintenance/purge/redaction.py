@@ -25,6 +25,7 @@ from moot.store.maintenance.purge.events import Rewriting, Scan
 from moot.store.maintenance.purge.jobs import EraseJob, note, save
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.tables import BY_ITSELF, COUNTS, PLACES, Form, select, update
+from moot.store.rows import plain_or_damaged
 from moot.store.search.knowledge import rebuild_words
 from moot.types.maintenance import ErasureReceipt, ReportProgress, Secret
 
@@ -247,7 +248,8 @@ def _changes(
         values = () if no is None else (no,)
         for row in queries.execute(select(f"rowid, {columns}", table, place.of or "true"), values).fetchall():
             changed: dict[LiteralString, object] = {}
-            for (column, form), value in zip(place.words.items(), row[1:], strict=True):
+            for (column, form), stored in zip(place.words.items(), row[1:], strict=True):
+                value = plain_or_damaged(stored) if stored is not None and form in ("json", "parts") else stored
                 new = _without(needles, form, value)
                 if new != value:
                     changed[column] = None if (table, column) in _NULLED else new

@@ -14,7 +14,7 @@ from moot.store.database.connection import Queries
 from moot.store.log.events import newest_of
 from moot.store.log.rows import Row
 from moot.store.log.segments import log_rows, read_chunks, read_object
-from moot.store.rows import EXCHANGE, MESSAGE, exchange_of, parse_stored, parse_stored_object, parts_of
+from moot.store.rows import EXCHANGE, MESSAGE, exchange_of, parse_stored, parse_stored_object, parts_of, plain
 from moot.store.tree.compactions import compactions
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
@@ -60,9 +60,10 @@ _RUN = "id, no, message, status, usage, cost, result_seq, last_seq, conversation
 
 def compare_json(findings: Findings, where: str, expected: Json, stored: bytes, seq: int, run: str | None = None) -> None:
     """Report damage if the stored JSON differs."""
-    if dumps(expected) == stored:
-        return
     try:
+        stored = plain(stored)
+        if dumps(expected) == stored:
+            return
         found = first_difference(parse_stored(dumps(expected)), parse_stored(stored))
     except ValueError as error:
         findings.add("unreadable", where, "JSON", f"{error}", seq, run)

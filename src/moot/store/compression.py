@@ -1,0 +1,40 @@
+"""Compression of the parts of messages. Compressed data starts with zstd's magic number, which no JSON text does."""
+
+from __future__ import annotations
+
+from threading import local
+
+import zstandard
+
+_LEVEL = 3
+_SMALLEST = 512  # bytes below which compression saves too little
+_LARGEST = 1 << 31
+
+
+class _Compressors(local):
+    """One compressor and decompressor per thread, because they can't be shared."""
+
+    def __init__(self) -> None:
+        self.packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        self.unpacker = zstandard.ZstdDecompressor()
+
+
+_OWN = _Compressors()
+
+
+def pack(data: bytes) -> bytes:
+    """Return the JSON text compressed, or unchanged if compression would not make it smaller."""
+    if len(data) < _SMALLEST:
+        return data
+    packed = _OWN.packer.compress(data)
+    return packed if len(packed) < len(data) else data
+
+
+def unpack(data: bytes) -> bytes:
+    """Return the JSON text that `pack` compressed. Raise ValueError if the data is damaged."""
+    try:
+        if not 0 <= zstandard.frame_content_size(data) <= _LARGEST:
+            raise ValueError("the compressed data declares an impossible size")
+        return _OWN.unpacker.decompress(data)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"cannot decompress: {error}") from error
