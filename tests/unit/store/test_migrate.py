@@ -43,7 +43,7 @@ def lock(tmp_path: Path) -> FileLock:
 def contents(path: Path) -> tuple[int, list[object]]:
     connection = connect(path)
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-    rows = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
+    rows = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables if table != "search_infix"]  # can't be scanned
     version = version_of(connection)
     connection.close()
     return version, [tables, rows]

@@ -12,11 +12,11 @@ import pytest
 from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.store import SqliteStore, open_store
+from moot.store.database import schema
 from moot.store.database.locks import FileLock
 from moot.store.database.transaction import Transaction
 from moot.store.log.events import Events
-from moot.store.search.documents import OUTPUT_BYTES
-from moot.store.search.indexer import Filler, pending, take_out
+from moot.store.search.indexer import Filler, optimize, pending, take_out, unindex
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation, Project
 from moot.types.message import Message, Part, Role, text_part
@@ -186,12 +186,13 @@ async def test_each_word_is_found_in_its_column(store: SqliteStore) -> None:
         text_part("said\x02\x03\x00"),
         {"type": "reasoning", "text": "thought"},
         call({"deep": ['kept "quoted"']}),
-        call("é" * (OUTPUT_BYTES // 2 - 3) + " end beyond"),
+        call("longé " * 1_000_000 + "end"),
         {"type": "dynamic-tool", "toolName": "x", "toolCallId": "2", "state": "output-error", "errorText": "broken"},
         {"type": "steering-message", "id": "s", "parts": [text_part("steered")]},
         {"type": "data-x", "data": "datum"},
     ]
     await store.conversations.add_message(spoken("m", *parts))
+    await store.search.index()
     for word, columns in {
         "said": "text",
         "steered": "text",
@@ -201,7 +202,6 @@ async def test_each_word_is_found_in_its_column(store: SqliteStore) -> None:
         "kept": "tools",
         "quoted": "tools",
         "end": "tools",
-        "beyond": "",
         "broken": "tools",
         "datum": "",
     }.items():
@@ -369,11 +369,49 @@ async def test_grown_messages_are_indexed_again_and_removed_ones_are_forgotten(s
             take_out(transaction, row[0], purged=True)
 
     await store._writer.write(purge)
+    await store._writer.run_outside_transaction(optimize)
     terms = await store._reader.read(lambda connection: connection.execute("SELECT term FROM search_term ORDER BY term").fetchall())
-    assert [row[0] for row in terms] == ["first", "other", "secretword"]
+    assert [row[0] for row in terms] == ["first", "other"]
+    blocks = await store._reader.read(lambda connection: connection.execute("SELECT block FROM search_words_data").fetchall())
+    assert not any(b"secretword" in block or b"econd" in block for (block,) in blocks)
     check = "INSERT INTO search_words (search_words) VALUES ('integrity-check')"
     await store._writer.write(lambda transaction: transaction.execute(check).fetchall())
     assert await found(store, "first") == ["m1"]
+
+
+@pytest.mark.anyio
+async def test_ids_are_found_by_their_beginning_and_encoded_data_is_not_indexed(store: SqliteStore) -> None:
+    await fill(store, "commit 9f86d081884c7d65", f"data:image/png;base64,{'iVBORw0KGgo' * 200} after", "version1234 of utf8")
+    assert await found(store, "9f86d081884c7d65") == ["m0"]
+    assert await found(store, "9f86d08") == ["m0"]
+    assert await found(store, "ersion12") == ["m2"]
+    assert await found(store, "after") == ["m1"]
+    terms = await store._reader.read(lambda connection: connection.execute("SELECT term FROM search_term").fetchall())
+    assert {term for (term,) in terms} == {"after", "base64", "commit", "data", "image", "of", "png", "utf8", "version1234"}
+
+
+@pytest.mark.anyio
+async def test_an_index_of_an_old_sqlite_forgets_words_by_being_built_again(
+    settings: Settings, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "FORGETS_WORDS", False)
+    store = await open_store(settings)
+    await fill(store, "first secretword", "first other")
+    await store.search.index()
+
+    async def change(sql: str) -> None:
+        await store._writer.write(lambda transaction: transaction.execute(sql))
+
+    grown = dumps([text_part("first second")]).hex()
+    await change(f"UPDATE message SET parts = x'{grown}', is_indexed = 0 WHERE id = 'm0'")
+    assert sorted(await found(store, "first")) == ["m0", "m1"]
+    assert await found(store, "secretword") == []
+    await store._writer.write(lambda transaction: unindex(transaction, "m0"))
+    assert await store.search.index(seconds=0) == (0, 2)
+    assert await found(store, "second") == ["m0"]
+    blocks = await store._reader.read(lambda connection: connection.execute("SELECT block FROM search_words_data").fetchall())
+    assert not any(b"secretword" in block for (block,) in blocks)
+    await store.close()
 
 
 @pytest.mark.anyio

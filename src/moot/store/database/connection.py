@@ -31,6 +31,10 @@ def checkpoints_path(database: Path) -> Path:
     return database.with_name("checkpoints.db")
 
 
+FORGETS_WORDS = VERSION >= (3, 43, 0)
+"""True if FTS5 can remove an entry whose text is not stored (`contentless_delete`)."""
+
+
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
     """Return True if that version of SQLite has the WAL-reset bug."""
     return (3, 7, 0) <= version <= (3, 51, 2)

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from moot.errors import StoreError, StoreTooNew
-from moot.store.database.connection import APPLICATION_ID, Connection, connect, sqlite
+from moot.store.database.connection import APPLICATION_ID, FORGETS_WORDS, Connection, connect, sqlite
 from moot.store.database.errors import FOREIGN_ERRORS, corrupt_error, translate_error, translated_errors
 from moot.store.database.locks import FileLock, sync_folder
 from moot.store.database.unchanged import read_unchanged
@@ -118,7 +118,8 @@ def _apply(connection: Connection, version: int, steps: Sequence[Migration]) -> 
     try:
         for step in steps[version:]:
             for statement in _statements(step.script):
-                connection.execute(statement)
+                # without it, removed entries stay in the index, unused, until the next purge
+                connection.execute(statement if FORGETS_WORDS else statement.replace(" contentless_delete = 1,", ""))
         if (dangling := connection.execute("PRAGMA foreign_key_check").fetchone()) is not None:
             raise sqlite.IntegrityError(f"a row of {dangling[0]} refers to a missing row of {dangling[2]}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

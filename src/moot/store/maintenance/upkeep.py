@@ -223,12 +223,10 @@ async def _one(reader: Reader, sql: str) -> int:
 
 _INDEX: tuple[LiteralString, ...] = (
     "SELECT count(*) * 20 FROM search",
-    "SELECT sum(length(CAST(text || tools || reasoning || agent || model || facts AS BLOB))) FROM search_text",
     "SELECT sum(length(block)) FROM search_words_data",
     "SELECT sum(length(sz)) FROM search_words_docsize",
     "SELECT sum(length(CAST(term AS BLOB))) FROM search_term",
     "SELECT sum(length(block)) FROM search_infix_data",
-    "SELECT sum(length(sz)) FROM search_infix_docsize",
 )
 """Queries for the size in bytes of each table of the search index, estimated for numeric tables. FTS5 stores its index in tables too."""
 

@@ -28,10 +28,8 @@ def cost_fact(cost: int) -> str:
     return f"cost{min(max(cost, 0).bit_length(), 63)}"
 
 
-OUTPUT_BYTES = 4 << 10
-"""Maximum size of the indexed text per tool input and per tool output."""
-CHARACTERS = 256 << 10
-"""Maximum length of each column of a message, so that one row does not block the writer."""
+CHARACTERS = 64 << 20
+"""Maximum length of each column of a message, which bounds the memory that indexing needs."""
 
 _MARKS = re.compile("[\x00\x02\x03]")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -55,10 +53,8 @@ class Document:
 
 def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) -> Document:
     """Return a message's document; `agent` and `model` of its conversation are used if the message has none."""
-    text, tools, reasoning, has = _Pieces(), _Pieces(), _Pieces(), set[str]()
-    for part in message.parts:
-        _take(part, text, tools, reasoning, has)
-    content = text.joined()
+    has = set[str]()
+    content, tools, reasoning = texts_of(message.parts, has)
     if "`" in content or "~~~" in content:
         has.update(("code",) if _FENCE.search(content) else ())
     if message.status == "failed":
@@ -68,13 +64,22 @@ def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) 
     own = (f"role{message.role}", f"status{message.status}", *(f"has{one}" for one in sorted(has)), *facts, "all")
     return Document(
         content,
-        tools.joined(),
-        reasoning.joined(),
+        tools,
+        reasoning,
         _own(message, "agent") or agent,
         " ".join(dict.fromkeys([*(str(step.get("model") or "") for step in steps), _own(message, "model")])).strip() or model,
         " ".join(own if cost is None else (*own, cost_fact(cost))),
         cost,
     )
+
+
+def texts_of(parts: Iterable[Part], has: set[str] | None = None) -> tuple[str, str, str]:
+    """Return the columns `text`, `tools` and `reasoning` of a message. Add what it contains to `has`: tools, images, errors and so on."""
+    text, tools, reasoning = _Pieces(), _Pieces(), _Pieces()
+    found = set[str]() if has is None else has
+    for part in parts:
+        _take(part, text, tools, reasoning, found)
+    return text.joined(), tools.joined(), reasoning.joined()
 
 
 class _Pieces:
@@ -114,17 +119,7 @@ def _take(part: Part, text: _Pieces, tools: _Pieces, reasoning: _Pieces, has: se
             has.add("error")
         tools.add(tool_name(part))
         for value in (part.get("input"), part.get("output"), part.get("errorText")):
-            tools.add("" if value is None else "\n".join(_strings(value)))
-
-
-def _strings(value: Json) -> Iterator[str]:
-    left = OUTPUT_BYTES
-    for text in _texts(value):
-        data = text[:left].encode("utf-8", "replace")
-        yield text if len(data) <= left and len(text) <= left else data[:left].decode("utf-8", "ignore")
-        left -= len(data) + 1
-        if left <= 0:
-            return
+            tools.add("" if value is None else "\n".join(_texts(value)))
 
 
 def _texts(value: Json) -> Iterator[str]:

@@ -14,7 +14,7 @@ from moot.store.log.events import Events
 from moot.store.rows import AGENT_OR_FORMAT, MESSAGE, message_of
 from moot.store.search.documents import Document, conversation_fact, document_of, owner_fact
 from moot.store.search.semantic import forget_vectors
-from moot.store.search.text import distinct, spaced, tokens
+from moot.store.search.text import distinct, indexable
 from moot.store.search.vocabulary import learn, unlearn
 from moot.types.canonical import dumps
 
@@ -30,6 +30,10 @@ _PENDING = (
     " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') AND m.no NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
 )
 _LEFT = "SELECT m.no FROM json_each(?) AS e JOIN message AS m ON m.no = e.value ->> 0 AND m.last_seq = e.value ->> 1 WHERE m.is_indexed = 0"
+_USED = (  # entries that an old version of SQLite can't remove have no row in `search`
+    "SELECT id FROM search_words_docsize WHERE id IN (SELECT value FROM json_each(?1))"
+    " UNION SELECT no FROM search WHERE no IN (SELECT value FROM json_each(?1))"
+)
 _UNPACKED = "SELECT no, parts FROM message WHERE no IN (SELECT value FROM json_each(?)) AND substr(parts, 1, 1) = x'5b'"
 _PACK = "UPDATE message SET parts = ? WHERE no = ?"
 _MARK = "UPDATE message SET is_indexed = 1 WHERE no IN (SELECT value FROM json_each(?))"
@@ -71,7 +75,7 @@ def pending(
         document = document_of(message, agent, model, (conversation_fact(row[13]), owner_fact(owner)))
         place = message.created_at // 1000 << _TIE_BITS | no & (1 << _TIE_BITS) - 1
         texts = (document.text, document.tools, document.reasoning)
-        indexed = tuple(map(spaced, texts))
+        indexed = tuple(map(indexable, texts))
         words = distinct(indexed[0])
         for text in indexed[1:]:
             if text:
@@ -133,26 +137,34 @@ class Filler:
 
 
 def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
-    """Remove a message from the index, if present; with `purged`, also remove words that occur nowhere else from the vocabulary."""
+    """Remove a message from the index, if present. With `purged`, none of its words stays, once the index is merged."""
     rows = queries.execute(
-        "SELECT t.no, t.text, t.tools, t.reasoning, t.agent, t.model, t.facts FROM search AS s JOIN search_text AS t ON t.no = s.no"
-        " WHERE s.message = ?",
-        (message,),
+        "SELECT s.no, EXISTS (SELECT 1 FROM search_words WHERE rowid = s.no) FROM search AS s WHERE s.message = ?", (message,)
     ).fetchall()
     if not rows:
         return
-    forget_vectors(queries, message)
-    row = rows[0]
-    columns = tuple(map(spaced, row[1:4]))
-    queries.execute(
-        "INSERT INTO search_words (search_words, rowid, text, tools, reasoning, agent, model, facts)"
-        " VALUES ('delete', ?, ?, ?, ?, ?, ?, ?)",
-        (row[0], *columns, *row[4:7]),
-    )
-    queries.execute("DELETE FROM search_text WHERE no = ?", (row[0],))
-    queries.execute("DELETE FROM search WHERE no = ?", (row[0],))
-    if purged:
-        unlearn(queries, {word for text in columns for word in tokens(text)})
+    no, is_there = rows[0]
+    if purged or is_there:  # the whole index was emptied by an upgrade, which changes no text, so vectors stay valid
+        forget_vectors(queries, message)
+    if is_there and _forgets_words(queries):
+        queries.execute("DELETE FROM search_words WHERE rowid = ?", (no,))
+    elif is_there and purged:
+        _empty(queries)
+    queries.execute("DELETE FROM search WHERE no = ?", (no,))
+
+
+def _forgets_words(queries: Queries) -> bool:
+    """Return False if an old version of SQLite created the index, so that single entries can't be removed."""
+    sql = "SELECT instr(sql, 'contentless_delete') > 0 FROM sqlite_schema WHERE name = 'search_words'"
+    return bool(queries.execute(sql).fetchall()[0][0])
+
+
+def _empty(queries: Queries) -> None:
+    """Empty the index; all messages are indexed again in the background."""
+    queries.execute("INSERT INTO search_words (search_words) VALUES ('delete-all')")
+    queries.execute("INSERT INTO search_infix (search_infix) VALUES ('delete-all')")
+    queries.execute("DELETE FROM search_term")
+    queries.execute("UPDATE message SET is_indexed = 0 WHERE is_indexed = 1")
 
 
 def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
@@ -170,10 +182,6 @@ def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
         [(place, entry.no, entry.conversation, entry.at, entry.document.cost) for place, entry in rows],
     )
     transaction.many(
-        "INSERT INTO search_text (no, text, tools, reasoning, agent, model, facts) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(place, entry.document.text, entry.document.tools, entry.document.reasoning, *entry.about) for place, entry in rows],
-    )
-    transaction.many(
         "INSERT INTO search_words (rowid, text, tools, reasoning, agent, model, facts) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [(place, *entry.indexed, *entry.about) for place, entry in rows],
     )
@@ -182,12 +190,12 @@ def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
 
 def _free(transaction: Transaction, places: list[int]) -> list[int]:
     """Return an unused index position for each given one: the same, or the next free one if another message of that second uses it."""
-    found = transaction.execute("SELECT no FROM search WHERE no IN (SELECT value FROM json_each(?))", (dumps(places).decode(),)).fetchall()
+    found = transaction.execute(_USED, (dumps(places).decode(),)).fetchall()
     used = {row[0] for row in found}
     free: list[int] = []
     for wanted in places:
         place = wanted
-        while place in used or (place != wanted and transaction.row("SELECT 1 FROM search WHERE no = ?", (place,))):
+        while place in used or (place != wanted and transaction.row(_USED, (f"[{place}]",))):
             place += 1
         used.add(place)
         free.append(place)

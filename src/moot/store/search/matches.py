@@ -10,7 +10,10 @@ from typing import Any, LiteralString
 
 from moot.errors import UsageError
 from moot.store.database.connection import Connection
-from moot.store.search.query import COLUMNS, Column, Condition, Query, expression
+from moot.store.log.events import Events
+from moot.store.rows import MESSAGE, message_of
+from moot.store.search.documents import texts_of
+from moot.store.search.query import COLUMNS, Condition, Query, expression
 from moot.store.search.text import apart, folded, is_cjk, phrase, tokens
 from moot.store.search.vocabulary import Parts
 from moot.types.canonical import dumps
@@ -32,8 +35,14 @@ class Marker:
         filled = [place for place, text in enumerate(texts) if text]
         if len(filled) < 2:
             return filled[0] if filled else 0
-        counts = [(sum(1 for term in self._each if term.search(plain)) if (plain := self._plain(text)) else -1) for text in texts]
+        lowered = [text.lower() for text in texts]
+        counts = [self._count(text) for text in lowered]
+        if max(counts) < len(self._each):  # only then remove accents, which takes long for a large text
+            counts = [self._count(self._plain(text)) for text in texts]
         return counts.index(max(counts))
+
+    def _count(self, plain: str) -> int:
+        return sum(1 for term in self._each if term.search(plain)) if plain else -1
 
     def snippet(self, text: str) -> str:
         """Return an excerpt on one line around the densest matches, which are enclosed in U+0002 and U+0003."""
@@ -107,13 +116,14 @@ _IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
 _NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(?))"
 _CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
 _END = (1 << 63) - 1
+_EVENTS = Events()
+"""Reads messages whose parts must be rebuilt from the log."""
 _TIE_BITS = 20
 _BM25: LiteralString = "bm25(search_words, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0)"
 _WHERE: LiteralString = " FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?"
-_TEXTS: dict[Column, LiteralString] = {"text": "t.text", "tools": "t.tools", "reasoning": "t.reasoning"}
-_HIT: LiteralString = "SELECT s.no, c.id, m.id, c.title, m.role, s.at, m.first_seq"
+_HIT: LiteralString = f"SELECT s.no, c.title, s.at, {MESSAGE}"
 _HIT_TABLES: LiteralString = (
-    " FROM json_each(?) AS e CROSS JOIN search AS s ON s.no = e.value JOIN search_text AS t ON t.no = s.no"
+    " FROM json_each(?) AS e CROSS JOIN search AS s ON s.no = e.value"
     " JOIN conversation AS c ON c.no = s.conversation JOIN message AS m ON m.no = s.message"
     " WHERE c.deleted_at IS NULL AND m.deleted_at IS NULL"
 )
@@ -328,9 +338,9 @@ def _best_of(checks: LiteralString) -> LiteralString:
     )
 
 
-def _shown_of(text: LiteralString, tools: LiteralString, reasoning: LiteralString, *, copies: bool) -> LiteralString:
+def _shown_of(*, copies: bool) -> LiteralString:
     once: LiteralString = "" if copies else _NO_COPIES
-    return f"{_HIT}, {text}, {tools}, {reasoning}{_HIT_TABLES}{once} ORDER BY e.id"
+    return f"{_HIT}{_HIT_TABLES}{once} ORDER BY e.id"
 
 
 def _newest(search: Scope, wanted: int, before: int) -> list[int]:
@@ -406,16 +416,18 @@ def _letter(place: _Place) -> str:
 def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
     if not places:
         return []
-    texts: list[LiteralString] = [_TEXTS[column] if column in search.query.columns else "''" for column in COLUMNS]
     # if only a part of the store is searched, the original may be in another part
     copies = search.asked.conversation is not None or any(condition.operator == "project" for condition in search.query.conditions)
-    return search.connection.execute(_shown_of(*texts, copies=copies), (dumps(places).decode(),)).fetchall()
+    return search.connection.execute(_shown_of(copies=copies), (dumps(places).decode(),)).fetchall()
 
 
 def _hits(search: Scope, rows: Sequence[Any]) -> tuple[Hit, ...]:
     marker = Marker(search.query.terms, whole=search.whole)
     hits: list[Hit] = []
-    for _, conversation, message, title, role, at, seq, *texts in rows:
+    for _, title, at, *row in rows:
+        message = _EVENTS.folded(search.connection, message_of(row), row[13])
+        texts = [text if column in search.query.columns else "" for column, text in zip(COLUMNS, texts_of(message.parts), strict=True)]
         best = marker.best(texts)
-        hits.append(Hit(conversation, message, title, role, at, marker.snippet(texts[best]), COLUMNS[best], seq))
+        snippet = marker.snippet(texts[best])
+        hits.append(Hit(message.conversation, message.id, title, message.role, at, snippet, COLUMNS[best], message.first_seq))
     return tuple(hits)

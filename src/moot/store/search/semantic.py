@@ -16,6 +16,8 @@ from moot.store.database.locks import FileLock
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
+from moot.store.rows import parse_stored, parts_of, plain
+from moot.store.search.documents import texts_of
 from moot.store.search.matches import Scope, SearchOptions, hits_of, scope_of, without_owner_filter
 from moot.store.search.query import Condition, Query, parse
 from moot.types.canonical import dumps
@@ -24,16 +26,15 @@ from moot.types.search import Embedder, Hit, Search, SearchPage, SemanticQuery
 _QUESTION, _ANSWER = 500, 1000
 """Maximum characters of question and answer to embed: the beginning shows the topic, and each character costs time."""
 _TEXTS: LiteralString = (
-    "SELECT s.no, coalesce(substr(asked.text, 1, ?1), ''), substr(t.text, 1, ?2) FROM search AS s JOIN message AS m ON m.no = s.message"
-    " JOIN search_text AS t ON t.no = s.no LEFT JOIN message AS q ON q.id = m.parent_id AND q.role = 'user'"
-    " LEFT JOIN search AS qs ON qs.message = q.no LEFT JOIN search_text AS asked ON asked.no = qs.no"
-    " WHERE m.role = 'assistant' AND (q.no IS NULL OR q.is_indexed = 1)"
+    "SELECT s.no, iif(q.deleted_at IS NULL, q.parts, NULL), m.parts FROM search AS s JOIN message AS m ON m.no = s.message"
+    " LEFT JOIN message AS q ON q.id = m.parent_id AND q.role = 'user'"
+    " WHERE m.role = 'assistant' AND m.is_indexed = 1 AND (q.no IS NULL OR q.is_indexed = 1)"
 )
 _UNREAD: LiteralString = (
-    f"{_TEXTS} AND s.no < ?3 AND NOT EXISTS (SELECT 1 FROM search_vector AS v WHERE v.no = s.no AND v.model = ?4)"
-    " ORDER BY s.no DESC LIMIT ?5"
+    f"{_TEXTS} AND s.no < ?1 AND NOT EXISTS (SELECT 1 FROM search_vector AS v WHERE v.no = s.no AND v.model = ?2)"
+    " ORDER BY s.no DESC LIMIT ?3"
 )
-_STILL: LiteralString = f"{_TEXTS} AND s.no IN (SELECT value FROM json_each(?3))"
+_STILL: LiteralString = f"{_TEXTS} AND s.no IN (SELECT value FROM json_each(?1))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,13 @@ class Unread:
 
 def unread(connection: Connection, model: str, before: int, limit: int) -> list[Unread]:
     """Return the newest answers before an index position that have no vector."""
-    return [_unread_of(row) for row in connection.execute(_UNREAD, (_QUESTION, _ANSWER, before, model, limit))]
+    return [_unread_of(row) for row in connection.execute(_UNREAD, (before, model, limit))]
 
 
 def put(read: Sequence[tuple[Unread, bytes]], model: str, transaction: Transaction) -> None:
     """Store the vectors of answers whose text has not changed since."""
     places = dumps([each.place for each, _ in read]).decode()
-    still = {_unread_of(row) for row in transaction.execute(_STILL, (_QUESTION, _ANSWER, places))}
+    still = {_unread_of(row) for row in transaction.execute(_STILL, (places,))}
     transaction.many(
         "INSERT OR REPLACE INTO search_vector (no, model, vector) VALUES (?, ?, ?)",
         [(each.place, model, vector) for each, vector in read if each in still],
@@ -70,7 +71,14 @@ def forget_vectors(queries: Queries, message: int) -> None:
 
 
 def _unread_of(row: Any) -> Unread:
-    return Unread(row[0], f"{row[1]}\n{row[2]}".strip())
+    return Unread(row[0], f"{_beginning(row[1], _QUESTION)}\n{_beginning(row[2], _ANSWER)}".strip())
+
+
+def _beginning(parts: bytes | None, length: int) -> str:
+    try:
+        return "" if parts is None else texts_of(parts_of(parse_stored(plain(parts))))[0][:length]
+    except ValueError:
+        return ""  # damaged
 
 
 _TOGETHER = 8192  # number of vectors in memory at once: 3 MB

@@ -15,7 +15,10 @@ from moot.types.canonical import dumps
 
 _LONGEST = 40  # maximum length of a word; longer ones are keys or encoded data
 _GRAM = 3
+_DIGITS = 5  # number of digits from which a word counts as an id or a number; only the beginning of those is found
+_COUNTED = str.maketrans("", "", "0123456789")
 _MOST = 400  # maximum number of words that replace a partial word; the most common come first
+_ID_BEGINS = 4  # minimum length of the beginning of an id that is searched for
 _ENDS, _BEGINNINGS = 12, 32  # maximum number of words that replace the first or the last word of a phrase
 _BEGINS = "SELECT term FROM search_term WHERE term >= ? AND term < ? ORDER BY no LIMIT ?"
 _HOLDS = (
@@ -31,7 +34,7 @@ _ENDS_SO = (
 def learn(queries: Queries, words: Iterable[str]) -> None:
     """Add new words to the vocabulary."""
     # sorted, so that neighbors in the vocabulary are written together
-    fitting = sorted([word for word in words if 1 < len(word) <= _LONGEST and (word.isascii() or not is_cjk(word))])
+    fitting = sorted([word for word in words if 1 < len(word) <= _LONGEST and not _is_id(word) and (word.isascii() or not is_cjk(word))])
     if not fitting:
         return
     (last,) = queries.execute("SELECT coalesce(max(no), 0) FROM search_term").fetchall()[0]
@@ -41,6 +44,11 @@ def learn(queries: Queries, words: Iterable[str]) -> None:
     queries.execute(
         "INSERT INTO search_infix (rowid, term) SELECT no, term FROM search_term WHERE no > ? AND length(term) > ?", (last, _GRAM)
     )
+
+
+def _is_id(word: str) -> bool:
+    """Return True for ids, hashes and numbers. They would be most of the vocabulary, because each occurs only a few times."""
+    return len(word) >= _DIGITS and len(word) - len(word.translate(_COUNTED)) >= _DIGITS
 
 
 def unlearn(queries: Queries, words: Iterable[str]) -> None:
@@ -70,7 +78,8 @@ class Parts:
         left, right = term[0].isalnum(), term[-1].isalnum()
         if len(words) == 1:
             found = self._terms(words[0], left=left, right=right, most=_MOST) if len(words[0]) >= _GRAM else []
-            return list(dict.fromkeys([phrase(term), *map(quoted, found)]))
+            begins = [f"{quoted(words[0])} *"] if len(words[0]) >= _ID_BEGINS and any(map(str.isdigit, words[0])) else []
+            return list(dict.fromkeys([phrase(term), *begins, *map(quoted, found)]))
         firsts = [words[0], *(self._terms(words[0], left=True, right=False, most=_ENDS) if left and len(words[0]) >= _GRAM else ())]
         lasts = [words[-1], *(self._terms(words[-1], left=False, right=True, most=_BEGINNINGS) if right else ())]
         middle = words[1:-1]

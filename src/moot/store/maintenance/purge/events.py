@@ -230,12 +230,9 @@ class Rewriting:
         return self._counts
 
     def _indexed(self) -> int:
-        found: Any = self._transaction.execute(
-            "SELECT m.id, t.text, t.tools, t.reasoning, t.agent, t.model, t.facts FROM search AS s JOIN search_text AS t ON t.no = s.no"
-            " JOIN message AS m ON m.no = s.message WHERE s.conversation = ?",
-            (self._no,),
-        ).fetchall()
-        return sum(unindex(self._transaction, id) for id, *texts in found if any(self._needles.text(text) != text for text in texts))
+        """Remove all messages from the index, because a match may span what was indexed together, and return how many there were."""
+        sql = "SELECT m.id FROM search AS s JOIN message AS m ON m.no = s.message WHERE s.conversation = ?"
+        return sum(unindex(self._transaction, id) for (id,) in self._transaction.execute(sql, (self._no,)).fetchall())
 
     def _exchanges(self, touched: set[str], rows: Mapping[int, Row], runs: Mapping[int, str], now: int) -> dict[int, Row]:
         """Redact exchanges and mark them. Return the new rows of their start events, which contain a digest of the exchange, by seq."""

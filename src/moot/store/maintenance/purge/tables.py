@@ -57,11 +57,6 @@ PLACES: Mapping[LiteralString, Place] = {
         _RUN,
     ),
     "inbox": Place({"body": "json"}, ("run", "kind"), _RUN),
-    "search_text": Place(
-        dict.fromkeys(("text", "tools", "reasoning", "agent", "model", "facts"), "text"),
-        (),
-        "no IN (SELECT no FROM search WHERE conversation = ?1)",
-    ),
     "search_vector": Place({"vector": "bytes"}, ("model",), "no IN (SELECT no FROM search WHERE conversation = ?1)"),
     "search": Place({}, (), _CONVERSATION),
     "translation": Place({"chunks": "json", "ending": "json"}, ("converter", "exchange"), _CONVERSATION),
@@ -152,7 +147,7 @@ PLACES: Mapping[LiteralString, Place] = {
 COUNTS = frozenset({"answer", "answer_tool", "answer_day", "tool_day"})
 """Tables with counts of messages, which are rebuilt from messages."""
 BY_ITSELF = COUNTS.union(
-    ("event", "segment", "exchange", "message", "search_text", "search_term", "search_vector", "translation", "knowledge_vector"),
+    ("event", "segment", "exchange", "message", "search_term", "search_vector", "translation", "knowledge_vector"),
     ("blob", "idempotency", "forgetting"),
 )
 """Tables that plain replacement can't redact; each has its own code."""
