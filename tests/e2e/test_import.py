@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from e2e.cli_process import MootProcess, make
+from moot.store.database.locks import FileLock
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 
@@ -69,6 +70,19 @@ def asked(moot: MootProcess, *arguments: str) -> Any:
 
 def said(moot: MootProcess) -> list[str]:
     return ["".join(part.get("text", "") for part in message["parts"]) for message in asked(moot, "chat", "show", "1")["data"]]
+
+
+def test_an_import_ends_when_the_index_that_another_process_holds_is_complete(moot: MootProcess) -> None:
+    session(moot).write_bytes(talk(0, 4))
+    (moot.home / "state").mkdir(parents=True, exist_ok=True)
+    lock = FileLock(moot.home / "state" / "indexer.lock")
+    assert lock.take(wait=False)
+    importing = moot.start("import", "--all", "--format", "claude", "--json")
+    assert importing.stderr is not None and importing.stdout is not None
+    while b"indexing 0%" not in importing.stderr.readline():
+        assert importing.poll() is None
+    lock.release()
+    assert json.loads(importing.communicate(timeout=60)[0])["index"] == {"done": 4, "total": 4}
 
 
 def test_every_program_is_found_and_imported_once(moot: MootProcess) -> None:

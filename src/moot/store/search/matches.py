@@ -29,14 +29,16 @@ class Marker:
     def __init__(self, terms: Sequence[str], *, whole: bool = False) -> None:
         # one pattern per term: a pattern that starts with a letter is many times faster than an alternation
         self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
+        self._lowered: list[tuple[str, str]] = []
+        """The texts that were compared last, with their lower case."""
 
     def best(self, texts: Sequence[str]) -> int:
         """Return the index of the text that contains the most terms. If several do, return the first nonempty one."""
         filled = [place for place, text in enumerate(texts) if text]
         if len(filled) < 2:
             return filled[0] if filled else 0
-        lowered = [text.lower() for text in texts]
-        counts = [self._count(text) for text in lowered]
+        self._lowered = [(text, text.lower()) for text in texts]
+        counts = [self._count(lowered) for _, lowered in self._lowered]
         if max(counts) < len(self._each):  # only then remove accents, which takes long for a large text
             counts = [self._count(self._plain(text)) for text in texts]
         return counts.index(max(counts))
@@ -62,7 +64,7 @@ class Marker:
 
     def _plain(self, text: str) -> str:
         """Return the text in lower case, and without accents if needed to find a term; removing accents takes ten times as long."""
-        lowered = text.lower()
+        lowered = next((lowered for known, lowered in self._lowered if known is text), None) or text.lower()
         if text.isascii() or (len(lowered) == len(text) and all(term.search(lowered) for term in self._each)):
             return lowered
         return folded(text)

@@ -269,8 +269,15 @@ def _duration(seconds: float) -> str:
 
 _FOLLOW = "moot.cli.commands.history.import_watch:follow"
 """Loaded by path: the file watcher is imported only with --watch."""
-_INDEXING = 30.0
-"""Maximum seconds to spend on the search index before the command ends. Later commands continue it."""
+_ROUND = 30.0
+"""Seconds of indexing after which the progress of other processes is looked at."""
+_STUCK = 60.0
+"""Seconds without progress after which the command ends, although another process has not completed the search index."""
+_LOOK_AGAIN = 0.1
+_SEALING = 10.0
+"""Maximum seconds to spend on compressing what is left of the log. Later commands continue it."""
+_KEPT_FREE = 1 << 20
+"""Bytes of free pages that stay in the database."""
 
 
 async def import_(
@@ -326,7 +333,7 @@ async def import_(
         stored = time.monotonic()
         indexed = 0, 0
         if report.counts.changed and not dry_run:
-            indexed = await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)
+            indexed = await _finish(engine, progress)
         progress.close()
         seconds = stored - started, time.monotonic() - stored
     _raise_for_single_source(report, list(source), all=all or lenient)
@@ -337,6 +344,25 @@ async def import_(
         if converted is not None:
             print_configuration(converted, configuration, output)
     return 1 if report.faulty else 0
+
+
+async def _finish(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
+    """Complete the search index, compress the rest of the log and return free pages. Return the number of indexed and of all messages."""
+    store = engine.store
+    moved = time.monotonic()
+    done, total = await store.search.index(seconds=_ROUND, bulk=True, progress=progress.indexing)
+    while done < total and time.monotonic() - moved < _STUCK:  # another process is indexing
+        progress.indexing(done, total)
+        await anyio.sleep(_LOOK_AGAIN)
+        before = done
+        done, total = await store.search.index(seconds=_ROUND, bulk=True, progress=progress.indexing)
+        moved = time.monotonic() if done > before else moved
+    if quiet := engine.settings.storage.seal_after:
+        async for _ in store.upkeep.seal(quiet=quiet, seconds=_SEALING):
+            pass
+    async for _ in store.upkeep.give_back(keep=_KEPT_FREE):
+        pass
+    return done, total
 
 
 def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool, lenient: bool = False) -> Iterator[Source]:
