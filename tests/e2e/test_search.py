@@ -83,7 +83,7 @@ def test_a_hit_shows_the_command_that_opens_it(moot: MootProcess) -> None:
 def test_the_json_of_a_hit_is_complete(moot: MootProcess) -> None:
     answer = found(moot, "walrus", "--best", "--limit", "1")
     (hit,) = answer["data"]
-    assert set(hit) == {"id", "conversation", "title", "role", "at", "snippet", "column", "seq"}
+    assert set(hit) == {"id", "conversation", "title", "role", "at", "snippet", "column", "seq", "context"}
     assert (hit["column"], hit["snippet"]) == ("text", "step 4 \x02walrus\x03")
     assert answer["index"] == {"done": 32, "total": 32}
     rest = found(moot, "walrus", "--best", "--cursor", answer["next_cursor"])
@@ -92,11 +92,21 @@ def test_the_json_of_a_hit_is_complete(moot: MootProcess) -> None:
     assert [one["role"] for one in found(moot, "walrus -evil role:user")["data"]] == ["user"]
 
 
+def test_a_regular_expression_is_shown_with_lines_of_context(moot: MootProcess) -> None:
+    (hit,) = found(moot, "/step 4 w.lrus/", "--context", "1", "--limit", "1")["data"]
+    assert "\x02step 4 walrus\x03" in hit["context"]
+    shown = moot.run("search", "/step 4 w.lrus/", "--context", "1", "--limit", "1")
+    assert b"    step 4 walrus\n" in shown.stdout
+    refused = moot.run("search", "walrus", "--context", "101")
+    assert (refused.returncode, refused.stdout) == (2, b"")
+
+
 def test_an_invalid_query_is_a_usage_error(moot: MootProcess) -> None:
     for query, words in (
         ("role:bob", b"Known values: user, assistant, system"),
         ("agnet:x", b"Did you mean agent:"),
         (" ", b"query is empty"),
+        ("/(/", b"Invalid regular expression /(/: missing )"),
     ):
         done = moot.run("search", query)
         assert (done.returncode, done.stdout) == (2, b"")

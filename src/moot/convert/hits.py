@@ -17,6 +17,7 @@ def hit_json(hit: Hit) -> JsonObject:
         "snippet": hit.snippet,
         "column": hit.column,
         "seq": hit.seq,
+        "context": hit.context,
     }
 
 
@@ -29,4 +30,5 @@ def found_json(page: SearchPage) -> JsonObject:
         "ranked": page.ranked,
         "cut": page.cut,
         "loose": page.loose,
+        "stopped_at": page.stopped_at,
     }

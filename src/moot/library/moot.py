@@ -98,8 +98,11 @@ class Moot:
         conversation: str | None = None,
         best: bool = False,
         meaning: bool = False,
+        context: int = 0,
     ) -> SearchPage:
         """Search messages, newest first, or best first with `best`. For the query syntax, see docs/search.md.
+
+        With `context`, each hit has so many lines before and after the match.
 
         With `meaning`, return the answers most similar to the query, on one page. Raise UsageError for an invalid query, or if the
         embedding model is not installed.
@@ -107,7 +110,7 @@ class Moot:
         store = self.engine.store
         if meaning:
             return await store.meaning.search(SemanticQuery(query, limit, conversation), embedder=await self.engine.meanings.embedder())
-        return await store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best)
+        return await store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best, context=context)
 
     async def models(self, provider: str = "") -> Listing:
         """Return the models of one provider, or of all available providers, and errors of providers that could not be listed."""

@@ -21,6 +21,8 @@ class Hit:
     """Source of the snippet: message text, tool calls with their outputs, or reasoning."""
     seq: int = 0
     """`seq` of the message's first event in the conversation's log; 0 = none."""
+    context: str = ""
+    """The line of the match with the requested number of lines before and after it, marked like `snippet`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,9 @@ class SearchPage:
     """True if a partial word matches so many words that only the most common ones were searched."""
     loose: bool = False
     """True if no message contains all words: the hits contain some of them, best first, on a single page."""
+    stopped_at: int | None = None
+    """Time of the oldest message that was compared with a regular expression, in milliseconds since the epoch, if the search reached its
+    time limit. The next page continues there. None otherwise."""
 
 
 class HistorySearch(Protocol):
@@ -56,12 +61,14 @@ class Search(Protocol):
         conversation: str | None = None,
         exclude: str | None = None,
         best: bool = False,
+        context: int = 0,
         wait: float = 2.0,
     ) -> SearchPage:
         """Return hits, newest first (within a second, in storage order) or best first. First index new messages for up to `wait` seconds.
 
         If no message contains all words, return those that contain some of them and every quoted phrase. `conversation` is the only
-        conversation to search, `exclude` one to leave out. Raise UsageError for an invalid query.
+        conversation to search, `exclude` one to leave out. With `context`, hits have so many lines around the match. Raise UsageError for
+        an invalid query.
         """
         ...
 

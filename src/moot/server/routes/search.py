@@ -16,13 +16,13 @@ from moot.server.auth import Reader, Router
 from moot.server.models import ListOut, Out
 from moot.server.resources import LATEST, Cursor, Limit, conversation_of
 from moot.server.state import CurrentServer
-from moot.store.search.query import OPERATORS
+from moot.store.search.query import CONTEXT, OPERATORS
 from moot.types.budget import Budget, Spending
 from moot.types.search import Hit, SemanticQuery
 from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
 
 
-class HitOut(Out, of=Hit, fields="id conversation title role at snippet column seq"):
+class HitOut(Out, of=Hit, fields="id conversation title role at snippet column seq context"):
     """A message that matches the query."""
 
     id: str
@@ -46,6 +46,8 @@ class FoundOut(ListOut[HitOut]):
     """True if a partial word matches so many words that only the most common ones were searched."""
     loose: bool
     """True if no message contains all words: the results contain some of them, best first, on one page."""
+    stopped_at: int | None
+    """Time in ms of the oldest message compared with a regular expression, if the time limit was reached; `next_cursor` continues."""
 
 
 class CountsOut(
@@ -160,7 +162,7 @@ router = Router(prefix="/api/search", tags=["search"])
 async def search(
     caller: Reader,
     server: CurrentServer,
-    q: Annotated[str, Query(max_length=1000, description=f'Words, "phrases", -not, and operators: {_OPERATORS}.')],
+    q: Annotated[str, Query(max_length=1000, description=f'Words, "phrases", -not, /regex/, and operators: {_OPERATORS}.')],
     limit: Limit = 50,
     cursor: Cursor = None,
     conversation: Annotated[str | None, Query(max_length=200, description="Only search this conversation.")] = None,
@@ -169,6 +171,7 @@ async def search(
         Literal["words", "meaning"],
         Query(description="`meaning` ranks answers by similarity to `q`, on one page; `sort` and `cursor` are ignored."),
     ] = "words",
+    context: Annotated[int, Query(ge=0, le=CONTEXT, description="Number of lines before and after the match to return in `context`.")] = 0,
     wait: Annotated[float, Query(ge=0, le=2, description="Maximum seconds to spend indexing new messages first.")] = 2.0,
 ) -> FoundOut:
     """Search messages. New messages are indexed first, for up to `wait` seconds; `index` reports the progress.
@@ -182,7 +185,9 @@ async def search(
     if mode == "meaning":
         embedder = await server.engine.meanings.embedder()
         return FoundOut.model_validate(found_json(await caller.store.meaning.search(SemanticQuery(q, limit, within), embedder=embedder)))
-    page = await caller.store.search.search(q, limit=limit, cursor=cursor, conversation=within, best=sort == "best", wait=wait)
+    page = await caller.store.search.search(
+        q, limit=limit, cursor=cursor, conversation=within, best=sort == "best", context=context, wait=wait
+    )
     return FoundOut.model_validate(found_json(page))
 
 

@@ -49,10 +49,11 @@ class FullText:
         conversation: str | None = None,
         exclude: str | None = None,
         best: bool = False,
+        context: int = 0,
         wait: float = 2.0,
     ) -> SearchPage:
         parsed = parse(query, now=int(time.time() * 1000))
-        asked = SearchOptions(limit, cursor, conversation, exclude, best, self._owner)
+        asked = SearchOptions(limit, cursor, conversation, exclude, best, self._owner, context)
 
         def work(connection: Connection) -> SearchPage:
             return find(connection, parsed, asked)

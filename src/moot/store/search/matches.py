@@ -3,111 +3,24 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, LiteralString
 
 from moot.errors import UsageError
+from moot.plugins.registry import attribute
 from moot.store.database.connection import Connection
 from moot.store.log.events import Events
 from moot.store.rows import MESSAGE, message_of
 from moot.store.search.documents import texts_of
+from moot.store.search.excerpts import Marker
 from moot.store.search.query import COLUMNS, Condition, Query, expression
-from moot.store.search.text import apart, folded, is_cjk, phrase, tokens
+from moot.store.search.text import apart, phrase, quoted
 from moot.store.search.vocabulary import Parts
 from moot.types.canonical import dumps
+from moot.types.message import Message
 from moot.types.search import Hit, SearchPage
-
-_BEFORE, _AFTER = 80, 160
-_LOOKED_AT, _NEAR = 200, 12  # number of matches in a text, and of following matches for each, that are considered for the best excerpt
-
-
-class Marker:
-    """A finder of terms in texts by the rules of the index: accents, and punctuation between the words of a phrase, are ignored."""
-
-    def __init__(self, terms: Sequence[str], *, whole: bool = False) -> None:
-        # one pattern per term: a pattern that starts with a letter is many times faster than an alternation
-        self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
-        self._lowered: list[tuple[str, str]] = []
-        """The texts that were compared last, with their lower case."""
-
-    def best(self, texts: Sequence[str]) -> int:
-        """Return the index of the text that contains the most terms. If several do, return the first nonempty one."""
-        filled = [place for place, text in enumerate(texts) if text]
-        if len(filled) < 2:
-            return filled[0] if filled else 0
-        self._lowered = [(text, text.lower()) for text in texts]
-        counts = [self._count(lowered) for _, lowered in self._lowered]
-        if max(counts) < len(self._each):  # only then remove accents, which takes long for a large text
-            counts = [self._count(self._plain(text)) for text in texts]
-        return counts.index(max(counts))
-
-    def _count(self, plain: str) -> int:
-        return sum(1 for term in self._each if term.search(plain)) if plain else -1
-
-    def snippet(self, text: str) -> str:
-        """Return an excerpt on one line around the densest matches, which are enclosed in U+0002 and U+0003."""
-        plain = self._plain(text)
-        start = self._densest(plain)
-        begin, end = max(start - _BEFORE, 0), min(start + _AFTER, len(text))
-        if not text.isascii():
-            plain = f"{plain[:begin]}{folded(text[begin:end])}{plain[end:]}"
-        pieces: list[str] = []
-        at = begin
-        for first, last in _joined([match.span() for term in self._each for match in term.finditer(plain, begin, end)]):
-            pieces += (text[at:first], "\x02", text[first:last], "\x03")
-            at = last
-        pieces.append(text[at:end])
-        shown = " ".join("".join(pieces).split())
-        return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
-
-    def _plain(self, text: str) -> str:
-        """Return the text in lower case, and without accents if needed to find a term; removing accents takes ten times as long."""
-        lowered = next((lowered for known, lowered in self._lowered if known is text), None) or text.lower()
-        if text.isascii() or (len(lowered) == len(text) and all(term.search(lowered) for term in self._each)):
-            return lowered
-        return folded(text)
-
-    def _densest(self, plain: str) -> int:
-        if len(self._each) == 1:
-            first = self._each[0].search(plain)
-            return first.start() if first else 0
-        found = [(match.start(), term) for term, each in enumerate(self._each) for match in islice(each.finditer(plain), _LOOKED_AT)]
-        found.sort()
-        best, most = 0, 0
-        for at, (start, _) in enumerate(found):
-            count = len({term for place, term in found[at : at + _NEAR] if place < start + _AFTER})
-            if count > most:
-                best, most = start, count
-            if most == len(self._each):  # no excerpt can contain more terms
-                break
-        return best
-
-
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    spans.sort()
-    for first, last in spans:
-        if joined and first <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(last, joined[-1][1])
-        elif first < last:
-            joined.append((first, last))
-    return joined
-
-
-def _pattern(term: str, *, whole: bool) -> str:
-    """Return a pattern for the term in a folded text; with `whole`, it does not match inside longer words."""
-    plain = folded(term)
-    if is_cjk(plain):
-        return r"\s*".join(map(re.escape, plain.split()))
-    words = tokens(plain)
-    if not words:
-        return re.escape(plain)
-    first, rest = re.escape(words[0]), "".join(rf"[\W_]{{1,40}}{re.escape(word)}" for word in words[1:])
-    # the lookbehind follows the first word, which can then be searched for quickly
-    return rf"{first}(?<![^\W_]{first}){rest}(?![^\W_])" if whole else first + rest
-
 
 RANKED = 10_000
 """Maximum number of matches that are ranked. If there are more, the newest are ranked."""
@@ -117,6 +30,11 @@ _SOME = 64  # maximum number of words in a search for some of the words
 _IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
 _NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(?))"
 _CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
+_REGEXES = "moot.store.search.regexes"
+"""Loaded by path: most queries have no regular expression."""
+_SCAN_SECONDS = 2.0
+"""Seconds after which a search with a regular expression returns what it has found."""
+_AT_ONCE = 256
 _END = (1 << 63) - 1
 _EVENTS = Events()
 """Reads messages whose parts must be rebuilt from the log."""
@@ -160,6 +78,10 @@ class SearchOptions:
     best: bool = False
     owner: str | None = None
     """None = all owners."""
+    context: int = 0
+    """Number of lines before and after a match to return."""
+    seconds: float | None = None
+    """Maximum seconds for comparing messages with a regular expression; None = the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +124,8 @@ class _Matches:
 
 def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPage:
     """Return a page of hits, without deleted messages. Raise UsageError for an invalid cursor or an unknown project."""
+    if query.patterns:
+        asked = replace(asked, best=False)
     place = _placed(asked)
     asked = without_owner_filter(connection, asked)
     done, total = tally(connection, asked.owner)
@@ -209,6 +133,8 @@ def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPa
         return SearchPage((), done, total)
     parts = Parts(connection)
     search = scope_of(connection, query, asked, place.before)
+    if query.patterns:
+        return replace(_scanned(search), done=done, total=total)
     matches = None if place.parts else _matches(search, place)
     if place.parts is None:
         place = replace(place, parts=bool(query.terms) and matches is not None and matches.count < ENOUGH)
@@ -270,7 +196,8 @@ def scope_of(connection: Connection, query: Query, asked: SearchOptions, before:
     after = _first(query.after) - 1
     before = before if query.before is None else min(before, _first(query.before))
     checks, values = _checks(connection, query, asked.owner)
-    match = _match(connection, query, asked, [[phrase(term)] for term in query.terms])
+    words = [quoted(word) for pattern in query.patterns for word in attribute(f"{_REGEXES}:words_of")(pattern)]
+    match = _match(connection, query, asked, [[each] for each in (*map(phrase, query.terms), *words)])
     return Scope(connection, query, asked, match, (after, before), checks, values)
 
 
@@ -382,16 +309,46 @@ def _best(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
     return SearchPage(_hits(search, rows), 0, 0, cursor, ranked=matches.count if matches.count == RANKED else None)
 
 
+def _scanned(search: Scope) -> SearchPage:
+    """Compare the messages that match everything else with the regular expressions, newest first, until the time limit."""
+    until = time.monotonic() + (search.asked.seconds or _SCAN_SECONDS)
+    patterns = _compiled(search.query)
+    found: list[Any] = []
+    before = search.between[1]
+    while places := _newest(search, _AT_ONCE, before):
+        for place in places:
+            rows = _rows(search, [place])
+            found += [row for row in rows if any(all(each.search(text) for each in patterns) for text in _texts(search, row)[1])]
+            before = place
+            if len(found) == search.asked.limit:
+                return SearchPage(_hits(search, found), 0, 0, f"w{before:x}")
+            if time.monotonic() > until:
+                at = (before >> _TIE_BITS) * 1000
+                return SearchPage(_hits(search, found), 0, 0, f"w{before:x}", stopped_at=at)
+    return SearchPage(_hits(search, found), 0, 0)
+
+
+def _compiled(query: Query) -> list[re.Pattern[str]]:
+    return [attribute(f"{_REGEXES}:compiled")(pattern) for pattern in query.patterns]
+
+
+def _texts(search: Scope, row: Any) -> tuple[Message, list[str]]:
+    """Return the message of a row and its columns, which are empty if they are not searched."""
+    message = _EVENTS.folded(search.connection, message_of(row[3:]), row[16])
+    texts = zip(COLUMNS, texts_of(message.parts), strict=True)
+    return message, [text if column in search.query.columns else "" for column, text in texts]
+
+
 def _loosely(search: Scope) -> SearchPage:
     """Find messages with some of the words and every quoted phrase, best first."""
-    quoted = [term for term in search.query.terms if term in search.query.quoted]
+    whole = [term for term in search.query.terms if term in search.query.quoted]
     words = list(dict.fromkeys(word for term in search.query.terms if term not in search.query.quoted for word in apart(term)))[:_SOME]
-    if not words or len(words) + len(quoted) < 2:
+    if not words or len(words) + len(whole) < 2:
         return SearchPage((), 0, 0)
     words = _distinctive(search, words)
-    query, asked = replace(search.query, terms=(*quoted, *words)), replace(search.asked, best=True)
+    query, asked = replace(search.query, terms=(*whole, *words)), replace(search.asked, best=True)
     phrases = [phrase(term) for term in query.terms]
-    match = _match(search.connection, query, asked, [*([each] for each in phrases[: len(quoted)]), phrases])
+    match = _match(search.connection, query, asked, [*([each] for each in phrases[: len(whole)]), phrases])
     search = replace(search, query=query, asked=asked, match=match, whole=True)
     page = _best(search, _Place(), _ranking(search, asked.limit))
     return replace(page, next_cursor=None, loose=bool(page.hits))
@@ -424,12 +381,15 @@ def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
 
 
 def _hits(search: Scope, rows: Sequence[Any]) -> tuple[Hit, ...]:
-    marker = Marker(search.query.terms, whole=search.whole)
+    patterns = _compiled(search.query)
+    marker = Marker(search.query.terms, whole=search.whole, patterns=patterns)
     hits: list[Hit] = []
-    for _, title, at, *row in rows:
-        message = _EVENTS.folded(search.connection, message_of(row), row[13])
-        texts = [text if column in search.query.columns else "" for column, text in zip(COLUMNS, texts_of(message.parts), strict=True)]
+    for row in rows:
+        message, texts = _texts(search, row)
+        if patterns:
+            texts = [text if all(each.search(text) for each in patterns) else "" for text in texts]
         best = marker.best(texts)
-        snippet = marker.snippet(texts[best])
-        hits.append(Hit(message.conversation, message.id, title, message.role, at, snippet, COLUMNS[best], message.first_seq))
+        of = (message.conversation, message.id, row[1], message.role, row[2], marker.snippet(texts[best]))
+        context = marker.context(texts[best], search.asked.context) if search.asked.context else ""
+        hits.append(Hit(*of, COLUMNS[best], message.first_seq, context))
     return tuple(hits)

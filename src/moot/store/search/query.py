@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias
 
 from moot.errors import UsageError
+from moot.plugins.registry import attribute
 from moot.store.search.documents import conversation_fact, cost_fact, owner_fact
 from moot.store.search.text import phrase, quoted
 
@@ -63,13 +64,18 @@ OPERATORS = {
 }
 """Operators with a description of their values."""
 
+CONTEXT = 100
+"""Maximum number of lines before and after a match that can be requested."""
 _VALUES: dict[str, Sequence[str]] = {"role": ROLES, "in": COLUMNS, "has": HAS, "status": STATUSES}
 _ELSEWHERE = {"since": "after", "until": "before", "is": "status", "folder": "project", "provider": "model"}
 """Operators of other programs, with their equivalents here."""
 _LONG = 5  # minimum length of a misspelled operator; too many shorter names are words (`mode:`, `hash:`, `rule:`)
 _MOST = 32  # maximum number of different words in a query; each is looked up separately
+_REGEX = re.compile(r"(?<!\S)(?P<minus>-)?/(?P<regex>(?:[^/\\]|\\.)+)/(?!\S)")
 _ITEM = re.compile(r'(?P<minus>-(?!-))?(?:(?P<name>[A-Za-z]+):(?=\S))?(?:"(?P<quoted>[^"]*)(?:"|$)|(?P<plain>\S+))')
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u201f", '""""')
+_COMPILE = "moot.store.search.regexes:compiled"
+"""Loaded by path: most queries have no regular expression."""
 _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1f]")
 _LETTER = re.compile(r"[^\W_]")
 _COST = re.compile(r"(>=?|<=?)\$?(\d{0,9}(?:\.\d{0,9})?)", re.ASCII)
@@ -108,6 +114,8 @@ class Query:
     before: int | None = None
     """End time in milliseconds since 1970, exclusive. None means no limit."""
     cost: Cost = field(default_factory=Cost)
+    patterns: tuple[str, ...] = ()
+    """Regular expressions that must all match in one column."""
     quoted: frozenset[str] = field(default=frozenset(), compare=False)
     """The terms in `terms` that were quoted."""
 
@@ -133,7 +141,8 @@ class _Draft:
 def parse(text: str, *, now: int) -> Query:
     """Parse a query; `now` (ms) is the base of relative times such as `7d`. Raise UsageError for an invalid operator or value."""
     draft = _Draft(now)
-    for match in _ITEM.finditer(_NOT_TEXT.sub(" ", text.encode("utf-8", "replace").decode()).translate(_QUOTES)):
+    patterns, text = _patterns(_NOT_TEXT.sub(" ", text.encode("utf-8", "replace").decode()))
+    for match in _ITEM.finditer(text.translate(_QUOTES)):
         name, negated = (match["name"] or "").lower(), match["minus"] is not None
         value = match["plain"] if match["quoted"] is None else match["quoted"]
         if name in OPERATORS:
@@ -166,8 +175,22 @@ def parse(text: str, *, now: int) -> Query:
         draft.after,
         draft.before,
         cost,
+        patterns,
         quoted=frozenset(draft.quoted & draft.terms.keys()),
     )
+
+
+def _patterns(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the regular expressions of a query, and the rest of it. Raise UsageError for an invalid one."""
+    if "/" not in text:
+        return (), text
+    found: list[str] = []
+    for match in _REGEX.finditer(text):
+        if match["minus"]:
+            raise UsageError("A regular expression can't be excluded.", fix="Exclude words instead: -word.")
+        attribute(_COMPILE)(match["regex"])
+        found.append(match["regex"])
+    return tuple(dict.fromkeys(found)), _REGEX.sub(" ", text)
 
 
 def _columns(draft: _Draft) -> tuple[Column, ...]:

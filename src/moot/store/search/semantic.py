@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 import anyio
 from anyio import to_thread
 
+from moot.errors import UsageError
 from moot.store.database.connection import Connection, Queries
 from moot.store.database.locks import FileLock
 from moot.store.database.reader import Reader
@@ -148,6 +149,8 @@ class SqliteSemanticSearch:
 
     async def search(self, meant: SemanticQuery, *, embedder: Embedder, wait: float = 2.0) -> SearchPage:
         query = parse(meant.query, now=int(time.time() * 1000))
+        if query.patterns:
+            raise UsageError("A search by meaning can't have regular expressions.", fix="Search for words, without --meaning.")
         asked = SearchOptions(meant.limit, conversation=meant.conversation, owner=self._owner)
         await self._caught_up(embedder, wait)
         if not query.terms:

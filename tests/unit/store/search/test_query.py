@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from moot.errors import UsageError
 from moot.store.database.connection import Connection, sqlite
-from moot.store.search.matches import Marker
+from moot.store.search.excerpts import Marker
 from moot.store.search.query import OPERATORS, Condition, Cost, Query, expression, parse, parse_moment
 from moot.store.search.text import phrase
 

@@ -19,7 +19,7 @@ from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
 from moot.store.search.matches import SearchOptions, find
-from moot.store.search.query import parse
+from moot.store.search.query import CONTEXT, parse
 from moot.types.search import Hit, SearchPage
 
 _ROLES = {"user": "you", "assistant": "agent"}
@@ -28,6 +28,8 @@ _INDENT = "    "
 _STORE = "moot.cli.commands.history.search_store"
 _READING = 5.0
 """Default time limit for embedding new answers, in seconds."""
+_SCANNING = 20.0
+"""Time limit for comparing messages with a regular expression, in seconds."""
 _ID = 18
 """Length of an id prefix that is unique in practice: timestamp and sequence."""
 
@@ -42,6 +44,7 @@ def search(
     conversation: Annotated[
         str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Search only this conversation.")
     ] = None,
+    context: Annotated[int, Parameter(metavar="N", help="Print N lines before and after each match.")] = 0,
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,
@@ -54,7 +57,11 @@ def search(
     settings = configured(output).settings
     if meaning and (best or cursor):
         raise UsageError("--meaning cannot be combined with --best or --cursor.", fix="Use --limit for more results.")
-    asked = SearchOptions(limit, cursor, conversation, best=best)
+    if not 0 <= context <= CONTEXT:
+        raise UsageError(f"--context must be from 0 to {CONTEXT}.")
+    if meaning and context:
+        raise UsageError("--context cannot be combined with --meaning.")
+    asked = SearchOptions(limit, cursor, conversation, best=best, context=context, seconds=_SCANNING)
     if wait is not None and not meaning:
         raise UsageError("--wait requires --meaning.")
     page = _with_store("find_by_meaning", settings, words, asked, _READING if wait is None else wait, output) if meaning else None
@@ -63,7 +70,7 @@ def search(
         output.json(found_json(page))
         return
     _print(page, settings, output)
-    if not page.hits:
+    if not page.hits and page.stopped_at is None:
         output.say("moot: no results" + ("" if meaning or "in:" in words else "; add in:reasoning to search reasoning"))
     if page.done < page.total:
         share = page.done * 100 // page.total
@@ -101,6 +108,8 @@ def _print(page: SearchPage, settings: Settings, output: Lines) -> None:
         output.say(f"moot: ranked the newest {page.ranked:,} matches; use before: for older ones", "dim")
     if page.cut:
         output.say("moot: this partial word matches too many words; only the most common ones were searched", "dim")
+    if page.stopped_at is not None:
+        output.say(f"moot: searched back to {moment(page.stopped_at)} before the time limit; the next page continues there", "yellow")
     if page.next_cursor:
         output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
 
@@ -118,10 +127,18 @@ def _print_hit(number: int, hit: Hit, width: int, output: Lines) -> None:
     output.data(f"{_INDENT}{output.styled(output.fit(command), 'dim')}\n\n")
 
 
+def _fitted(text: str, output: Lines) -> str:
+    """Return the text on one line and safe to print, with its matches between U+0002 characters."""
+    return "\x02".join(" ".join(output.fit(piece).split("\n")) for piece in text.replace("\x03", "\x02").split("\x02"))
+
+
 def _snippet(hit: Hit, width: int, output: Lines) -> str:
-    """Return the snippet, wrapped to the width and with matches highlighted."""
-    pieces = [" ".join(output.fit(piece).split("\n")) for piece in hit.snippet.replace("\x03", "\x02").split("\x02")]
-    lines = textwrap.wrap("\x02".join(pieces), width - len(_INDENT) - 1) if width else ["\x02".join(pieces)]
+    """Return the snippet, wrapped to the width, or the context if there is one, with matches highlighted."""
+    if hit.context:
+        lines = [_fitted(line, output) for line in hit.context.split("\n")]
+    else:
+        found = _fitted(hit.snippet, output)
+        lines = textwrap.wrap(found, width - len(_INDENT) - 1) if width else [found]
     shown: list[str] = []
     inside = False
     for line in lines:

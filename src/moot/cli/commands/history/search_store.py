@@ -49,7 +49,9 @@ async def find_messages(settings: Settings, query: str, asked: SearchOptions, di
     """Return a page of results. Raise UsageError, NotFound or StoreError."""
     async with await open_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
-        return await store.search.search(query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best)
+        return await store.search.search(
+            query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best, context=asked.context
+        )
 
 
 async def _conversation(store: Store, settings: Settings, asked: SearchOptions, directory: str) -> str | None:

@@ -1,0 +1,139 @@
+"""Regular expressions in queries, and lines of context around matches."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from moot.errors import UsageError
+from moot.store import SqliteStore
+from moot.store.search import matches
+from moot.store.search.query import parse
+from moot.store.search.regexes import words_of
+from moot.types.conversation import Conversation
+from moot.types.message import Message, Part, text_part
+
+pytestmark = pytest.mark.anyio
+
+OUTPUT = "\n".join(f"line {number}" for number in range(1, 200)) + "\nError   E1234 at end\nlast line"
+TOOL: Part = {"type": "tool-shell", "toolCallId": "1", "state": "output-available", "input": {}, "output": OUTPUT}
+
+
+@pytest.fixture
+async def filled(store: SqliteStore) -> SqliteStore:
+    await store.conversations.create(Conversation("a"))
+    said: list[Part] = [text_part("see /usr/bin/ and a/b"), TOOL, text_part("Exit code 7\nbye"), text_part("exit code seven")]
+    for number, part in enumerate(said):
+        await store.conversations.add_message(Message(f"m{number}", "user", (part,), conversation="a", created_at=1000 * (number + 1)))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (r"/exit code \w+$/", ["m3", "m2"]),
+        (r"/exit code \d/", ["m2"]),
+        (r"/(?-i)exit code/", ["m3"]),
+        (r"/e\d{4}\b/", ["m1"]),
+        (r"/e\d{4}\b/ in:text", []),
+        (r"/^bye$/", ["m2"]),
+        (r"/code/ /seven/", ["m3"]),
+        (r"/exit.*bye/", []),
+        (r"/(?s)exit.*bye/", ["m2"]),
+        (r"/exit/ seven", ["m3"]),
+        (r"/exit/ -seven", ["m2"]),
+        (r"/a\/b/", ["m0"]),
+        (r"/usr/bin/", ["m0"]),
+        (r"/nothing such/", []),
+    ],
+)
+async def test_regular_expressions_find_messages_newest_first(filled: SqliteStore, query: str, expected: list[str]) -> None:
+    for best in (False, True):
+        assert [hit.message for hit in (await filled.search.search(query, best=best)).hits] == expected
+
+
+async def test_the_excerpt_shows_the_match_in_its_column(filled: SqliteStore) -> None:
+    [hit] = (await filled.search.search(r"/error\s+e\d+/")).hits
+    assert (hit.column, hit.context) == ("tools", "")
+    assert "\x02Error E1234\x03 at end" in hit.snippet
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"), [("(", "missing"), ("(?=x)", r"\(\?="), (r"(a)\1", "escape"), ("((a{100}){100}){100}", "repetition")]
+)
+async def test_an_unsupported_expression_is_a_usage_error(pattern: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse(f"/{pattern}/", now=0)
+    with pytest.raises(UsageError, match="excluded"):
+        parse("-/x/", now=0)
+
+
+async def test_an_expression_that_backtracks_elsewhere_takes_no_time(store: SqliteStore) -> None:
+    await store.conversations.create(Conversation("a"))
+    await store.conversations.add_message(Message("m", "user", (text_part("a" * 900_000 + "!"),), conversation="a", created_at=1))
+    await store.search.index()
+    began = time.thread_time()
+    assert not (await store.search.search(r"/^(a+)+$/")).hits
+    assert time.thread_time() - began < 5
+
+
+async def test_a_page_that_reaches_its_time_limit_is_continued_by_the_next(filled: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matches, "_SCAN_SECONDS", -1.0)
+    found: list[str] = []
+    times: list[int | None] = []
+    cursor: str | None = None
+    for _ in range(9):
+        page = await filled.search.search("/line 7|code/", cursor=cursor)
+        found += [hit.message for hit in page.hits]
+        times.append(page.stopped_at)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert (found, times) == (["m3", "m2", "m1"], [4000, 3000, 2000, 1000, None])
+
+
+async def test_pages_of_an_expression_have_each_match_once(filled: SqliteStore) -> None:
+    first = await filled.search.search("/code/", limit=1)
+    second = await filled.search.search("/code/", limit=1, cursor=first.next_cursor)
+    assert [hit.message for page in (first, second) for hit in page.hits] == ["m3", "m2"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"exit code \d+", ("code",)),
+        (r"\bTypeError\b", ("typeerror",)),
+        (r"\BTypeError\b", ()),
+        (r"^panic: .*nil (pointer) x", ("panic", "pointer")),
+        (r"(?:first one )?second half ", ("half",)),
+        (r" some | other ", ()),
+        (r" many+ ", ()),
+        (r"é word é", ("word",)),
+        (r"\pL \Q.\E", ()),
+    ],
+)
+async def test_whole_words_of_every_match_select_the_messages(pattern: str, words: tuple[str, ...]) -> None:
+    assert words_of(pattern) == words
+
+
+@pytest.mark.parametrize(
+    ("query", "lines", "expected"),
+    [
+        ("e1234", 1, "line 199\nError   \x02E1234\x03 at end\nlast line"),
+        ("e1234", 5, "line 195\nline 196\nline 197\nline 198\nline 199\nError   \x02E1234\x03 at end\nlast line"),
+        (r"/^line 7$/", 2, "line 5\nline 6\n\x02line 7\x03\nline 8\nline 9"),
+        ('"line 1"', 1, "shell\n\x02line 1\x03\nline 2"),
+    ],
+)
+async def test_context_is_the_lines_around_the_match(filled: SqliteStore, query: str, lines: int, expected: str) -> None:
+    hit = next(hit for hit in (await filled.search.search(query, context=lines)).hits if hit.message == "m1")
+    assert hit.context == expected
+
+
+async def test_context_of_a_long_line_is_cut(store: SqliteStore) -> None:
+    await store.conversations.create(Conversation("a"))
+    text = "word " * 50_000 + "needle" + " word" * 50_000
+    await store.conversations.add_message(Message("m", "user", (text_part(text),), conversation="a", created_at=1))
+    [hit] = (await store.search.search("needle", context=3)).hits
+    assert "\x02needle\x03" in hit.context and 30_000 < len(hit.context) < 50_000
