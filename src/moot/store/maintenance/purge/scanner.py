@@ -29,7 +29,7 @@ from moot.store.log.segments import log_rows
 from moot.store.maintenance.purge.conversations import with_children
 from moot.store.maintenance.purge.files import LARGEST, files_in
 from moot.store.maintenance.purge.tables import BY_ITSELF, PLACES, select
-from moot.store.rows import AGENT_OR_FORMAT, parse_stored, parse_stored_object, parts_of
+from moot.store.rows import AGENT_OR_FORMAT, parse_stored, parse_stored_object, parts_of, plain_or_damaged
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.maintenance import LISTED_PLACES, ScanReport, ScanScope, SecretFinding, SecretPlace
 from moot.types.message import is_tool, tool_name
@@ -263,7 +263,8 @@ def _stretch(search: _Search, pieces: _Pieces, after: int, connection: Connectio
 
 
 def _messages(no: int, place: SecretPlace, connection: Connection, after: int) -> Iterator[_Piece]:
-    for number, id, role, parts, metadata, at in connection.execute(_MESSAGES, (no, after)):
+    for number, id, role, stored, metadata, at in connection.execute(_MESSAGES, (no, after)):
+        parts = plain_or_damaged(stored)
         source = _Source(SecretPlace("message", place.conversation, place.title, id, role, at=at), message=(parts, metadata))
         yield number, source, parts
         yield number, source, metadata
