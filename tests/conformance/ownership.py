@@ -231,6 +231,8 @@ UNNAMED = {
     "stats.usage",
     "stats.count",
     "stats.spent",
+    "stats.edits",
+    "stats.windows",
     "shares.page",
     *("jobs.add", "jobs.ended", "jobs.ensure", "jobs.note", "jobs.record", "jobs.settle", "jobs.version"),
     "imports.receive",

@@ -42,7 +42,7 @@ def check_schedule(cron: str, every: float, at: str, tz: str) -> None:
     """Raise UsageError unless exactly one kind of schedule is given and it is valid."""
     if sum(map(bool, (cron, every, at))) != 1:
         raise UsageError("Expected exactly one of cron, every and at.", fix='Use one of --cron "0 9 * * 1-5", --every 5m and --at TIME.')
-    zone = _zone(tz)
+    zone = zone_of(tz)
     if every and not 1 <= every <= 366 * 86_400:
         raise UsageError(f"The interval {every:g} s is not between 1 second and 366 days.")
     if at:
@@ -79,7 +79,7 @@ def period_of(per: Period, tz: str, now: int) -> tuple[int, int | None]:
     """Return the start and the end of the day, week or month that contains `now`. Weeks begin on Monday; a run has no end."""
     if per == "run":
         return 0, None
-    zone = _zone(tz)
+    zone = zone_of(tz)
     today = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone).date()
     if per == "day":
         first, last = today, today + timedelta(days=1)
@@ -95,7 +95,7 @@ def period_of(per: Period, tz: str, now: int) -> tuple[int, int | None]:
 
 def check_zone(tz: str) -> None:
     """Raise UsageError if a time zone is unknown."""
-    _zone(tz)
+    zone_of(tz)
 
 
 def _last(instants: Iterator[int], until: int) -> int | None:
@@ -111,7 +111,7 @@ def _instants(job: Job, after: int, anchor: int) -> Iterator[int]:
     if job.every:
         step = round(job.every * 1000)
         return iter(range(anchor + max(1, (after - anchor) // step + 1) * step, 1 << 62, step))
-    zone = _zone(job.tz)
+    zone = zone_of(job.tz)
     if job.at:
         at = _moment(job.at, zone)
         return iter((at,) if at > after else ())
@@ -135,7 +135,8 @@ def _cron_after(expression: str, zone: ZoneInfo, after: int) -> Iterator[int]:
     return (at for moment in found if (at := int(moment.timestamp() * 1000)) > after)
 
 
-def _zone(name: str) -> ZoneInfo:
+def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone by its name. Raise UsageError if it is unknown."""
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError) as error:  # ZoneInfoNotFoundError is a KeyError

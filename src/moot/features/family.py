@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from moot.convert.edits import changed_files
 from moot.errors import NotFound
-from moot.features.projects.changes import changed_files
 from moot.runtime.children import summary_of
 from moot.types.approval import Approval
 from moot.types.canonical import Json, JsonObject

@@ -81,7 +81,7 @@ LAZY_PARTS = Registry(
         "meaning": "moot.store.search.semantic:SqliteSemanticSearch",
         "search": "moot.store.search.full_text:FullText",
         "shares": "moot.store.access:StoredShares",
-        "stats": "moot.store.stats:AnswerStats",
+        "stats": "moot.store.stats.reports:AnswerStats",
         "tasks": "moot.store.tasks.items:SqliteTasks",
         "translations": "moot.store.maintenance.translation:StoreTranslations",
         "upkeep": "moot.store.maintenance.upkeep:StoreUpkeep",

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from datetime import UTC, tzinfo
+from typing import Literal, Protocol, TypeAlias
 
 from moot.types.budget import Spending, SpendingQuery
+
+Grouping: TypeAlias = Literal["hour", "day", "week", "month", "hour-of-day", "model", "agent", "project", "host", "tool", "error"]
+GROUPINGS: tuple[Grouping, ...] = ("day", "hour-of-day", "model", "agent", "project", "host", "tool", "error")
+"""The groupings of a report, unless others are requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +100,11 @@ class UsageReport:
     messages: int
     total: Counts
     days: dict[str, Counts]
-    """Totals by day in UTC, such as `2026-12-24`, newest first."""
+    """Totals by day, such as `2026-12-24`, newest first."""
     models: dict[str, Counts]
     """Totals by model, most runs first; an empty name means an unknown model."""
     agents: dict[str, Counts]
+    """Totals by agent. Sub-agents count for the agent that started them, unless they are counted separately."""
     projects: dict[str, Counts]
     """Totals by project name; projects with the same name are combined."""
     hosts: dict[str, Counts] = field(default_factory=dict[str, Counts])
@@ -114,13 +120,126 @@ class UsageReport:
     """Context sizes of the answers of a single conversation, oldest first; empty for several conversations."""
     uncounted: int = 0
     """Number of finished answers that could not be counted within the time limit; the totals don't include them."""
+    hours: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    """Totals by hour, such as `2026-12-24 18:00`, newest first; empty unless requested."""
+    weeks: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    """Totals by week, named by its Monday; empty unless requested."""
+    months: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    """Totals by month, such as `2026-12`; empty unless requested."""
+    hours_of_day: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    """Totals by the hour of the day, from `00` to `23`."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageWindow:
+    """The usage of one agent in a period that its subscription limits."""
+
+    agent: str
+    minutes: int
+    """Length of the period: 300 or 10,080 for most subscriptions."""
+    since: int
+    """Start of the period, in ms since the epoch."""
+    until: int
+    """End of the period. If it is not known when the limit resets, the current time."""
+    resets: bool = False
+    """True if the limit resets at the end of the period."""
+    used: float | None = None
+    """Used part of the limit in percent, as reported by the program; None = unknown."""
+    at: int | None = None
+    """Time at which the program reported `used`."""
+    runs: int = 0
+    """Number of model calls, as far as known; otherwise of answers."""
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost: int = 0
+    """Cost in nano-dollars of the calls with a known price."""
+    unpriced: int = 0
+    first: int = 0
+    """Time of the first call in ms since the epoch; 0 = no calls."""
+    last: int = 0
+
+    @property
+    def tokens_per_minute(self) -> float | None:
+        """Mean tokens per minute between the first and the last call; None if there is only one."""
+        return (self.input + self.output) * 60_000 / (self.last - self.first) if self.last > self.first else None
+
+    @property
+    def cost_per_hour(self) -> float | None:
+        """Mean cost per hour in nano-dollars between the first and the last call; None if there is only one."""
+        return self.cost * 3_600_000 / (self.last - self.first) if self.last > self.first else None
+
+    def projected_cost(self, now: int) -> int | None:
+        """Return the cost at the end of the period if it continues to grow as it does; None if unknown."""
+        if self.cost_per_hour is None or not self.resets or now >= self.until:
+            return None
+        return self.cost + round(self.cost_per_hour * (self.until - now) / 3_600_000)
+
+    def projected_tokens(self, now: int) -> int | None:
+        """Return the number of tokens at the end of the period if it continues to grow as it does; None if unknown."""
+        if self.tokens_per_minute is None or not self.resets or now >= self.until:
+            return None
+        return self.input + self.output + round(self.tokens_per_minute * (self.until - now) / 60_000)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageWindows:
+    """The current periods of subscriptions, and earlier ones."""
+
+    current: tuple[UsageWindow, ...] = ()
+    blocks: tuple[UsageWindow, ...] = ()
+    """The 5-hour blocks of Claude Code in the last days, newest first; the first one may be the current one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """A change of a file by a tool call."""
+
+    path: str
+    """As the call names it."""
+    conversation: str
+    message: str
+    """Id of the answer with the call."""
+    agent: str
+    tool: str
+    added: int | None
+    """Number of added lines; None = unknown."""
+    removed: int | None
+    at: int
+    """Time of the answer in ms since the epoch."""
 
 
 class Stats(Protocol):
     """Usage statistics; deleted conversations count until they are purged."""
 
-    async def usage(self, *, since: int = 0, until: int | None = None, conversation: str | None = None, wait: float = 2.0) -> UsageReport:
-        """Sum answers started at `since` (ms) or later and before `until`. First count new answers, for at most `wait` seconds."""
+    async def usage(
+        self,
+        *,
+        since: int = 0,
+        until: int | None = None,
+        conversation: str | None = None,
+        by: Sequence[Grouping] = GROUPINGS,
+        zone: tzinfo = UTC,
+        apart: bool = False,
+        wait: float = 2.0,
+    ) -> UsageReport:
+        """Sum answers started at `since` (ms) or later and before `until`. First count new answers, for at most `wait` seconds.
+
+        Groups are empty unless `by` names them. Hours, days, weeks and months are those of `zone`. Sub-agents count for the agent and the
+        conversation that started them, unless `apart`.
+        """
+        ...
+
+    async def windows(self, now: int, *, days: int = 8, wait: float = 2.0) -> UsageWindows:
+        """Return the usage in the periods of subscriptions at the time `now` (ms), and the blocks of the last `days`."""
+        ...
+
+    async def edits(self, *, limit: int = 50, before: str | None = None, wait: float = 2.0) -> tuple[list[FileEdit], str | None]:
+        """Return changes of files by tool calls, newest first, and the cursor of the next page, or None on the last one.
+
+        Raise UsageError for an invalid cursor. Deleted conversations are left out.
+        """
         ...
 
     async def count(self, *, seconds: float = 30.0) -> int:

@@ -112,7 +112,10 @@ LISTS = (
     "/api/approvals",
     f"/api/search?q={SECRET}",
     "/api/stats",
+    "/api/stats/activity",
+    "/api/stats/windows",
     "/api/stats/budgets",
+    "/api/edits",
     "/api/store",
 )
 

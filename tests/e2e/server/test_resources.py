@@ -334,6 +334,9 @@ async def test_no_integer_is_an_internal_error(server: LiveServer) -> None:
     paths = (
         "/api/stats?since=N",
         "/api/stats?until=N",
+        "/api/stats/activity?from=N",
+        "/api/stats/activity?to=N",
+        "/api/edits?limit=N",
         "/api/conversations?limit=N",
         "/api/conversations/ID/raw?cursor=N",
         "/api/conversations/ID/messages?limit=N",
@@ -381,6 +384,9 @@ async def test_everything_can_be_read_while_the_disk_is_full(server: LiveServer)
             f"/api/runs/{submitted['run']['id']}",
             "/api/search?q=hello",
             "/api/stats",
+            "/api/stats/activity",
+            "/api/stats/windows",
+            "/api/edits",
             "/api/projects",
             "/api/approvals",
         ):

@@ -28,12 +28,16 @@ RECORDED = Path(__file__).parent / "responses.json"
 CATALOGUES = ("agents", "models", "providers", "tools", "tools/shell", "commands", "channels", "formats", "exports", "config")
 """Resources whose values are texts and settings that change often: only their shape is recorded."""
 
-TIMES = re.compile(r"(.*_)?at|since|(.*_)?seq|events|frames|ms|first_ms|timed_output|first|rate|seconds|pid|host|(.*_)?bytes(_.*)?|size")
+TIMES = re.compile(
+    r"(.*_)?at|now|since|(.*_)?seq|events|frames|ms|first_ms|timed_output|first|rate|seconds|pid|host|(.*_)?bytes(_.*)?|size"
+)
 VARYING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"[0-9a-f]{64}"), "<sha256>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "<address>"),
     (re.compile(r"\d{4}-\d\d-\d\d"), "<day>"),
+    (re.compile(r"^\d{4}-\d\d$"), "<month>"),
+    (re.compile(r"^\d\d$"), "<hour>"),
     (re.compile(r"/share/[\w-]+"), "/share/<secret>"),
     (re.compile(r"call_\w+"), "<call>"),
 )
@@ -110,6 +114,10 @@ async def conversations(server: LiveServer) -> dict[str, Any]:
     found["permissions"] = await got(client, "/api/permissions", conversation=made["id"])
     found["search"] = await got(client, "/api/search", q="quince", limit=2)
     found["stats"] = await got(client, "/api/stats", conversation=made["id"])
+    found["stats by month"] = await got(client, "/api/stats", by="month", tz="Asia/Kolkata")
+    found["activity"] = await got(client, "/api/stats/activity")
+    found["windows"] = await got(client, "/api/stats/windows")
+    found["edits"] = await got(client, "/api/edits")
     runtime = server.engine.runtime
     runtime.settings = replace(runtime.settings, budgets=(Budget("daily", "day", tokens=10_000_000),))
     found["budgets"] = await got(client, "/api/stats/budgets")

@@ -12,7 +12,7 @@ from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
 from moot.store.lookup import conversation_by
 from moot.store.runs import SqliteRunReader
-from moot.store.stats import AnswerStats
+from moot.store.stats.reports import AnswerStats
 from moot.types.budget import Spending, SpendingQuery
 from moot.types.run import OPEN, STARTED, RunStatus
 

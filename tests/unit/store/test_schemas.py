@@ -26,7 +26,7 @@ BROKEN = Migration("9999_broken", "DELETE FROM event;\nDROP TABLE approval;\nINS
 
 DANGLING = Migration("9999_dangling", "DELETE FROM project;")
 
-DERIVED = ("search", "tally")
+DERIVED = ("search", "tally", "to_count")
 """Prefixes of tables that are rebuilt from the others."""
 ABOUT_THEM = "is_indexed"
 

@@ -39,7 +39,7 @@ ACTS = st.lists(
     ),
     max_size=14,
 )
-TABLES = ("answer", "answer_tool", "answer_day", "tool_day")
+TABLES = ("answer", "answer_edit", "answer_tool", "answer_day", "answer_slot", "tool_day")
 
 
 class Life:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot.store import SqliteStore
-from moot.store.stats import RunFacts, tool_calls, usage_of
+from moot.store.stats.answers import RunFacts, tool_calls, usage_of
 from moot.types.conversation import Conversation
 from moot.types.imports import Recording
 from moot.types.message import Message

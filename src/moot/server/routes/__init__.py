@@ -28,7 +28,6 @@ from moot.server.routes.projects.worktrees import router as worktrees
 from moot.server.routes.runs import events_router as events
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
-from moot.server.routes.search import stats_router as stats
 from moot.server.routes.settings.agents import router as agents
 from moot.server.routes.settings.config import permissions_router as permissions
 from moot.server.routes.settings.config import router as config
@@ -38,6 +37,8 @@ from moot.server.routes.settings.skills import indexes_router as skill_indexes
 from moot.server.routes.settings.skills import router as skills
 from moot.server.routes.settings.tokens import login_router as login
 from moot.server.routes.settings.tokens import router as tokens
+from moot.server.routes.stats import edits_router as edits
+from moot.server.routes.stats import router as stats
 from moot.server.routes.webhooks import outgoing_router as outgoing_webhooks
 from moot.server.routes.webhooks import router as webhooks
 
@@ -63,6 +64,7 @@ ROUTERS = (
     cron,
     search,
     stats,
+    edits,
     store,
     blobs,
     imports,

@@ -81,6 +81,11 @@ _MADE = (
 )
 _COPIED = "UPDATE import_conversation SET copied_from = ?, rank = ?, started_at = ? WHERE owner_id = ? AND format = ? AND source_id = ?"
 _TO_PARENT = "UPDATE conversation SET parent_id = ?, parent_tool_call_id = ? WHERE no = ?"
+_RECOUNT = (  # the answers of sub-agents count for the agent that started them
+    "WITH RECURSIVE tree(no, id) AS (SELECT no, id FROM conversation WHERE no = ?"
+    " UNION SELECT c.no, c.id FROM tree AS t JOIN conversation AS c ON c.parent_id = t.id)"
+    " INSERT OR IGNORE INTO to_count SELECT a.message FROM tree AS t JOIN answer AS a ON a.conversation = t.no"
+)
 _OF_PARENT = (
     "SELECT conversation, parent_call FROM import_conversation WHERE owner_id = ? AND format = ? AND parent = ? AND conversation <> ?"
 )
@@ -143,6 +148,7 @@ def _link(transaction: Transaction, parent: tuple[str, str, str], child: int, ca
         at = next_row[0] if next_row is not None else None
     if above is not None:
         transaction.execute(_TO_PARENT, (above.id, call, child))
+        transaction.execute(_RECOUNT, (child,))
 
 
 def settle(id: str, owner: str, settled: FinalFacts, transaction: Transaction) -> Conversation:

@@ -14,9 +14,9 @@ from moot.cli.console.output import Output
 from moot.cli.context.engine import opened_at
 from moot.cli.context.references import find_message, live_statuses
 from moot.cli.options import Out, Which
+from moot.convert.edits import changed_files
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.engine import Engine
-from moot.features.projects.changes import changed_files
 from moot.guard.terminal import clean, visible
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation

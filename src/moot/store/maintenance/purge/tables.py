@@ -72,7 +72,8 @@ PLACES: Mapping[LiteralString, Place] = {
         "id > (?1 << 32) AND id < ((?1 + 1) << 32)",
     ),
     "answer_tool": Place({"tool": "text"}, (), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
-    "answer": Place({"agent": "text", "model": "text"}, ("status", "error"), _CONVERSATION),
+    "answer_edit": Place({"path": "text", "tool": "text"}, ("owner_id",), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
+    "answer": Place(dict.fromkeys(("agent", "lead", "program", "model"), "text"), ("calls", "limits", "status", "error"), _CONVERSATION),
     "aside": Place({"model": "text"}, ("exchange", "purpose"), _CONVERSATION),
     "to_count": Place({}, (), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
     "import_identity": Place({}, ("identity",), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
@@ -116,7 +117,8 @@ PLACES: Mapping[LiteralString, Place] = {
     "knowledge_chunk": Place(dict.fromkeys(("place", "heading", "text"), "text")),
     "knowledge_document": Place({"path": "text", "problem": "text"}, ("digest",)),
     "knowledge_source": Place({"path": "text"}, ("id", "owner_id", "project_id", "kind")),
-    "answer_day": Place({"agent": "text", "model": "text"}, ("owner_id", "project_id")),
+    "answer_day": Place({"agent": "text", "lead": "text", "model": "text"}, ("owner_id", "project_id")),
+    "answer_slot": Place({}, ("owner_id",)),
     "tool_day": Place({"tool": "text"}, ("owner_id",)),
     "blob": Place({"data": "bytes"}, ("sha256", "media_type")),
     "blob_owner": Place({}, ("sha256", "owner_id", "media_type")),
@@ -144,7 +146,7 @@ PLACES: Mapping[LiteralString, Place] = {
     "written_file": Place({"path": "bytes"}, ("kind", "sha256", "conversation")),
 }
 
-COUNTS = frozenset({"answer", "answer_tool", "answer_day", "tool_day"})
+COUNTS = frozenset({"answer", "answer_edit", "answer_tool", "answer_day", "answer_slot", "tool_day"})
 """Tables with counts of messages, which are rebuilt from messages."""
 BY_ITSELF = COUNTS.union(
     ("event", "segment", "exchange", "message", "search_term", "search_vector", "translation", "knowledge_vector"),

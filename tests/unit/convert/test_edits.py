@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.features.projects.changes import changed_files
+from moot.convert.edits import changed_files
 from moot.types.canonical import JsonObject
 
 

@@ -1,0 +1,1 @@
+"""Usage statistics: one row for each finished answer, sums of these rows, and reports."""

@@ -1,0 +1,284 @@
+"""The records that statistics are summed from: one for each finished answer, and one for each tool and file in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
+
+from moot.convert.edits import Edit, edits_of
+from moot.convert.imports import without_copies
+from moot.store.database.connection import Connection
+from moot.store.database.transaction import Transaction
+from moot.store.log import segments
+from moot.store.log.rows import Row, before_redaction
+from moot.store.rows import AGENT_OR_FORMAT, EVENT, parse_stored, parse_stored_object, plain
+from moot.store.stats.windows import spans_of
+from moot.types.canonical import Json, JsonObject, loads
+from moot.types.message import Part, is_tool, tool_name
+from moot.types.usage import NO_USAGE, Usage
+
+
+class RunFacts(NamedTuple):
+    """Fields from the row of an answer's run."""
+
+    agent: str
+    model: str
+    status: str
+    error: str
+    """Kind of the run's error; empty if it has none."""
+    usage: Usage
+    cost: int | None
+
+
+class AnswerUsage(NamedTuple):
+    """The columns of an answer's row, from `agent` on."""
+
+    agent: str
+    model: str
+    status: str
+    error: str
+    steps: int
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    cost: int | None
+    first_ms: int | None
+    ms: int
+    timed: int
+    context: int
+
+
+@dataclass(slots=True)
+class ToolCalls:
+    """Statistics of one tool's calls."""
+
+    calls: int = 0
+    failed: int = 0
+    denied: int = 0
+    ms: int = 0
+    timed: int = 0
+
+
+def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerUsage:
+    """Return the run's own sums, or for an imported answer without a run, sums over the steps in its metadata."""
+    stored = metadata.get("steps")
+    steps = [Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
+    if run is None:
+        usage = sum((step.usage for step in steps), Usage())
+        costs = [step.cost for step in steps if step.cost is not None or step.usage != NO_USAGE]
+        run = RunFacts(_text(metadata.get("agent")), _text(metadata.get("model")), status, "", usage, None)
+        if costs and None not in costs:
+            run = run._replace(cost=sum(cost for cost in costs if cost is not None))
+    timed = [step for step in steps if step.ms is not None]
+    usage = run.usage
+    return AnswerUsage(
+        *(run.agent, run.model, run.status, run.error, len(steps)),
+        *(usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0, usage.reasoning or 0),
+        *(run.cost, steps[0].first_ms if steps else None, sum(step.ms or 0 for step in timed)),
+        *(sum(step.usage.output or 0 for step in timed), max((step.usage.input or 0 for step in steps), default=0)),
+    )
+
+
+def tool_calls(parts: Sequence[Part], times: Mapping[str, int]) -> dict[str, ToolCalls]:
+    """Count the calls by tool; `times` has the known durations in ms by call id."""
+    found: dict[str, ToolCalls] = {}
+    for part in parts:
+        if not is_tool(part):
+            continue
+        one = found.setdefault(tool_name(part), ToolCalls())
+        one.calls += 1
+        one.failed += part.get("state") == "output-error"
+        one.denied += part.get("state") == "output-denied"
+        metadata = part.get("toolMetadata")  # some agents report durations themselves
+        inner = [metadata, *metadata.values()] if isinstance(metadata, dict) else []
+        known = [times.get(str(part.get("toolCallId"))), *(_whole(value.get("durationMs")) for value in inner if isinstance(value, dict))]
+        if (ms := next((ms for ms in known if ms is not None), None)) is not None:
+            one.ms += ms
+            one.timed += 1
+    return found
+
+
+class Step(NamedTuple):
+    usage: Usage
+    cost: int | None
+    ms: int | None
+    first_ms: int | None
+    at: int | None
+    """Time of the end in ms; None if it is not known."""
+
+    @classmethod
+    def of(cls, step: JsonObject) -> Step:
+        usage = step.get("usage")
+        return cls(
+            Usage.from_json(usage) if isinstance(usage, dict) else Usage(),
+            _whole(step.get("cost")),
+            _whole(step.get("ms")),
+            _whole(step.get("first_ms")),
+            _whole(step.get("at")),
+        )
+
+
+def _whole(value: Json) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 62 else None
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_BATCH = 256
+_OVER = "m.status IN ('finished', 'failed', 'cancelled')"
+_DUE = (
+    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {AGENT_OR_FORMAT}, c.model, r.no, r.agent, r.model,"
+    " r.status, r.error, r.usage, r.cost, (SELECT json_group_array(json_array(i.step, i.is_copy)) FROM import_identity AS i"
+    " WHERE i.message = m.no), c.owner_id, c.parent_id, r.parent_run, r.agent_type"
+    " FROM to_count AS t JOIN message AS m ON m.no = t.message"
+    " JOIN conversation AS c ON c.no = m.conversation"
+    f" LEFT JOIN run AS r ON r.id = m.run WHERE {_OVER} ORDER BY t.message LIMIT ?"
+)
+_OF_TOOLS = "WHERE run = ? AND key GLOB 'tool:*' AND phase IN ('start', 'end')"
+_SEALED = (
+    "SELECT r.first_seq, min(coalesce(r.last_seq, h.sealed_through), h.sealed_through)"
+    " FROM run AS r JOIN log_head AS h ON h.conversation = r.conversation"
+    " WHERE r.no = ? AND r.first_seq <= h.sealed_through"
+)
+
+_TOP_RUN = (
+    "WITH RECURSIVE above(agent, parent) AS (SELECT agent, parent_run FROM run WHERE id = ?1"
+    " UNION SELECT r.agent, r.parent_run FROM above AS a JOIN run AS r ON r.id = a.parent) SELECT agent FROM above WHERE parent IS NULL"
+)
+_TOP_CONVERSATION = (
+    "WITH RECURSIVE above(no, parent) AS (SELECT no, parent_id FROM conversation WHERE id = ?1"
+    " UNION SELECT c.no, c.parent_id FROM above AS a JOIN conversation AS c ON c.id = a.parent)"
+    f" SELECT coalesce(json_extract(CAST(c.origin AS TEXT), '$.agent'), {AGENT_OR_FORMAT})"
+    " FROM above AS a JOIN conversation AS c ON c.no = a.no WHERE a.parent IS NULL"
+)
+
+
+class Record(NamedTuple):
+    """What is stored of one answer."""
+
+    message: int
+    conversation: int
+    owner: str
+    at: int
+    usage: AnswerUsage | None = None
+    """None if the answer is not counted."""
+    lead: str = ""
+    """The agent that started the work: that of the topmost conversation, or the answer's own."""
+    program: str = ""
+    """The program that made the model calls: the type of the run's agent, or the program that the answer was imported from."""
+    spans: str | None = None
+    """The model calls by quarter of an hour, as JSON; None if all were made when the answer started."""
+    limits: str | None = None
+    """Used parts of the subscription's limits that the program recorded, as JSON."""
+    calls: Mapping[str, ToolCalls] = MappingProxyType({})
+    edits: Sequence[Edit] = ()
+
+
+def answers_to_count(connection: Connection) -> list[Record]:
+    """Return records of the next finished answers that are not counted in their current state."""
+    return [_record(connection, row) for row in connection.execute(_DUE, (_BATCH,)).fetchall()]
+
+
+def put(found: list[Record], transaction: Transaction) -> None:
+    """Store the records. An answer that continued meanwhile is counted again later."""
+    for record in found:
+        no = record.message
+        if transaction.execute("DELETE FROM to_count WHERE message = ?", (no,)).rowcount != 1:
+            continue  # purged
+        transaction.execute("DELETE FROM answer_tool WHERE message = ?", (no,))
+        transaction.execute("DELETE FROM answer WHERE message = ?", (no,))
+        if record.usage is None:
+            continue
+        transaction.execute(
+            "INSERT INTO answer (message, conversation, at, lead, program, calls, limits, agent, model, status, error, steps, input,"
+            " output, cache_read, cache_write, reasoning, cost, first_ms, ms, timed, context)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (no, record.conversation, record.at, record.lead, record.program, record.spans, record.limits, *record.usage),
+        )
+        for tool, one in record.calls.items():
+            transaction.execute(
+                "INSERT INTO answer_tool (message, tool, calls, failed, denied, ms, timed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (no, tool, one.calls, one.failed, one.denied, one.ms, one.timed),
+            )
+        for number, edit in enumerate(record.edits):
+            transaction.execute(
+                "INSERT INTO answer_edit (owner_id, at, message, number, path, tool, added, removed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (record.owner, record.at, no, number, *edit),
+            )
+
+
+def remaining(connection: Connection) -> int:
+    """Return the number of finished answers that are not counted."""
+    return connection.execute(f"SELECT count(*) FROM to_count AS t JOIN message AS m ON m.no = t.message WHERE {_OVER}").fetchone()[0]
+
+
+def _record(connection: Connection, row: Any) -> Record:
+    no, conversation, at, status, parts, data, agent, model, run = row[:9]
+    owner, parent, parent_run, agent_type = row[16:]
+    metadata = parse_stored_object(data)
+    if "source" in metadata:
+        return Record(no, conversation, owner, at)  # a fork's copy: its usage counts in the original conversation
+    identities = cast("list[tuple[int, int]]", loads(row[15]))
+    copies = {step for step, is_copy in identities if is_copy}
+    if copies and len(copies) == len(identities):
+        return Record(no, conversation, owner, at)  # a copy made by the program that it was imported from
+    value = parse_stored(plain(parts))
+    pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+    pieces, metadata = without_copies(pieces, metadata, copies)
+    if run is None:
+        usage = usage_of(metadata, status, None)
+        usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
+    else:
+        error = None if row[12] is None else parse_stored(row[12])
+        kind = str(error.get("kind", "failed")) if isinstance(error, dict) else ""
+        usage = usage_of(metadata, status, RunFacts(row[9], row[10], row[11], kind, Usage.from_json(parse_stored_object(row[13])), row[14]))
+    top: Any = None
+    if parent_run is not None:
+        top = connection.execute(_TOP_RUN, (parent_run,)).fetchone()
+    elif parent is not None:
+        top = connection.execute(_TOP_CONVERSATION, (parent,)).fetchone()
+    limits = metadata.get("limits")
+    return Record(
+        *(no, conversation, owner, at, usage),
+        lead=usage.agent if top is None else top[0],
+        program=usage.agent if run is None else agent_type,
+        spans=_spans(at, metadata, usage),
+        limits=json.dumps(limits) if isinstance(limits, list) and limits and not copies else None,
+        calls=tool_calls(pieces, {} if run is None else _times(connection, conversation, run)),
+        edits=tuple(edits_of(pieces)),
+    )
+
+
+def _spans(at: int, metadata: JsonObject, usage: AnswerUsage) -> str | None:
+    stored = metadata.get("steps")
+    steps = [Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
+    whole = Usage(usage.input, usage.output, usage.cache_read, usage.cache_write)
+    return spans_of(at, [(step.at, step.usage, step.cost) for step in steps], whole, usage.cost)
+
+
+def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
+    started: dict[str, tuple[str, int]] = {}
+    ended: dict[str, int] = {}
+    for row in map(before_redaction, _journal(connection, conversation, run)):
+        if row.phase == "end":
+            ended[str(row.key)] = row.at
+        else:
+            started[str(row.key)] = (str(segments.read_object(row.body).get("call", "")), row.at)
+    return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in started.items() if key in ended}
+
+
+def _journal(connection: Connection, conversation: int, run: int) -> Iterator[Row]:
+    """Yield starts and ends of the run's tool calls. Most answers are counted long before their events are sealed."""
+    sealed: Any = connection.execute(_SEALED, (run,)).fetchone()
+    if sealed is not None:
+        for values in segments.rows(connection, conversation, sealed[0] - 1, sealed[1]):
+            if values[2] == run and values[7] and (values[8] or "").startswith("tool:"):
+                yield segments.with_check(values)
+    yield from (Row(*values) for values in connection.execute(f"SELECT {EVENT} FROM event {_OF_TOOLS}", (run,)))
