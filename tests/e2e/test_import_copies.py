@@ -51,8 +51,10 @@ async def sums(store: Store) -> dict[str, tuple[int, int]]:
     total = (await store.stats.usage(wait=60)).total
     assert (sum(tokens for tokens, _ in of_each.values()), sum(cost for _, cost in of_each.values())) == (total.input, total.cost)
     for one in found:
-        counted = (await store.stats.usage(conversation=one.id, wait=60)).total
+        counted = (await store.stats.usage(conversation=one.id, apart=True, wait=60)).total
         assert (counted.input, counted.cost) == of_each[str((one.origin or {})["source_id"])]
+    tops = [await store.stats.usage(conversation=one.id, wait=60) for one in found if one.parent is None]
+    assert (sum(top.total.input for top in tops), sum(top.total.cost for top in tops)) == (total.input, total.cost)
     return of_each
 
 

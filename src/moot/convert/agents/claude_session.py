@@ -198,7 +198,7 @@ class ClaudeMessage(SessionMessage):
     def _step_facts(self) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
             reason = REASONS.get(step.reason, "other") if step.reason else "other"
-            facts = step.facts(number, reason, usage_of(step.usage).to_json())
+            facts = step.facts(number, reason, usage_of(step.usage).to_json(), self.began)
             yield {**facts, "session_at": step.at} if step.at else facts
 
 

@@ -181,6 +181,12 @@ def as_protocol(item: JsonObject) -> JsonObject:
     return renamed
 
 
+def _reset(window: JsonObject, at: int) -> int:
+    """Return the time in ms at which a limit resets; 0 if it is unknown."""
+    later = count(window.get("resets_in_seconds"))
+    return (count(window.get("resets_at")) or 0) * 1000 if later is None else at + later * 1000 if at else 0
+
+
 @dataclass(slots=True)
 class _Step(SessionStep):
     counted: bool = False
@@ -191,12 +197,13 @@ class _Step(SessionStep):
 class CodexMessage(SessionMessage):
     """An assistant's message, built line by line."""
 
-    __slots__ = ("_settled", "_steps", "model", "reason", "turn")
+    __slots__ = ("_limits", "_settled", "_steps", "model", "reason", "turn")
 
     def __init__(self, at: int = 0, model: str = "") -> None:
         super().__init__(at)
         self._settled: dict[str, int] = {}
         self._steps: list[_Step] = []
+        self._limits: list[Json] = []
         self.model = model
         self.reason = ""
         self.turn = ""
@@ -330,6 +337,16 @@ class CodexMessage(SessionMessage):
         step.counted = True
         return is_new
 
+    def limited(self, limits: JsonObject, at: int) -> None:
+        """Add the used parts of the subscription's limits, which replace earlier ones. They apply to all machines of the account."""
+        found = [as_object(limits.get(name)) for name in ("primary", "secondary")]
+        self._limits = [
+            {"limit": as_text(limits.get("limit_id")), "minutes": minutes, "used": used, "resets_at": resets, "at": at}
+            for window in found
+            if (minutes := count(window.get("window_minutes"))) and (resets := _reset(window, at))
+            if isinstance(used := window.get("used_percent"), int | float)
+        ] or self._limits
+
     def identities(self) -> tuple[str, ...]:
         """Return the identity of each model call."""
         return tuple([step.identity for step in self._steps])
@@ -338,10 +355,12 @@ class CodexMessage(SessionMessage):
         """Return the metadata, in the same form as for moot's own runs."""
         reason = "error" if self.error else self.reason or "other"
         facts: JsonObject = {"agent": NAME, "finish_reason": reason, "steps": list(self._step_facts(reason))}
+        if self._limits:
+            facts["limits"] = self._limits
         model = self._steps[-1].model if self._steps else self.model
         return {**facts, "model": model, "provider": API} if model else facts
 
     def _step_facts(self, reason: str) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
-            facts = step.facts(number, reason if number == len(self._steps) else "tool-calls", step.usage)
+            facts = step.facts(number, reason if number == len(self._steps) else "tool-calls", step.usage, self.began)
             yield {**facts, "turn_id": self.turn} if self.turn else facts

@@ -14,6 +14,9 @@ from moot.types.message import Part
 PREFIX = "1.0"
 """Prefix of the ids of parts."""
 
+LATER = 900_000
+"""Time in ms after the start of an answer from which its model calls have their own time. Statistics don't need shorter times."""
+
 EXACTLY = "moot"
 """Name of the extra field in lines that moot writes, for facts about a part that have no place in the agent's own fields."""
 
@@ -33,11 +36,13 @@ class SessionStep:
     identity: str = ""
     """The same in all copies of the session; empty = unknown."""
 
-    def facts(self, number: int, reason: str, usage: JsonObject) -> JsonObject:
-        """Return the step's entry in the message's metadata."""
+    def facts(self, number: int, reason: str, usage: JsonObject, began: int) -> JsonObject:
+        """Return the step's entry in the metadata of a message that began at a time. Only later steps have their own time."""
         facts: JsonObject = {"step": number, "model": self.model, "finish_reason": reason, "usage": usage, "cost": self.cost}
         if self.until > self.begun > 0:
             facts["ms"] = self.until - self.begun
+        if began and self.until - began >= LATER:
+            facts["at"] = self.until
         if self.service_tier:
             facts["service_tier"] = self.service_tier
         if self.id:
@@ -48,13 +53,14 @@ class SessionStep:
 class SessionMessage:
     """Base class of an agent's message that is built line by line."""
 
-    __slots__ = ("_calls", "_next_id", "_parts", "error", "last_at")
+    __slots__ = ("_calls", "_next_id", "_parts", "began", "error", "last_at")
 
     def __init__(self, at: int = 0) -> None:
         self._parts: list[Part] = []
         self._calls: dict[str, int] = {}
         """Indexes of the parts of tool calls without an output, by the agent's id of the call."""
         self._next_id = 0
+        self.began = at
         self.error = ""
         """The text of the error with which the message ended; empty if there is none."""
         self.last_at = at

@@ -199,7 +199,7 @@ def _report(connection: Connection, values: dict[str, Any], by: Sequence[Groupin
     return UsageReport(
         stored[0],
         stored[1],
-        _grouped(connection, "''", "1", timed, slots).get("", Counts()),
+        _grouped(connection, "''", "1", named, days).get("", Counts()),
         groups.get("day", {}),
         groups.get("model", {}),
         groups.get("agent", {}),

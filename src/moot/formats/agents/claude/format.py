@@ -48,7 +48,7 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 
 class ClaudeFormat:
     name = "claude"
-    version = 3
+    version = 4
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True

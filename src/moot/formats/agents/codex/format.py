@@ -32,7 +32,7 @@ _UNPACKED = "moot.formats.agents.codex.packed:unpacked"
 
 class CodexFormat:
     name = "codex"
-    version = 3
+    version = 4
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True

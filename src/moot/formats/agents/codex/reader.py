@@ -275,6 +275,8 @@ class SessionReader:
             case "item_completed" if isinstance(item := body.get("item"), dict):
                 return self._shown(item, draft, at)
             case "token_count":
+                if (limits := obj(body, "rate_limits")) and (working := self._drafts.answer(self._tail)) is not None:
+                    working.answer.limited(limits, at)
                 return self._counted(obj(body, "info"))
             case "thread_rolled_back":
                 self._roll_back(body.get("num_turns"))
