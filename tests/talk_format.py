@@ -50,7 +50,7 @@ def _above(head: JsonObject) -> tuple[str | None, str | None]:
 
 
 def _entries(raw: bytes, head: JsonObject, lines: Iterator[Any]) -> Iterator[Entry]:
-    yield ImportedFacts(title=str(head.get("title", "")), directory=str(head.get("directory", "")))
+    yield ImportedFacts(title=str(head.get("title", "")), directory=str(head.get("directory", "")), agent=str(head.get("agent", "")))
     yield ImportedRecord(raw, head)
     open_: ImportedMessage | None = None
     for line in lines:
@@ -78,11 +78,13 @@ def _entries(raw: bytes, head: JsonObject, lines: Iterator[Any]) -> Iterator[Ent
 
 
 def _more(message: ImportedMessage, raw: bytes, value: JsonObject) -> ImportedMessage:
-    parts: list[Part] = [*message.parts, text_part(str(value.get("text", "")))]
+    parts: list[Part] = [*message.parts, value["part"] if isinstance(value.get("part"), dict) else text_part(str(value.get("text", "")))]
     metadata = dict(message.metadata)
     if "usage" in value:
         steps = metadata.get("steps")
-        step: JsonObject = {"model": value.get("model", ""), "usage": value["usage"], "cost": None}
+        step: JsonObject = {"model": value.get("model", ""), "usage": value["usage"], "cost": value.get("cost")}
+        step |= {"at": value["at"]} if steps else {}
+        metadata |= {name: value[name] for name in ("agent", "limits") if name in value}
         metadata["steps"] = [*(steps if isinstance(steps, list) else []), step]
     at = value.get("at")
     return ImportedMessage(

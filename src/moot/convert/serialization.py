@@ -104,12 +104,6 @@ def describe_origin(conversation: Conversation) -> str:
     return ", ".join(filter(None, (place, path))) if conversation.came_from else ""
 
 
-def describe_cost(cost: int | None, unpriced: int, *, digits: int = 4) -> str:
-    """Return a cost in nano-dollars with the number of answers that it doesn't include, such as `$4.10 + 3 unpriced`; empty if unknown."""
-    known = "" if cost is None or (not cost and unpriced) else f"${cost / 1e9:,.{digits}f}"
-    return " + ".join(filter(None, (known, f"{unpriced:,} unpriced" if unpriced else "")))
-
-
 def status_of(conversation: Conversation, live: Mapping[str, RunStatus]) -> str:
     """Return the status of the conversation's live run. Without one, return finished, pending or standby."""
     if conversation.id in live:

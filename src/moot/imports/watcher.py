@@ -195,6 +195,7 @@ class Watcher:
             self.told(report)
         if changed:
             await self.holdings.search.index(seconds=_INDEX)
+            await self.holdings.stats.count(seconds=_INDEX)
 
 
 async def _changes(roots: list[Path], *, polled: bool) -> AsyncGenerator[list[str], None]:

@@ -53,6 +53,9 @@ AGENT_DEFINITIONS = Registry("moot.agent_definitions", {}, plain=True)
 """Definitions (`Agent`) of agents, by name."""
 
 
+BLOCKS = {"claude-code": 300}
+"""Programs whose subscription is limited in blocks, which they don't record, and the length of a block in minutes."""
+
 CHANNELS = Registry("moot.channels", {"discord": "moot.channels.discord:Discord"}, needs=("name", "serve"))
 
 COMMANDS = Registry(

@@ -8,6 +8,7 @@ from datetime import UTC, tzinfo
 from typing import Literal, Protocol, TypeAlias
 
 from moot.types.budget import Spending, SpendingQuery
+from moot.types.windows import UsageWindows
 
 Grouping: TypeAlias = Literal["hour", "day", "week", "month", "hour-of-day", "model", "agent", "project", "host", "tool", "error"]
 GROUPINGS: tuple[Grouping, ...] = ("day", "hour-of-day", "model", "agent", "project", "host", "tool", "error")
@@ -128,68 +129,6 @@ class UsageReport:
     """Totals by month, such as `2026-12`; empty unless requested."""
     hours_of_day: dict[str, Counts] = field(default_factory=dict[str, Counts])
     """Totals by the hour of the day, from `00` to `23`."""
-
-
-@dataclass(frozen=True, slots=True)
-class UsageWindow:
-    """The usage of one agent in a period that its subscription limits."""
-
-    agent: str
-    minutes: int
-    """Length of the period: 300 or 10,080 for most subscriptions."""
-    since: int
-    """Start of the period, in ms since the epoch."""
-    until: int
-    """End of the period. If it is not known when the limit resets, the current time."""
-    resets: bool = False
-    """True if the limit resets at the end of the period."""
-    used: float | None = None
-    """Used part of the limit in percent, as reported by the program; None = unknown."""
-    at: int | None = None
-    """Time at which the program reported `used`."""
-    runs: int = 0
-    """Number of model calls, as far as known; otherwise of answers."""
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    cost: int = 0
-    """Cost in nano-dollars of the calls with a known price."""
-    unpriced: int = 0
-    first: int = 0
-    """Time of the first call in ms since the epoch; 0 = no calls."""
-    last: int = 0
-
-    @property
-    def tokens_per_minute(self) -> float | None:
-        """Mean tokens per minute between the first and the last call; None if there is only one."""
-        return (self.input + self.output) * 60_000 / (self.last - self.first) if self.last > self.first else None
-
-    @property
-    def cost_per_hour(self) -> float | None:
-        """Mean cost per hour in nano-dollars between the first and the last call; None if there is only one."""
-        return self.cost * 3_600_000 / (self.last - self.first) if self.last > self.first else None
-
-    def projected_cost(self, now: int) -> int | None:
-        """Return the cost at the end of the period if it continues to grow as it does; None if unknown."""
-        if self.cost_per_hour is None or not self.resets or now >= self.until:
-            return None
-        return self.cost + round(self.cost_per_hour * (self.until - now) / 3_600_000)
-
-    def projected_tokens(self, now: int) -> int | None:
-        """Return the number of tokens at the end of the period if it continues to grow as it does; None if unknown."""
-        if self.tokens_per_minute is None or not self.resets or now >= self.until:
-            return None
-        return self.input + self.output + round(self.tokens_per_minute * (self.until - now) / 60_000)
-
-
-@dataclass(frozen=True, slots=True)
-class UsageWindows:
-    """The current periods of subscriptions, and earlier ones."""
-
-    current: tuple[UsageWindow, ...] = ()
-    blocks: tuple[UsageWindow, ...] = ()
-    """The 5-hour blocks of Claude Code in the last days, newest first; the first one may be the current one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.convert.edits import changed_files
+import pytest
+
+from moot.convert.edits import changed_files, edits_of
 from moot.types.canonical import JsonObject
 
 
@@ -25,3 +27,29 @@ def test_changed_files_are_those_that_finished_calls_have_written() -> None:
         call("looked", {}, toolMetadata={"acp": {"kind": "read", "locations": [{"path": "e.py"}]}}),
     ]
     assert changed_files(parts) == ("a.py", "/w/b.py", "c.py", "d.py")
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-old\n+new\n+more\n*** Delete File: b.py\n*** Add File: c.py\n+one\n*** End Patch"
+BLOCKS = "<<<<<<< SEARCH\nsame\nold\n=======\nsame\nnew\nmore\n>>>>>>> REPLACE\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"path": "a", "edits": [{"old_text": "x\ny", "new_text": "x\nz"}, {"old_text": "p", "new_text": ""}]}, [("a", 1, 2)]),
+        ({"file_path": "a", "old_string": "one\ntwo\nthree", "new_string": "one\n2\n2b\nthree"}, [("a", 2, 1)]),
+        ({"filePath": "a", "oldString": "", "newString": "x\n"}, [("a", 1, 0)]),
+        ({"path": "a", "content": "x\ny\n"}, [("a", 2, None)]),
+        ({"path": "a", "diff": BLOCKS}, [("a", 2, 1)]),
+        ({"path": "a", "diff": "--- a\n+++ a\n@@\n-x\n+y\n+z"}, [("a", 2, 1)]),
+        ({"path": "a", "edit": {"old": "x", "new": "y"}}, [("a", 1, 1)]),
+        ({"input": PATCH}, [("a.py", 2, 1), ("b.py", 0, None), ("c.py", 1, 0)]),
+        ({"command": f"apply_patch <<'EOF'\n{PATCH}\nEOF"}, [("a.py", 2, 1), ("b.py", 0, None), ("c.py", 1, 0)]),
+        ({"changes": [{"path": "a", "diff": "+x"}, {"path": "b"}]}, [("a", 1, 0), ("b", None, None)]),
+        ({"path": "a", "pattern": "x"}, []),
+        ({"path": "a" * 5000, "content": "x"}, []),
+        ({"path": 7, "content": "x"}, []),
+    ],
+)
+def test_lines_are_counted_in_the_arguments_of_many_agents(given: JsonObject, found: list[tuple[str, int | None, int | None]]) -> None:
+    assert [(edit.path, edit.added, edit.removed) for edit in edits_of([call("tool", given)])] == found

@@ -276,10 +276,18 @@ TREE = Group(
         "stats": command(
             "commands.history.stats:stats",
             "Show token usage and cost.",
-            ("moot stats", "moot stats --by model --days 7", "moot stats -c 1", "moot stats --json"),
+            (
+                "moot stats",
+                "moot stats --by model --days 7",
+                "moot stats --by hour --days 1 --tz UTC",
+                "moot stats --by window",
+                "moot stats -c 1 --sub-agents",
+                "moot stats --statusline",
+            ),
+            bare=True,
         ),
         "budgets": command(
-            "commands.history.stats:budgets",
+            "commands.history.usage:budgets",
             "Show budgets and what is spent of them.",
             ("moot budgets", "moot budgets --json"),
         ),

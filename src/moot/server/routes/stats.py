@@ -26,8 +26,8 @@ from moot.types.stats import (
     Grouping,
     ToolCounts,
     UsageReport,
-    UsageWindow,
 )
+from moot.types.windows import UsageWindow
 
 
 class CountsOut(

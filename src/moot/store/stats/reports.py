@@ -17,7 +17,7 @@ from moot.store.database.reader import Reader
 from moot.store.database.writer import Writer
 from moot.store.lookup import match_cursor
 from moot.store.stats.answers import answers_to_count, put, remaining
-from moot.store.stats.spending import spent
+from moot.store.stats.costs import spent
 from moot.store.stats.windows import usage_windows
 from moot.types.budget import Spending, SpendingQuery
 from moot.types.stats import (
@@ -29,8 +29,8 @@ from moot.types.stats import (
     Grouping,
     ToolCounts,
     UsageReport,
-    UsageWindows,
 )
+from moot.types.windows import UsageWindows
 
 log = logging.getLogger("moot.store")
 

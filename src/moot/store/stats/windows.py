@@ -11,16 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
 
+from moot.plugins import BLOCKS
 from moot.store.database.connection import Connection
-from moot.types.stats import UsageWindow, UsageWindows
 from moot.types.usage import Usage
+from moot.types.windows import UsageWindow, UsageWindows
 
 HOUR = 3_600_000
-BLOCK = 5 * HOUR
 WEEK = 7 * 24 * HOUR
 _MINUTE = 60_000
 _QUARTER = 15 * _MINUTE
-CLAUDE_CODE = "claude-code"
 _LONG = 24 * HOUR
 """Answers that began this long before a period may have calls in it."""
 
@@ -55,29 +54,34 @@ def usage_windows(connection: Connection, *, now: int, days: int, owner: str | N
     """Return the current periods and the blocks of the last days. Work without a pause is divided from its first call in these days."""
     since = now - days * 24 * HOUR
     limits = _limits(connection, now, owner)
-    programs = {CLAUDE_CODE, *(limit.agent for limit in limits)}
-    usages = _usages(connection, min(since, now - WEEK if days > 7 else since) - _LONG, now, programs, owner)
-    blocks = [block for block in blocks_of(usages.get(CLAUDE_CODE, ())) if block.until > since]
-    current = [block for block in blocks if block.until > now]
-    if usages.get(CLAUDE_CODE) and days >= 7:
-        week = UsageWindow(CLAUDE_CODE, WEEK // _MINUTE, now - WEEK, now)
-        current.append(_summed(week, (one for one in usages[CLAUDE_CODE] if one.first >= week.since)))
+    programs = {*BLOCKS, *(limit.agent for limit in limits)}
+    usages = _usages(connection, since - _LONG, now, programs, owner)
+    blocks: list[UsageWindow] = []
+    current: list[UsageWindow] = []
+    for program in BLOCKS:
+        mine = usages.get(program, [])
+        found = [block for block in blocks_of(program, mine) if block.until > since]
+        blocks += reversed(found)
+        current += [block for block in found if block.until > now]
+        if days * 24 * HOUR >= WEEK:
+            week = UsageWindow(program, WEEK // _MINUTE, now - WEEK, now)
+            current.append(_summed(week, (one for one in mine if one.first >= week.since)))
     for limit in limits:
-        within = (one for one in usages.get(limit.agent, ()) if limit.since <= one.first < limit.until or one.first == limit.until == now)
-        current.append(_summed(limit, within))
-    return UsageWindows(tuple(one for one in current if one.runs or one.used is not None), tuple(reversed(blocks)))
+        current.append(_summed(limit, (one for one in usages.get(limit.agent, ()) if limit.since <= one.first <= limit.until)))
+    return UsageWindows(tuple(one for one in current if one.runs or one.used is not None), tuple(blocks))
 
 
-def blocks_of(usages: Iterable[Usages]) -> list[UsageWindow]:
-    """Divide calls, oldest first, into 5-hour blocks."""
+def blocks_of(program: str, usages: Iterable[Usages]) -> list[UsageWindow]:
+    """Divide calls, oldest first, into blocks."""
+    length = BLOCKS[program] * _MINUTE
     found: list[tuple[int, list[Usages]]] = []
     last = 0
     for one in usages:
-        if not found or one.first >= found[-1][0] + BLOCK or one.first >= last + BLOCK:
+        if not found or one.first >= found[-1][0] + length or one.first >= last + length:
             found.append((one.first // HOUR * HOUR, []))
         found[-1][1].append(one)
         last = max(last, one.last)
-    return [_summed(UsageWindow(CLAUDE_CODE, BLOCK // _MINUTE, start, start + BLOCK, resets=True), within) for start, within in found]
+    return [_summed(UsageWindow(program, BLOCKS[program], start, start + length, resets=True), within) for start, within in found]
 
 
 def _summed(window: UsageWindow, usages: Iterable[Usages]) -> UsageWindow:

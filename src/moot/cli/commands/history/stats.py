@@ -1,174 +1,155 @@
-"""The commands `moot stats` and `moot budgets`."""
+"""The command `moot stats`, and the status line, which needs neither the engine nor the configuration."""
 
 from __future__ import annotations
 
+import os
+import select
+import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Literal
 
-from moot.agents.budgets import limit_text, reset_text, used_text
-from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import plural, print_table
-from moot.cli.console.output import Output
-from moot.cli.context.configuration import here
-from moot.cli.context.engine import find_conversation, opened
-from moot.cli.options import Out
-from moot.config.tree import place_of
-from moot.convert.serialization import describe_cost
-from moot.engine import Engine
-from moot.features.projects.repositories import place_conversations
-from moot.runtime.approvals.budgets import budget_states
-from moot.types.budget import BudgetState
-from moot.types.canonical import Json, JsonObject
-from moot.types.stats import Counts, UsageReport
-from moot.types.token import LOCAL_USER
+from moot.cli.arguments.signatures import AsJson, Call, Parameter, Plain
+from moot.cli.console.lines import Lines
+from moot.config.home import home_of
+from moot.convert.money import describe_cost
+from moot.errors import UsageError
+from moot.plugins.registry import attribute
+from moot.store.database.connection import Connection
+from moot.store.database.snapshot import open_snapshot
+from moot.store.stats.windows import usage_windows
+from moot.types.canonical import Json, JsonObject, loads_object
+from moot.types.windows import UsageWindow
 
-_DAY_MS = 24 * 3600 * 1000
-_NANO = 1_000_000_000
+By = Literal["hour", "day", "week", "month", "hour-of-day", "model", "agent", "project", "host", "tool", "error", "window"]
 
-By = Literal["day", "model", "agent", "project", "host", "tool", "error"]
-_ALL: tuple[By, ...] = ("day", "model", "agent", "project", "host", "tool")
-_WAIT = 30.0
-"""Maximum seconds to count new answers before incomplete totals are printed."""
+_SHOW = "moot.cli.commands.history.usage:show_usage"
+_LARGEST = 1 << 20
+_PATIENCE = 0.2
+"""Maximum seconds to wait for the first byte on stdin. An agent writes it before it starts the command."""
+_DAYS = 2
+_TODAY = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0), coalesce(sum(runs), 0) FROM answer_slot WHERE slot >= ?"
+_SESSION = (
+    "WITH RECURSIVE tree(no, id) AS (SELECT c.no, c.id FROM import_conversation AS i JOIN conversation AS c ON c.no = i.conversation"
+    " WHERE i.source_id = ? UNION SELECT k.no, k.id FROM tree AS t JOIN conversation AS k ON k.parent_id = t.id)"
+    " SELECT coalesce(sum(a.cost), 0), coalesce(sum(a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0)), 0), count(*)"
+    " FROM tree AS t JOIN answer AS a ON a.conversation = t.no"
+)
+_LIMITS = {"five_hour": "5 h", "seven_day": "7 d"}
 
 
-async def stats(
+def stats(
     *,
-    by: Annotated[By | None, Parameter(metavar="GROUP", help="Grouping to show. By default, all groupings except error are shown.")] = None,
+    by: Annotated[
+        By | None, Parameter(metavar="GROUP", help="Grouping to show. By default, days, models, agents, projects and tools are shown.")
+    ] = None,
     days: Annotated[int | None, Parameter(help="Number of days to include, up to today.", minimum=1)] = None,
     conversation: Annotated[
-        str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation.")
+        str | None,
+        Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation and its sub-agents."),
     ] = None,
+    sub_agents: Annotated[bool, Parameter(help="Count sub-agents separately instead of as part of the agent that started them.")] = False,
+    tz: Annotated[str | None, Parameter(metavar="ZONE", help="Time zone of days and hours. Defaults to this machine's.")] = None,
+    statusline: Annotated[
+        bool, Parameter(help="Print one line for the status line of an agent, which may write its state as JSON to stdin.")
+    ] = False,
     json: AsJson = False,
-    output: Out,
-) -> None:
+    output: Annotated[Lines, Plain],
+) -> int:
     """Print token usage, cost, durations, tool calls and errors. Answers without a known price are counted separately."""
-    now = int(time.time() * 1000)
-    since = 0 if days is None else (now // _DAY_MS - days + 1) * _DAY_MS
-    async with opened(output) as engine:
-        within = (await find_conversation(engine, conversation, str(here()))).id if conversation else None
-        await place_conversations(engine.store)
-        found = await engine.store.stats.usage(since=since, conversation=within, wait=_WAIT)
-    if json:
-        output.json(_json(found, since))
-        return
-    _print(found, output, [by] if by else list(_ALL))
-    if found.uncounted:
-        output.say(f"moot: {found.uncounted:,} answers are not counted yet; run the command again", "yellow")
+    asked = {"by": by, "days": days, "conversation": conversation, "sub_agents": sub_agents, "tz": tz}
+    if not statusline:
+        status: int | None = attribute("moot.cli.runner:perform")(Call(attribute(_SHOW), (), {**asked, "json": json}, bare=False))
+        return status or 0
+    if json or any(asked.values()):
+        raise UsageError("--statusline cannot be combined with other options.")
+    output.line(status_line(_state(), int(time.time() * 1000)))
+    return 0
 
 
-def _groups(found: UsageReport) -> dict[By, Mapping[str, Counts]]:
-    return {"day": found.days, "model": found.models, "agent": found.agents, "project": found.projects, "host": found.hosts}
-
-
-def _json(found: UsageReport, since: int) -> JsonObject:
-    document: JsonObject = {"since": since, "conversations": found.conversations, "messages": found.messages, "total": _counts(found.total)}
-    for name, groups in _groups(found).items():
-        document[f"{name}s"] = list[Json]([{"name": key, **_counts(counts)} for key, counts in groups.items()])
-    document["tools"] = list[Json]([{"name": tool, **asdict(one)} for tool, one in found.tools.items()])
-    document["errors"] = list[Json]([{"name": kind, "runs": count} for kind, count in found.errors.items()])
-    document["asides"] = list[Json]([{"name": purpose, **asdict(one)} for purpose, one in found.asides.items()])
-    return {**document, "contexts": list[Json]([asdict(size) for size in found.contexts]), "uncounted": found.uncounted}
-
-
-def _counts(counts: Counts) -> JsonObject:
-    return {**asdict(counts), "first": counts.first, "rate": counts.rate, "context": counts.context}
-
-
-def _duration(ms: int) -> str:
-    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
-
-
-def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
-    if not found.total.runs:
-        output.say("moot: no answers in this period", "dim")
-        return
-    groups = _groups(found)
-    if not found.hosts:  # all conversations are of this machine
-        groups = {**groups, "host": {"": found.total}}
-        wanted = [name for name in wanted if name != "host" or len(wanted) == 1]
-    for number, name in enumerate(wanted):
-        if number and (name in groups or found.tools):
-            output.data("\n")
-        if name == "tool":
-            _print_tools(found, output)
-        elif name == "error":
-            print_table(output, ["ERROR", "ANSWERS"], [[kind, f"{count:,}"] for kind, count in found.errors.items()])
-        else:
-            rows = [_row(key or ("local" if name == "host" else "unknown"), counts) for key, counts in groups[name].items()]
-            last = name == ("project" if len(wanted) > 1 else name)
-            print_table(output, [name.upper(), *_HEAD], [*rows, _row("total", found.total)] if last else rows)
-    _print_auxiliary_calls(found, output)
-
-
-_HEAD = ("ANSWERS", "FAILED", "STEPS", "INPUT", "CACHED", "OUTPUT", "FIRST TOKEN", "TOKENS/S", "COST")
-
-
-def _row(name: str, counts: Counts) -> list[str]:
-    tokens = [f"{number:,}" for number in (counts.input, counts.cache_read, counts.output)]
-    first = "-" if counts.first is None else _duration(counts.first)
-    rate = "-" if counts.rate is None else f"{counts.rate:,.0f}"
-    return [name, f"{counts.runs:,}", f"{counts.failed:,}", f"{counts.steps:,}", *tokens, first, rate, _cost(counts)]
-
-
-def _print_tools(found: UsageReport, output: Output) -> None:
-    rows = [
-        [tool, f"{one.calls:,}", f"{one.failed:,}", f"{one.denied:,}", _duration(round(one.ms / one.timed)) if one.timed else "-"]
-        for tool, one in found.tools.items()
+def status_line(state: JsonObject, now: int) -> str:
+    """Return model, cost of the session and of today, and the used parts of limits. `state` is what the agent wrote; it may be empty."""
+    today, session, windows = (0, 0, 0), (0, 0, 0), tuple[UsageWindow, ...]()
+    told = _number(_object(state.get("cost")).get("total_cost_usd"))
+    with open_snapshot(home_of(os.environ) / "data" / "moot.db") as connection:
+        if connection is not None:
+            today = _sums(connection, _TODAY, _midnight(now) // 900_000)
+            if told is None and (id := _text(state.get("session_id"))):
+                session = _sums(connection, _SESSION, id)
+            windows = usage_windows(connection, now=now, days=_DAYS, owner=None).current
+    session_cost = f"${told:,.2f}" if told is not None else describe_cost(*session[:2], digits=2) if session[2] else ""
+    pieces = [
+        _text(_object(state.get("model")).get("display_name")) or _text(_object(state.get("model")).get("id")),
+        f"{session_cost} session" if session_cost else "",
+        f"{describe_cost(*today[:2], digits=2)} today" if today[2] else "",
+        *_limits(state, windows, now),
+        _context(state),
     ]
-    if rows:
-        print_table(output, ["TOOL", "CALLS", "FAILED", "DENIED", "TIME"], rows)
+    return " · ".join(filter(None, pieces)) or "no usage yet"
 
 
-def _print_auxiliary_calls(found: UsageReport, output: Output) -> None:
-    """Print model calls that belong to no answer, such as those for titles."""
-    for purpose, one in found.asides.items():
-        cost = describe_cost(one.cost, one.unpriced)
-        output.say(f"also: {plural(one.calls, 'model call')} for {_PURPOSES.get(purpose, purpose)}, {cost}", "dim")
+def _sums(connection: Connection, sql: str, value: int | str) -> tuple[int, int, int]:
+    cost, unpriced, answers = connection.execute(sql, (value,)).fetchone()
+    return cost, unpriced, answers
 
 
-_PURPOSES = {"title": "titles", "compact": "summaries", "explain": "explanations", "picture": "pictures", "transcript": "transcripts"}
+def _limits(state: JsonObject, windows: tuple[UsageWindow, ...], now: int) -> list[str]:
+    """Return the block with the time left, and the used parts of limits: those that the agent wrote, and those that others recorded."""
+    shown = [_block(window, now) for window in windows if window.resets and window.used is None]
+    for name, length in _LIMITS.items():
+        limit = _object(_object(state.get("rate_limits")).get(name))
+        if (used := _number(limit.get("used_percentage"))) is not None:
+            resets = _number(limit.get("resets_at"))
+            left = f", {span(round(resets * 1000) - now)} left" if resets is not None and resets * 1000 > now else ""
+            shown.append(f"{length} {used:.0f}%{left}")
+    return [*shown, *(f"{window.agent} {length_of(window)} {window.used:.0f}%" for window in windows if window.used is not None)]
 
 
-def _cost(counts: Counts) -> str:
-    return describe_cost(counts.cost, counts.unpriced_runs) if counts.runs else "-"
+def _block(window: UsageWindow, now: int) -> str:
+    rate = "" if window.cost_per_hour is None else f", ${window.cost_per_hour / 1e9:,.2f}/h"
+    return f"{describe_cost(window.cost, window.unpriced, digits=2)} block ({span(window.until - now)} left{rate})"
 
 
-async def budgets(*, json: AsJson = False, output: Out) -> None:
-    """Print the configured budgets: how much is spent in the current period, and when it ends."""
-    async with opened(output) as engine:
-        found = await budget_states(engine.runtime, LOCAL_USER)
-        places = [_place(engine, state) for state in found]
-    if json:
-        output.json({"data": [state.to_json() for state in found], "next_cursor": None})
-        return
-    if not found:
-        output.say("moot: no budgets; add them to the section budgets of the configuration", "dim")
-        return
-    rows = [[state.budget.name, _covered(state), state.budget.per, *_spent(state)] for state in found]
-    print_table(output, ["BUDGET", "FOR", "PER", "SPENT", "USED", "RESETS"], rows)
-    for state, place in zip(found, places, strict=True):
-        if state.problem:
-            output.say(f"moot: {place}: budgets.{state.budget.name}: {state.problem}", "yellow")
+def span(ms: int) -> str:
+    """Return a duration such as `2h 41m`."""
+    minutes = max(0, ms) // 60_000
+    hours, rest = divmod(minutes, 60)
+    return f"{hours // 24}d {hours % 24}h" if hours >= 24 else f"{hours}h {rest:02}m" if hours else f"{rest}m"
 
 
-def _place(engine: Engine, state: BudgetState) -> str:
-    """Return the file and line of a budget with a problem."""
-    if not state.problem or engine.configuration is None:
-        return ""
-    key = "user" if state.problem.startswith("User") else "project"
-    place = place_of(engine.configuration.loaded.root, ("budgets", state.budget.name, key))
-    return f"{place.source}:{place.line}:{place.column}"
+def length_of(window: UsageWindow) -> str:
+    """Return the length of a window, such as `5 h` or `7 d`."""
+    hours, minutes = divmod(window.minutes, 60)
+    return f"{window.minutes} min" if minutes else f"{hours} h" if hours < 48 or hours % 24 else f"{hours // 24} d"
 
 
-def _covered(state: BudgetState) -> str:
-    budget = state.budget
-    named = (("user", budget.user), ("project", budget.project), ("agent", budget.agent))
-    return ", ".join(f"{kind} {name}" for kind, name in named if name) or "all runs"
+def _context(state: JsonObject) -> str:
+    used = _number(_object(state.get("context_window")).get("used_percentage"))
+    return "" if used is None else f"context {used:.0f}%"
 
 
-def _spent(state: BudgetState) -> list[str]:
-    if state.problem or state.resets_at is None:
-        return [f"limit {limit_text(state.budget)}", "-", "-"]
-    return [used_text(state), f"{state.percent}%", reset_text(state)]
+def _midnight(now: int) -> int:
+    day = datetime.fromtimestamp(now / 1000).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int(day.timestamp() * 1000)
+
+
+def _state() -> JsonObject:
+    """Return what the agent wrote to stdin; empty if it wrote nothing, or no JSON object: a status line must not fail."""
+    if sys.stdin.isatty() or not select.select([sys.stdin], [], [], _PATIENCE)[0]:
+        return {}
+    try:
+        return loads_object(sys.stdin.buffer.read(_LARGEST))
+    except ValueError:
+        return {}
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -275,9 +275,7 @@ class SessionReader:
             case "item_completed" if isinstance(item := body.get("item"), dict):
                 return self._shown(item, draft, at)
             case "token_count":
-                if (limits := obj(body, "rate_limits")) and (working := self._drafts.answer(self._tail)) is not None:
-                    working.answer.limited(limits, at)
-                return self._counted(obj(body, "info"))
+                return self._counted(obj(body, "info"), obj(body, "rate_limits"), at)
             case "thread_rolled_back":
                 self._roll_back(body.get("num_turns"))
             case "thread_name_updated" if isinstance(name := body.get("thread_name"), str):
@@ -320,8 +318,10 @@ class SessionReader:
             draft.answer.shown(item, at)
         return draft
 
-    def _counted(self, info: JsonObject) -> Draft[CodexMessage] | None:
-        """Record the token count of a display event. A repeated total is not another model call."""
+    def _counted(self, info: JsonObject, limits: JsonObject, at: int) -> Draft[CodexMessage] | None:
+        """Record the token count and the limits of a display event. A repeated total is not another model call."""
+        if limits and (draft := self._drafts.answer(self._tail)) is not None:
+            draft.answer.limited(limits, at)
         before, total, last = self._total, info.get("total_token_usage"), info.get("last_token_usage")
         if total == before or not isinstance(info.get("total_token_usage", last), dict):
             return None
