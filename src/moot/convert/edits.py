@@ -27,7 +27,7 @@ class Edit(NamedTuple):
     """A change of one file by a tool call."""
 
     path: str
-    """As the call names it; a relative path is relative to the folder of the agent."""
+    """The name in the call; a relative path is relative to the folder of the agent."""
     tool: str
     added: int | None = None
     """Number of lines; None = unknown."""

@@ -136,7 +136,7 @@ class FileEdit:
     """A change of a file by a tool call."""
 
     path: str
-    """As the call names it."""
+    """The name in the call."""
     conversation: str
     message: str
     """Id of the answer with the call."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from moot.store.database.connection import VERSION, Connection, connect, has_wal_reset_bug, sqlite
@@ -30,9 +30,14 @@ def open_snapshot(database: Path) -> Generator[Connection | None, None, None]:
             connection.close()
 
 
+def snapshot_of(home: Path) -> AbstractContextManager[Connection | None]:
+    """Return `open_snapshot` of the database in a home."""
+    return open_snapshot(home / "data" / "moot.db")
+
+
 def newest_titles(home: Path, limit: int) -> list[tuple[str, str]]:
     """Return ids and titles of the newest conversations in a home; empty if there are none or they can't be read."""
-    with open_snapshot(home / "data" / "moot.db") as connection:
+    with snapshot_of(home) as connection:
         if connection is None:
             return []
         sql = "SELECT id, title FROM conversation WHERE deleted_at IS NULL AND archived_at IS NULL ORDER BY updated_at DESC LIMIT ?"

@@ -161,7 +161,7 @@ _TOP_CONVERSATION = (
 
 
 class Record(NamedTuple):
-    """What is stored of one answer."""
+    """The stored facts of one answer."""
 
     message: int
     conversation: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -109,13 +110,13 @@ _PROJECT: LiteralString = "coalesce((SELECT p.name FROM project AS p WHERE p.id 
 _REPOSITORY = "repository:"
 """Prefix of the groups of conversations in a repository without a project."""
 _TIMES: Mapping[Grouping, tuple[LiteralString, LiteralString, LiteralString]] = {
-    "hour": ("%Y-%m-%d %H:00", "at / 3600", "1 DESC"),
-    "day": ("%Y-%m-%d", "at / 86400", "1 DESC"),
-    "week": ("%Y-%m-%d", "(at / 86400 + 3) / 7", "1 DESC"),
-    "month": ("%Y-%m", "strftime('%Y-%m', at, 'unixepoch')", "1 DESC"),
-    "hour-of-day": ("%H", "at / 3600 % 24", "1"),
+    "hour": ("strftime('%Y-%m-%d %H:00', at, 'unixepoch')", "at / 3600", "1 DESC"),
+    "day": ("strftime('%Y-%m-%d', at, 'unixepoch')", "at / 86400", "1 DESC"),
+    "week": ("strftime('%Y-%m-%d', (at / 86400 + 3) / 7 * 604800 - 259200, 'unixepoch')", "(at / 86400 + 3) / 7", "1 DESC"),
+    "month": ("strftime('%Y-%m', at, 'unixepoch')", "strftime('%Y-%m', at, 'unixepoch')", "1 DESC"),
+    "hour-of-day": ("strftime('%H', at, 'unixepoch')", "at / 3600 % 24", "1"),
 }
-"""Format of the name, SQL of the group and order, of a local time in seconds."""
+"""Name, group and order by a local time `at`, in seconds."""
 _TRANSITION = 4 * 86_400
 """Seconds between two looks for a change of the offset from UTC."""
 
@@ -189,13 +190,14 @@ def _report(connection: Connection, values: dict[str, Any], by: Sequence[Groupin
     tools: LiteralString = _TOOLS if conversation is None else f"({_tools(_WITHIN)})"
     timed: LiteralString = _TIMED if conversation is None else f"({_timed(_WITHIN)})"
     times: list[Grouping] = [name for name in _TIMES if name in by]
-    local = _local(connection, timed, slots, zone) if times else ""
+    if times:
+        _convert_times(connection, timed, slots, zone)
     names: dict[Grouping, LiteralString] = {"model": "model", "agent": "agent" if values["apart"] else "lead", "project": _PROJECT}
     groups: dict[Grouping, dict[str, Counts]] = {
         name: _grouped(connection, names[name], "2 DESC, 1", named, days) for name in names if name in by
     }
     for name in times:
-        groups[name] = _by_time(connection, name, local, slots)
+        groups[name] = _by_time(connection, name, timed, slots)
     return UsageReport(
         stored[0],
         stored[1],
@@ -235,13 +237,16 @@ def _grouped(
     return {row[0]: Counts(*row[1:]) for row in rows if row[1] is not None}
 
 
-def _local(connection: Connection, source: LiteralString, values: Mapping[str, Any], zone: tzinfo) -> str:
-    """Return SQL that selects the rows of a source with their time `at`, in seconds of local time since 1970."""
+def _convert_times(connection: Connection, source: LiteralString, values: Mapping[str, Any], zone: tzinfo) -> None:
+    """Define the SQL function `local_seconds`, which returns the local time of a slot in seconds since 1970."""
     first, last = connection.execute(f"SELECT min(slot) * 900, max(slot) * 900 FROM {source}", values).fetchone()
-    *earlier, (_, final) = _offsets(zone, first or 0, last or 0)
-    cases = "".join(f" WHEN slot < {until // 900} THEN {offset}" for until, offset in earlier)
-    offset = f"CASE{cases} ELSE {final} END" if cases else str(final)
-    return f"(SELECT slot * 900 + {offset} AS at, {_SUMMED} FROM {source})"
+    periods = _offsets(zone, first or 0, last or 0)
+    ends, offsets = [until for until, _ in periods[:-1]], [offset for _, offset in periods]
+
+    def local_seconds(slot: int) -> int:
+        return slot * 900 + offsets[bisect_right(ends, slot * 900)]
+
+    connection.create_function("local_seconds", 1, local_seconds, deterministic=True)
 
 
 def _offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
@@ -269,10 +274,10 @@ def _offset(zone: tzinfo, at: int) -> int:
     return 0 if delta is None else int(delta.total_seconds())
 
 
-def _by_time(connection: Connection, name: Grouping, local: str, values: Mapping[str, Any]) -> dict[str, Counts]:
-    format, group, order = _TIMES[name]
-    shown = f"strftime('{format}', {'(at / 86400 + 3) / 7 * 604800 - 259200' if name == 'week' else 'at'}, 'unixepoch')"
-    rows = connection.execute(f"SELECT coalesce({shown}, ''), {_SUMS} FROM {local} GROUP BY {group} ORDER BY {order}", values)
+def _by_time(connection: Connection, name: Grouping, source: LiteralString, values: Mapping[str, Any]) -> dict[str, Counts]:
+    shown, group, order = _TIMES[name]
+    local: LiteralString = f"WITH local AS MATERIALIZED (SELECT local_seconds(slot) AS at, {_SUMMED} FROM {source})"
+    rows = connection.execute(f"{local} SELECT coalesce({shown}, ''), {_SUMS} FROM local GROUP BY {group} ORDER BY {order}", values)
     return {row[0]: Counts(*row[1:]) for row in rows}
 
 

@@ -16,7 +16,7 @@ from moot.convert.money import describe_cost
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.store.database.connection import Connection
-from moot.store.database.snapshot import open_snapshot
+from moot.store.database.snapshot import snapshot_of
 from moot.store.stats.windows import usage_windows
 from moot.types.canonical import Json, JsonObject, loads_object
 from moot.types.windows import UsageWindow
@@ -71,7 +71,7 @@ def status_line(state: JsonObject, now: int) -> str:
     """Return model, cost of the session and of today, and the used parts of limits. `state` is what the agent wrote; it may be empty."""
     today, session, windows = (0, 0, 0), (0, 0, 0), tuple[UsageWindow, ...]()
     told = _number(_object(state.get("cost")).get("total_cost_usd"))
-    with open_snapshot(home_of(os.environ) / "data" / "moot.db") as connection:
+    with snapshot_of(home_of(os.environ)) as connection:
         if connection is not None:
             today = _sums(connection, _TODAY, _midnight(now) // 900_000)
             if told is None and (id := _text(state.get("session_id"))):
