@@ -71,6 +71,8 @@ async def test_the_list_is_paginated_and_filtered(server: LiveServer) -> None:
     assert [item["title"] for item in inside["data"]] == ["number medlar", "number quince"]
     assert len((await got(server.client, "/api/conversations", project="default"))["data"]) == 3
     assert [item["title"] for item in (await got(server.client, "/api/conversations", query="NUMBER quince"))["data"]] == ["number quince"]
+    assert len((await got(server.client, "/api/conversations", host=""))["data"]) == 5
+    assert (await got(server.client, "/api/conversations", host="laptop"))["data"] == []
     assert (await got(server.client, "/api/conversations", 400, cursor="nonsense"))["code"] == "usage"
     assert (await got(server.client, "/api/conversations", 422, limit=201))["code"] == "invalid"
 
