@@ -33,6 +33,7 @@ _UNPACKED = "moot.formats.agents.codex.packed:unpacked"
 class CodexFormat:
     name = "codex"
     version = 4
+    stored_files: tuple[str, ...] = ("rollout-*.jsonl", "rollout-*.jsonl.zst")
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True
