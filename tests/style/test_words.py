@@ -149,6 +149,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
 NAMES_ALL = (
     "plugins/__init__.py",  # the built-in tables
     "agents/known.py",  # the table of known agents
+    "imports/unread_folders.py",  # the table of programs without a reader
     "config/home.py",  # the table of key variables
     "cli/tree/*",  # examples of commands
     "guard/secrets.py",  # the shapes of keys

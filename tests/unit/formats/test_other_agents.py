@@ -19,7 +19,7 @@ from moot.formats.agents.gptme import Gptme
 from moot.formats.agents.opencode.format import OpenCode
 from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
-from moot.formats.agents.vibe import Vibe
+from moot.formats.agents.vibe.format import Vibe
 from moot.formats.apps.llm import Llm
 from moot.types.format import ImportedRecord, Resumable, WholeConversation
 from moot.types.message import is_tool, text_of, tool_name

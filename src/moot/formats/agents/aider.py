@@ -2,7 +2,7 @@
 
 Each run of the program is a conversation, which begins with `# aider chat started at TIME`. Prompts are lines that begin with `#### `,
 lines that begin with `> ` are the program's own, and all others are the answer. Prompts and the program's lines end with two spaces, which
-distinguishes them from headings and quotations in answers. Reference: `aider/io.py`, `aider/args.py` and `aider/coders/base_coder.py` of
+distinguishes them from headings and quotations in answers. Reference: `aider/{io,args,coders/base_coder}.py` of
 https://github.com/Aider-AI/aider.
 """
 

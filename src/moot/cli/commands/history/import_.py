@@ -307,12 +307,11 @@ async def import_(
         )
     if watch and dry_run:
         raise UsageError("--watch and --dry-run cannot be used together.")
-    begin = parse_time(since) if since else 0
     async with opened(output) as engine:
         if configuration is not None:
             refuse_live(configuration, engine.settings.home / "config.yaml")
         report = Report()
-        options = {"since": begin, "dry_run": dry_run, "agent_type": agent_type, "projects": all and not format}
+        options = {"since": parse_time(since) if since else 0, "dry_run": dry_run, "agent_type": agent_type, "projects": all and not format}
         wanted = ImportOptions.of(engine.settings, home=Path.home(), **options)
         if watch and all and (server := find_server(engine.settings.home)) is not None and server.follows:
             output.say(f"moot: the server at {server.url} already imports from the agents on this machine (imports.watch)", "yellow")
@@ -326,12 +325,9 @@ async def import_(
         converted = await _configuration(source, engine, format, configuration, all=all) if converts else None
         lenient = converted is not None and bool(converted.pieces)
         started = time.monotonic()
-        found = await list_sources(_sources(source, report, engine, format, all=all, lenient=lenient))
-        if all and not format:
-            report.unread = await anyio.to_thread.run_sync(unread_folders, Path.home(), os.environ, found)
-        await import_sources(engine.store, found, wanted, report)
-        stored = time.monotonic()
-        indexed = 0, 0
+        found = _sources(source, report, engine, format, all=all, lenient=lenient)
+        await import_sources(engine.store, await _listed(found, report, complete=all and not format), wanted, report)
+        stored, indexed = time.monotonic(), (0, 0)
         if report.counts.changed and not dry_run:
             indexed = await _finish(engine, progress)
         progress.close()
@@ -363,6 +359,14 @@ async def _finish(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
     async for _ in store.upkeep.give_back(keep=_KEPT_FREE):
         pass
     return done, total
+
+
+async def _listed(sources: Iterator[Source], report: Report, *, complete: bool) -> list[Source]:
+    """List the sources. If they are those of all agents, add the folders that can't be read to the report."""
+    found = await list_sources(sources)
+    if complete:
+        report.unread = await anyio.to_thread.run_sync(unread_folders, Path.home(), os.environ, found)
+    return found
 
 
 def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool, lenient: bool = False) -> Iterator[Source]:

@@ -1,0 +1,1 @@
+"""The formats `vibe` and `vibe-old`."""
