@@ -258,7 +258,7 @@ def _block_of(part: Part) -> JsonObject:
 
 
 def _answer(message: Message) -> Iterator[JsonObject]:
-    """Yield each model call, followed by the outputs of its tool calls and by what the user said during it."""
+    """Yield each model call, followed by the outputs of its tool calls and by the prompts that were sent during it."""
     recorded = steps_of(message)
     for number, one in enumerate(model_calls(replace(message, parts=in_history(message.parts)))):
         facts = recorded[number] if number < len(recorded) else {}

@@ -314,7 +314,7 @@ def _prompt_record(message: Message) -> JsonObject:
 
 
 def _answer_records(message: Message) -> list[JsonObject]:
-    """Return a record for each model call, followed by what the user said during it."""
+    """Return a record for each model call, followed by the prompts that were sent during it."""
     at, recorded = iso_or_epoch(message.created_at), steps_of(message)
     found: list[JsonObject] = []
     for number, one in enumerate(model_calls(replace(message, parts=in_history(message.parts)))):
