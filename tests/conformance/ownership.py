@@ -217,6 +217,7 @@ EMPTY: Calls = {
     "shares.list of it": lambda own, it: own.shares.list(conversation=it.conversation),
     "conversations.by_key": lambda own, it: own.conversations.by_key(KEY),
     "conversations.list": lambda own, it: own.conversations.list(archived=None),
+    "conversations.choices": lambda own, it: own.conversations.choices(),
     "conversations.list of its project": lambda own, it: own.conversations.list(project=it.project),
     "search.search": lambda own, it: own.search.search(WORD, wait=5),
     "search.search in it": lambda own, it: own.search.search(WORD, conversation=it.conversation),

@@ -15,7 +15,7 @@ from moot.convert.serialization import conversation_json
 from moot.engine.locks import Place
 from moot.types.agent import Mode
 from moot.types.approval import Grant
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, ListChoices
 from moot.types.message import Message
 from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.tree import Node
@@ -167,6 +167,8 @@ class ConversationOut(
     """Origin of an imported conversation: `{format, version, source_id, path, directory, fidelity, …}`; null if it was created here."""
     last_seq: int | None = None
     """Sequence number of the last event, for `/events?after=`; null in lists."""
+    resume: str | None = None
+    """Shell command that continues the conversation, if possible in its original program; null for sub-agents and in lists."""
 
 
 class ConversationIn(In):
@@ -324,6 +326,15 @@ class EventOut(Out):
     """The raw data in base64; replaces `raw` if the bytes are not UTF-8."""
 
 
-def conversation_out(conversation: Conversation, live: Mapping[str, RunStatus], last_seq: int | None = None) -> ConversationOut:
+class ListChoicesOut(Out, of=ListChoices, fields="agents models calls latest_call"):
+    """Values by which the list of conversations can be filtered."""
+
+    agents: list[str]
+    models: list[str]
+
+
+def conversation_out(
+    conversation: Conversation, live: Mapping[str, RunStatus], last_seq: int | None = None, resume: str | None = None
+) -> ConversationOut:
     """Return the response for a conversation."""
-    return ConversationOut.model_validate({**conversation_json(conversation, live), "last_seq": last_seq})
+    return ConversationOut.model_validate({**conversation_json(conversation, live), "last_seq": last_seq, "resume": resume})

@@ -41,6 +41,16 @@ AGENT_OR_FORMAT = (
     " c.agent)"
 )
 """For `conversation AS c`: its agent unless that is `default`, or else the format it was imported from."""
+LISTED_AGENT = (
+    "iif(agent = 'default' AND origin IS NOT NULL, coalesce(json_extract(CAST(origin AS TEXT), '$.agent'),"
+    " json_extract(CAST(origin AS TEXT), '$.program'), json_extract(CAST(origin AS TEXT), '$.format'), agent), agent)"
+)
+"""For a row of `conversation`: its agent unless that is `default`, or else the agent, program or format that it was imported from.
+
+SQLite uses the index `conversation_agent` only for this expression.
+"""
+LISTED_MODEL = "iif(model = '', last_model, model)"
+"""The model of a row of `conversation`. SQLite uses the index `conversation_model` only for this expression."""
 RUN = (
     "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"
     " r.owner, r.fence, r.settings, r.error, r.usage, r.cost, r.created_at, r.started_at, r.ended_at, r.result_seq, r.first_seq,"

@@ -220,6 +220,19 @@ class Conversation:
         return "" if self.follows else self.model
 
 
+@dataclass(frozen=True, slots=True)
+class ListChoices:
+    """The values by which the list of conversations can be filtered."""
+
+    agents: tuple[str, ...]
+    """Names of agents; of imported conversations, the agent, program or format that they were imported from."""
+    models: tuple[str, ...]
+    calls: int
+    """Number of active conversations that programs created by calling `/v1`."""
+    latest_call: int | None
+    """Time of the latest activity in them, in milliseconds since the epoch; None = there are none."""
+
+
 class Conversations(Protocol):
     """Conversations and their messages. Lists are sorted by latest activity first."""
 
@@ -254,12 +267,23 @@ class Conversations(Protocol):
         query: str = "",
         parent: str | None = None,
         host: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        called: bool | None = None,
     ) -> Page[Conversation]:
         """List the conversations whose title, model, agent, origin or directory contains each word of the query, ignoring case.
 
         With `parent`, list only its sub-agents' conversations. With `host`, list only those of that machine; empty = this machine.
+        `agent` and `model` are exact names, as in `choices`. `since` and `until` limit the time of the last activity, in ms. `called`
+        selects or excludes the conversations that programs created by calling `/v1`.
         Raise UsageError for an invalid cursor.
         """
+        ...
+
+    async def choices(self) -> ListChoices:
+        """Return the values by which the list can be filtered."""
         ...
 
     async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:

@@ -369,6 +369,13 @@ class Resumable(Protocol):
     resumable: Literal[True]
 
 
+@runtime_checkable
+class HasResumeCommand(Protocol):
+    """Optional capability: the command by which the format's program resumes a session. The session's `source_id` is its last argument."""
+
+    resume_command: tuple[str, ...]
+
+
 def _sum(one: Counts, other: Counts) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 

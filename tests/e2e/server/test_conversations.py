@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import anyio
 import pytest
@@ -43,6 +43,30 @@ async def test_a_conversation_is_created_listed_updated_deleted_and_restored(ser
     assert len((await got(server.client, "/api/conversations", deleted="true"))["data"]) == 1
     restored = await sent(server.client, "POST", f"{path}/restore")
     assert restored["deleted_at"] is None
+
+
+async def test_the_list_is_filtered_by_agent_model_date_and_calls_of_programs(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(text="Hello.", times=0)], agents={"default": Agent(), "reviewer": Agent("reviewer")}) as server:
+        plain = await began(server, title="Plain")
+        review = await began(server, title="Review", agent="reviewer", model="scripted@mine")
+        body = {"model": "scripted@mine", "messages": [{"role": "user", "content": "Hello"}]}
+        async with server.client.post("/v1/chat/completions", json=body) as answer:
+            call = answer.headers["x-moot-conversation-id"]
+
+        async def listed(**filters: str) -> set[str]:
+            return {item["id"] for item in (await got(server.client, f"/api/conversations?{urlencode(filters)}"))["data"]}
+
+        assert await listed() == {plain["id"], review["id"], call}
+        assert await listed(agent="reviewer") == {review["id"]}
+        assert await listed(model="scripted@mine") == {review["id"], call}
+        assert await listed(called="true") == {call}
+        assert await listed(called="false") == {plain["id"], review["id"]}
+        assert await listed(since=str(review["updated_at"]), called="false") == {review["id"]}
+        assert await listed(until=str(review["updated_at"])) == {plain["id"]}
+        await sent(server.client, "POST", f"/api/conversations/{plain['id']}/messages", {"text": "Go", "client_id": "a"}, 202)
+        assert plain["id"] in await listed(called="false"), "a prompt by other routes is not a call"
+        found = await got(server.client, "/api/choices")
+        assert (found["agents"], found["models"], found["calls"]) == (["default", "reviewer"], ["scripted@mine"], 1)
 
 
 async def test_last_seq_is_not_newer_than_the_status(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:

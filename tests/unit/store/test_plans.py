@@ -13,7 +13,10 @@ from moot.store.database.reader import Reader
 from moot.store.lookup import conversation_by
 from moot.store.runs import SqliteRunReader
 from moot.store.stats.reports import AnswerStats
+from moot.store.tree.lists import ListFilter, choices, page
 from moot.types.budget import Spending, SpendingQuery
+from moot.types.conversation import Conversation, ListChoices
+from moot.types.ids import new_id
 from moot.types.run import OPEN, STARTED, RunStatus
 
 pytestmark = pytest.mark.anyio
@@ -61,4 +64,45 @@ async def test_sums_of_spending_read_only_runs_of_the_period(store: SqliteStore,
     scans = {plan for plan in found if plan.startswith("SCAN ") and plan.split()[1] in ("c", "r", "m", "p", "k")}
     assert scans <= {"SCAN r USING INDEX run_started"}, "an index of the open runs"
     assert any("conversation_owner" in plan for plan in found) or query.run
+    await reader.close()
+
+
+FILTERS = [
+    (ListFilter(owner="local"), "conversation_owner"),
+    (ListFilter(owner="local", called=False), "conversation_call"),
+    (ListFilter(owner="local", agent="claude", called=False), "conversation_agent"),
+    (ListFilter(agent="claude", since=5), "conversation_agent"),
+    (ListFilter(owner="local", model="gpt-5", since=5, until=9), "conversation_model"),
+    (ListFilter(owner="local", project="shop", archived=None), "conversation_project"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "index"), FILTERS)
+async def test_the_list_of_conversations_is_read_in_order_from_an_index(
+    store: SqliteStore, settings: Settings, wanted: ListFilter, index: str
+):
+    reader, statements = Reader(settings.database), list[str]()
+
+    def listed(connection: Connection) -> list[str]:
+        connection.set_trace_callback(statements.append)
+        assert page(connection, wanted).items == []
+        return plans(connection, statements)
+
+    found = await reader.read(listed)
+    assert f"SEARCH conversation USING INDEX {index} (" in found[0]
+    assert not [plan for plan in found if "TEMP B-TREE" in plan]
+    await reader.close()
+
+
+async def test_the_choices_of_the_list_are_looked_up_in_indexes(store: SqliteStore, settings: Settings):
+    for agent in ("reviewer", "default"):
+        await store.conversations.create(Conversation(new_id(), agent=agent, model="m@p"))
+    reader, statements = Reader(settings.database), list[str]()
+
+    def chosen(connection: Connection) -> list[str]:
+        connection.set_trace_callback(statements.append)
+        assert choices(connection, "local") == ListChoices(("default", "reviewer"), ("m@p",), 0, None)
+        return plans(connection, statements)
+
+    assert {plan.split()[0] for plan in await reader.read(chosen)} == {"SEARCH"}
     await reader.close()

@@ -74,9 +74,14 @@ async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Pag
             limit=wanted.limit,
             cursor=wanted.cursor,
             directory=wanted.directory,
+            project=wanted.project,
             query=wanted.query,
             host=wanted.host,
             deleted=wanted.deleted,
             archived=wanted.archived,
+            agent=wanted.agent,
+            model=wanted.model,
+            since=wanted.since,
+            until=wanted.until,
         )
         return shown, await live_statuses(engine)

@@ -32,6 +32,7 @@ class CopilotCli(ManyFiles):
     name = "copilot-cli"
     version = 1
     stored_files: tuple[str, ...] = ("workspace.yaml",)
+    resume_command = ("copilot", "--resume")
     files = ("session-state/*/events.jsonl", "session-state/*.jsonl", "history-session-state/*.jsonl")
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

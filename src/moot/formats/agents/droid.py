@@ -28,6 +28,7 @@ class Droid(ManyFiles):
     name = "droid"
     version = 1
     stored_files: tuple[str, ...] = ("*.settings.json",)
+    resume_command = ("droid", "--resume")
     files = ("sessions/*.jsonl", "sessions/*/*.jsonl")
     depth = 3
 

@@ -69,6 +69,7 @@ class _Step:
 class Kimi(ManyFiles):
     name = "kimi"
     version = 1
+    resume_command = ("kimi", "--session")
     files = ("wire.jsonl",)
     depth = 4
 
@@ -182,6 +183,7 @@ def _note(path: Path) -> JsonObject:
 class KimiCode(ManyFiles):
     name = "kimi-code"
     version = 1
+    resume_command = ("kimi", "--session")
     files = ("agents/*/wire.jsonl",)
     depth = 5
 

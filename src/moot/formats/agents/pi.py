@@ -55,6 +55,7 @@ _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 class Pi(ManyFiles):
     name = "pi"
     version = 4
+    resume_command = ("pi", "--session")
     files = ("*_*.jsonl", "agents/*/sessions/*.jsonl")
     words = "a session that pi can resume"
     holds: Mapping[str, FidelityLevel] = {**ALL_KEPT, "branches": "kept"}

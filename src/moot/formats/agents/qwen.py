@@ -40,6 +40,7 @@ _USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount",
 class Qwen(ManyFiles):
     name = "qwen"
     version = 4
+    resume_command = ("qwen", "--resume")
     files = ("chats/*.jsonl",)
     resumable: Literal[True] = True
     words = "a session that Qwen Code can resume"

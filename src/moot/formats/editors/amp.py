@@ -25,6 +25,7 @@ _COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreation
 class Amp(ManyFiles):
     name = "amp"
     version = 1
+    resume_command = ("amp", "threads", "continue")
     suffix = ".json"
     files = ("T-*.json",)
 

@@ -39,6 +39,7 @@ _FOLDERS = 2_000
 class Cursor(ManyFiles):
     name = "cursor"
     version = 1
+    resume_command = ("cursor-agent", "--resume")
     files = tuple(f"agent-transcripts/{place}*{end}" for place in ("", "*/") for end in (".jsonl", ".txt"))
     depth = sniffed_depth = 4
 

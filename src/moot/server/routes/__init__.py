@@ -10,6 +10,7 @@ from moot.server.routes.conversations.context import router as context
 from moot.server.routes.conversations.messages import queue_router as queue
 from moot.server.routes.conversations.messages import router as messages
 from moot.server.routes.conversations.replay import router as replay
+from moot.server.routes.conversations.resource import choices_router as choices
 from moot.server.routes.conversations.resource import router as conversations
 from moot.server.routes.conversations.undo import router as undo
 from moot.server.routes.cron import router as cron
@@ -52,6 +53,7 @@ ROUTERS = (
     login,
     tokens,
     conversations,
+    choices,
     context,
     undo,
     messages,

@@ -17,10 +17,10 @@ from moot.store.log.events import Events
 from moot.store.log.messages import check_message
 from moot.store.rows import CONVERSATION_COLUMNS, IS_AT_WORK, clean, conversation_row, message_of, placeholders, stored_uris
 from moot.store.tree.branches import branch_rows
-from moot.store.tree.lists import ListFilter, page
+from moot.store.tree.lists import ListFilter, choices, page
 from moot.store.tree.projects import default_project_id, ensure_project, project_for_directory
 from moot.types.canonical import JsonObject, dumps
-from moot.types.conversation import DEFAULT_PROJECT, Conversation, Page
+from moot.types.conversation import DEFAULT_PROJECT, Conversation, ListChoices, Page
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.token import LOCAL_USER
@@ -93,10 +93,19 @@ class ConversationTree:
         query: str = "",
         parent: str | None = None,
         host: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        called: bool | None = None,
     ) -> Page[Conversation]:
         folder = default_project_id(self._owner or LOCAL_USER) if project == DEFAULT_PROJECT else project
-        listed = ListFilter(limit, cursor, directory, folder, deleted, archived, query, self._owner, parent, host)
+        place = (limit, cursor, directory, folder, deleted, archived, query, self._owner, parent)
+        listed = ListFilter(*place, host, agent, model, since, until, called)
         return await self._reader.read(lambda connection: page(connection, listed))
+
+    async def choices(self) -> ListChoices:
+        return await self._reader.read(lambda connection: choices(connection, self._owner))
 
     async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from moot.store.database.connection import Queries
 from moot.store.lookup import match_cursor
-from moot.store.rows import CONVERSATION, conversation_of
+from moot.store.rows import CONVERSATION, LISTED_AGENT, LISTED_MODEL, conversation_of
 from moot.store.search import text
-from moot.types.conversation import Conversation, Page
+from moot.types.conversation import Conversation, ListChoices, Page
 from moot.types.run import STARTED, RunStatus
 
 _LIKE = (
@@ -35,32 +35,16 @@ class ListFilter:
     """None = all owners."""
     parent: str | None = None
     host: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    since: int | None = None
+    until: int | None = None
+    called: bool | None = None
 
 
 def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
     """Return one page of conversations, latest activity first. Raise UsageError for an invalid cursor."""
-    wheres = [f"deleted_at IS {'NOT ' if wanted.deleted else ''}NULL"]
-    values: list[object] = []
-    if wanted.archived is not None:
-        wheres.append(f"archived_at IS {'NOT ' if wanted.archived else ''}NULL")
-    if wanted.owner is not None:
-        wheres.append("owner_id = ?")
-        values.append(wanted.owner)
-    if wanted.directory is not None:
-        wheres.append("directory = ?")
-        values.append(os.fsencode(wanted.directory))
-    if wanted.project is not None:
-        wheres.append("project_id = ?")
-        values.append(wanted.project)
-    if wanted.host is not None:
-        wheres.append("host = ?" if not wanted.host else "host <> '' AND host = ?")  # the condition of the index
-        values.append(wanted.host)
-    if wanted.parent is not None:
-        wheres.append("parent_id = ?")
-        values.append(wanted.parent)
-    else:  # sub-agents are listed below their parent, but the trash lists those whose parent is not deleted
-        above = "SELECT 1 FROM conversation AS p WHERE p.id = conversation.parent_id"
-        wheres.append(f"(parent_id IS NULL OR NOT EXISTS ({above}{' AND p.deleted_at IS NOT NULL' if wanted.deleted else ''}))")
+    wheres, values = _conditions(wanted)
     for word in wanted.query.split():
         patterns = text.like_patterns(word)
         wheres.append(f"({' OR '.join([_LIKE] * len(patterns))})")
@@ -73,6 +57,61 @@ def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
     items = [conversation_of(row) for row in rows[: wanted.limit]]
     more = items and len(rows) > wanted.limit
     return Page(items, f"c{items[-1].updated_at:x}-{items[-1].no:x}" if more else None)
+
+
+def _conditions(wanted: ListFilter) -> tuple[list[str], list[object]]:
+    """Return the conditions of the filters, with their values. A `+` keeps SQLite from using an index that finds more rows."""
+    wheres = [f"deleted_at IS {'NOT ' if wanted.deleted else ''}NULL"]
+    if wanted.archived is not None:
+        wheres.append(f"archived_at IS {'NOT ' if wanted.archived else ''}NULL")
+    if wanted.parent is None:  # sub-agents are listed below their parent, but the trash lists those whose parent is not deleted
+        above = "SELECT 1 FROM conversation AS p WHERE p.id = conversation.parent_id"
+        wheres.append(f"(parent_id IS NULL OR NOT EXISTS ({above}{' AND p.deleted_at IS NOT NULL' if wanted.deleted else ''}))")
+    named: dict[str, object] = {
+        "parent_id = ?": wanted.parent,
+        ("host <> '' AND host = ?" if wanted.host else "host = ?"): wanted.host,  # with the condition of the index
+        f"{LISTED_AGENT} = ?": wanted.agent,
+        f"{LISTED_MODEL} = ?": wanted.model,
+        "directory = ?": None if wanted.directory is None else os.fsencode(wanted.directory),
+        "project_id = ?": wanted.project,
+        "is_call = ?": wanted.called,
+        "owner_id = ?": wanted.owner,
+        "updated_at >= ?": wanted.since,
+        "updated_at < ?": wanted.until,
+    }
+    given = {condition: value for condition, value in named.items() if value is not None}
+    selective = next(iter(given), "")
+    wheres += [condition if condition == selective or not condition.endswith("= ?") else f"+{condition}" for condition in given]
+    return wheres, list(given.values())
+
+
+def choices(connection: Queries, owner: str | None) -> ListChoices:
+    """Return the agents and models of the owner's conversations, and the number of conversations that `/v1` created."""
+    rows: list[tuple[int, int | None]] = connection.execute(_CALLS, (owner, owner)).fetchall()
+    count, latest = rows[0]
+    return ListChoices(_distinct(connection, LISTED_AGENT, owner), _distinct(connection, LISTED_MODEL, owner), count, latest)
+
+
+_CALLS = (
+    "SELECT count(*), max(updated_at) FROM conversation"
+    " WHERE is_call = 1 AND deleted_at IS NULL AND archived_at IS NULL AND (?1 IS NULL OR owner_id = ?2)"
+)
+
+
+def _distinct(connection: Queries, expression: str, owner: str | None) -> tuple[str, ...]:
+    """Return the distinct values of an indexed expression, without the empty one. Each costs one lookup in the index."""
+    found: list[str] = []
+    sql = f"SELECT min({expression}) FROM conversation WHERE {expression} > ?"
+    last: str | None = ""
+    while last is not None:
+        rows: list[tuple[str | None]] = connection.execute(sql, (last,)).fetchall()
+        last = rows[0][0]
+        if last is not None and (owner is None or connection.execute(_HELD.format(expression), (last, owner)).fetchone()):
+            found.append(last)
+    return tuple(found)
+
+
+_HELD = "SELECT 1 FROM conversation WHERE {} = ? AND +owner_id = ? LIMIT 1"
 
 
 def live(connection: Queries) -> dict[str, RunStatus]:

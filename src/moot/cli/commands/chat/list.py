@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter, Plain
-from moot.cli.console.format import age, print_table
+from moot.cli.console.format import age, parse_time, print_table
 from moot.cli.console.lines import Lines
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.numbers import keep_numbers
@@ -38,12 +38,18 @@ def list_(
     ] = None,
     archived: Annotated[bool, Parameter(help="Only archived conversations.")] = False,
     deleted: Annotated[bool, Parameter(help="Only deleted conversations.")] = False,
+    project: Annotated[str, Parameter(metavar="ID", help="Only conversations of this project.")] = "",
+    agent: Annotated[str, Parameter(metavar="NAME", help="Only conversations with this agent, or imported from it.")] = "",
+    model: Annotated[str, Parameter(metavar="NAME", help="Only conversations with this model.")] = "",
+    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or in a period (30d).")] = "",
+    until: Annotated[str, Parameter(metavar="TIME", help="Only conversations last active before a date or age.")] = "",
     plain: Annotated[bool, Parameter(help="Print the list without the interactive browser.")] = False,
     json: AsJson = False,
     output: Annotated[Lines, Plain],
 ) -> int:
     """List conversations, most recent activity first. On a terminal, let the user continue and change them."""
-    if output.attended and not (plain or json or cursor or limit or host):
+    filters = project or agent or model or since or until
+    if output.attended and not (plain or json or cursor or limit or host or filters):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
         status: int = attribute("moot.cli.commands.chat.browser:browse")(output, " ".join(words), scope)
         return status
@@ -55,6 +61,11 @@ def list_(
         deleted=deleted,
         archived=None if deleted else archived,
         host="" if host == LOCAL else host,
+        project=project or None,
+        agent=agent or None,
+        model=model or None,
+        since=parse_time(since) if since else None,
+        until=parse_time(until, "--until") if until else None,
     )
     settings = configured(output).settings
     shown, states = read_page(settings, wanted)

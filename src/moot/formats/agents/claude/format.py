@@ -52,6 +52,7 @@ class ClaudeFormat:
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True
+    resume_command = ("claude", "--resume")
     words = "a session that Claude Code can resume"
     holds: Mapping[str, FidelityLevel] = {
         **ALL_KEPT,
@@ -118,7 +119,7 @@ class ClaudeFormat:
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
         path = places[0] / folder_of(str(directory)) / f"{id}.jsonl"
         data = b"".join(lines_of(exported, id))
-        return Placement(path, data, ("claude", "--resume", id), directory, self._fidelity(exported))
+        return Placement(path, data, (*self.resume_command, id), directory, self._fidelity(exported))
 
 
 def folder_of(directory: str) -> str:

@@ -37,6 +37,7 @@ class CodexFormat:
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True
+    resume_command = ("codex", "resume")
     words = "a session that Codex can resume"
     holds: Mapping[str, FidelityLevel] = ALL_KEPT
 
@@ -89,7 +90,7 @@ class CodexFormat:
         started = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
         path = places[0] / f"{started:%Y}" / f"{started:%m}" / f"{started:%d}" / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
         data = b"".join(lines_of(exported, id))
-        return Placement(path, data, ("codex", "resume", id), directory, fidelity_of(exported, self.holds, weak=unanswered))
+        return Placement(path, data, (*self.resume_command, id), directory, fidelity_of(exported, self.holds, weak=unanswered))
 
 
 def _sessions(folder: Path) -> Iterator[Path]:

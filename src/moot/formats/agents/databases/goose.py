@@ -32,6 +32,7 @@ _NOTICES = frozenset(
 class Goose(ReadOnly):
     name = "goose"
     version = 1
+    resume_command = ("goose", "session", "--resume", "--session-id")
     suffix = ".db"
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

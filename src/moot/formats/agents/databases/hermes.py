@@ -27,6 +27,7 @@ _MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
 class Hermes(ReadOnly):
     name = "hermes"
     version = 1
+    resume_command = ("hermes", "--resume")
     suffix = ".db"
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

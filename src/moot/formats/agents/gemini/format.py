@@ -76,6 +76,7 @@ class Gemini(ManyFiles):
     name = "gemini"
     version = 3
     stored_files: tuple[str, ...] = ("*.json", ".project_root")
+    resume_command = ("gemini", "--resume")
     files = ("chats/session-*.jsonl", "chats/*/*.jsonl", "chats/session-*.json")
     depth = sniffed_depth = 4
     resumable: Literal[True] = True

@@ -75,6 +75,7 @@ _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 class OpenCode:
     name = "opencode"
     version = 4
+    resume_command = ("opencode", "--session")
     resumable: Literal[True] = True
     suffix = ".json"
     words = "a document that OpenCode imports and resumes"

@@ -49,6 +49,7 @@ class Vibe(ReadOnly):
     name = "vibe"
     version = 2
     stored_files: tuple[str, ...] = ("*.json", "*.jsonl", "CURRENT")
+    resume_command = ("vibe", "--resume")
     resumable: Literal[True] = True
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

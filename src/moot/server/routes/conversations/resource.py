@@ -12,6 +12,7 @@ from moot.convert.serialization import conversation_json
 from moot.engine.submissions import default_directory, first_folders
 from moot.errors import Refused
 from moot.features.family import Relative, family_of
+from moot.features.resume import resume_command
 from moot.features.settings import SettingsChange, agent_type_of, settings_change, widened
 from moot.runtime.setup import confined_conversation, find_agent, has_folder
 from moot.server.auth import Chatter, Reader, Router, ToolUser
@@ -25,11 +26,13 @@ from moot.server.models import (
     ForkIn,
     GoingOut,
     HeadIn,
+    ListChoicesOut,
     ListOut,
     Out,
     conversation_out,
 )
 from moot.server.resources import (
+    LATEST,
     Cursor,
     IfMatch,
     Limit,
@@ -117,6 +120,11 @@ async def list_conversations(
     deleted: bool = False,
     parent: Annotated[str | None, Query(max_length=200, description="Id of a conversation; list those of its sub-agents instead.")] = None,
     host: Annotated[str | None, Query(max_length=64, description="Name of another machine; empty for this machine.")] = None,
+    agent: Annotated[str | None, Query(max_length=200, description="Exact name, as in `/api/choices`.")] = None,
+    model: Annotated[str | None, Query(max_length=200, description="Exact name, as in `/api/choices`.")] = None,
+    since: Annotated[int | None, Query(ge=0, le=LATEST, description="Last activity at or after this time, in ms.")] = None,
+    until: Annotated[int | None, Query(ge=0, le=LATEST, description="Last activity before this time, in ms.")] = None,
+    called: Annotated[bool | None, Query(description="Only or no conversations that programs created by calling `/v1`.")] = None,
 ) -> ListOut[ConversationOut]:
     """List conversations, most recent activity first. Conversations of sub-agents are only listed with `parent`."""
     shelf = archived if archived is not None or deleted else False
@@ -131,9 +139,23 @@ async def list_conversations(
         deleted=deleted,
         parent=above,
         host=host,
+        agent=agent,
+        model=model,
+        since=since,
+        until=until,
+        called=called,
     )
     live = await live_statuses(server, caller)
     return page_out(page, lambda conversation: conversation_out(conversation, live))
+
+
+choices_router = Router(prefix="/api/choices", tags=["conversations"])
+
+
+@choices_router.get("")
+async def get_choices(caller: Reader) -> ListChoicesOut:
+    """Get the values by which the list of conversations can be filtered."""
+    return ListChoicesOut.of(await caller.store.conversations.choices())
 
 
 @router.post("", status_code=201, response_model=ConversationOut)
@@ -328,7 +350,7 @@ def _tag(conversation: Conversation) -> str:
 async def _out(server: Server, caller: Caller, conversation: Conversation) -> ConversationOut:
     # read before the status, so that a client that streams from this `seq` is notified of a run that ends meanwhile
     seq = await caller.store.log.last_seq(conversation.id)
-    return conversation_out(conversation, await live_statuses(server, caller, conversation.id), seq)
+    return conversation_out(conversation, await live_statuses(server, caller, conversation.id), seq, resume_command(conversation))
 
 
 async def _sent(
