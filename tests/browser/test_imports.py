@@ -35,6 +35,7 @@ def test_an_imported_file_has_a_report_that_opens_its_conversations(visit: Visit
     report.get_by_role("link", name=title).press("Enter")
     expect(page.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
     head = page.locator("header", has=page.get_by_role("heading", name=title))
+    head.get_by_role("button", name="Details").press("Enter")
     expect(head.get_by_text("from md")).to_be_visible()
     expect(head).to_contain_text("talk.md")
     tab.shot("imported-head-phone-dark")
@@ -87,7 +88,7 @@ def test_an_imported_conversation_continues_in_a_copy_that_replaces_it(visit: Vi
     expect(log.get_by_text("And more", exact=True)).to_be_visible()
     assert page.url == copy
 
-    page.get_by_role("link", name="Forked from original").press("Enter")
+    page.get_by_role("link", name=f"Forked from {title}").press("Enter")
     expect(log.get_by_text("And further", exact=True)).to_have_count(0)
     assert page.url == whole
     log.get_by_text("Wo liegt das Protokoll?").hover()

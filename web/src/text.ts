@@ -121,7 +121,24 @@ export const text = {
     shelves: { active: 'Active', archived: 'Archived', deleted: 'Deleted' },
   },
 
+  filters: {
+    title: 'More filters',
+    active: 'Filtered by: ',
+    agent: 'Agent',
+    allAgents: 'All agents',
+    model: 'Model',
+    allModels: 'All models',
+    from: 'From',
+    to: 'To',
+    clear: 'Clear filters',
+    days: (from: string, to: string) =>
+      from === to ? `on ${from}` : from && to ? `${from} to ${to}` : from ? `since ${from}` : `until ${to}`,
+  },
+
   list: {
+    noMatches: 'No conversations match the filters.',
+    calls: 'API calls',
+    conversations: (count: number) => plural(count, 'conversation'),
     empty: {
       active: 'No conversations yet. Conversations you start here or in a terminal appear in this list.',
       archived: 'No archived conversations.',
@@ -212,7 +229,6 @@ export const text = {
     compare: 'Compare',
     export: 'Export…',
     share: 'Share…',
-    forked: 'Forked from original',
     reconnecting: 'Reconnecting… The run continues on the server, and nothing is lost.',
     interrupted: 'The run was interrupted.',
     resume: 'Resume',
@@ -260,6 +276,47 @@ export const text = {
     removed: 'Message removed',
     tabOnly: 'The browser’s storage is full or turned off, so this message is lost when you close the tab.',
     elsewhere: (words: string) => `Not sent: ${words}`,
+  },
+
+  home: {
+    activity: 'Activity',
+    calendar: 'Activity by day',
+    asTable: 'Show as a table',
+    asCalendar: 'Show as a calendar',
+    weekdays: ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'],
+    total: (weeks: number, facts: string) => `${weeks >= 52 ? 'Last year' : `Last ${plural(weeks, 'week')}`}: ${facts}`,
+    hint: 'Select a day to see its usage.',
+    showDay: 'Show its conversations',
+    nothing: 'no responses',
+    responses: (count: number) => plural(count, 'response'),
+    tokens: (count: string) => `${count} tokens`,
+    less: 'Less',
+    more: 'More',
+    waiting: (count: number) =>
+      count === 1 ? 'A request is waiting for you' : `${whole.format(count)} requests are waiting for you`,
+    costByProject: 'Cost by project',
+    costByModel: 'Cost by model',
+    allUsage: 'All usage',
+    recent: 'Recent conversations',
+    edits: 'Recently edited files',
+    failures: 'Failed runs',
+  },
+
+  facts: {
+    details: 'Details',
+    agent: 'Agent',
+    model: 'Model',
+    folder: 'Folder',
+    dates: 'Dates',
+    imported: 'Imported',
+    parent: 'Part of',
+    source: 'Source',
+    copied: (title: string) => `Copied from ${title}`,
+    forked: (title: string) => `Forked from ${title}`,
+    resume: 'Resume',
+    copyResume: (shown: string) => `${shown}: copy the command that resumes this conversation`,
+    resumeAbout: 'Copy the command that resumes this conversation in a terminal',
+    resumeCopied: 'Resume command copied',
   },
 
   meter: {
@@ -589,7 +646,6 @@ export const text = {
     cron: 'Cron',
     shares: 'Shared links',
     import: 'Import',
-    usage: 'Usage',
     about: 'About',
   },
 
@@ -1168,6 +1224,7 @@ export const text = {
   },
 
   usage: {
+    title: 'Usage',
     about:
       'Token usage and cost of all responses, including imported ones. Responses with an unknown price are counted separately.',
     range: 'Time range',
@@ -1196,6 +1253,13 @@ export const text = {
       year: 'Context size by year',
     },
     by: { day: 'By day', week: 'By week', month: 'By month', year: 'By year' },
+    byHour: 'Tokens by hour of the day',
+    windows: 'Subscription limits',
+    windowOf: (agent: string, minutes: number) =>
+      `${agent}, ${minutes % 1440 === 0 ? plural(minutes / 1440, 'day') : plural(Math.round(minutes / 60), 'hour')}`,
+    percent: (used: number) => `${used}% used`,
+    resetsAt: (time: string) => `resets ${time}`,
+    projected: (cost: string) => `${cost} expected at the reset`,
     byModel: 'By model',
     byAgent: 'By agent',
     byProject: 'By project',

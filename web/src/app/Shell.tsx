@@ -10,6 +10,7 @@ import { Sidebar } from '@/app/Sidebar'
 import { SignIn } from '@/app/SignIn'
 import { useOwnOutbox } from '@/app/session'
 import { listen, useShortcut } from '@/keys/shortcuts'
+import { useFilterInAddress } from '@/lists/filter'
 import { useConversationKeys } from '@/lists/walking'
 import { Palette } from '@/search/Palette'
 import { text } from '@/text'
@@ -38,6 +39,7 @@ function SignedIn({ children }: { children: ReactNode }) {
   useKeys()
   useConversationKeys()
   useOwnOutbox()
+  useFilterInAddress()
   return (
     <div className="flex h-dvh overflow-hidden bg-surface">
       <SkipLink />
@@ -119,6 +121,7 @@ function useKeys(): void {
   useShortcut('?', text.keys.title, () => open('help'))
   useShortcut('N', text.sidebar.newConversation, () => go('/'))
   useShortcut('I', text.sidebar.inbox, () => go('/inbox'))
+  useShortcut('U', text.sidebar.usage, () => go('/usage'))
   useShortcut('B', text.keys.toggleSidebar, toggleSidebar)
   useShortcut('T', text.keys.nextTheme, () => {
     const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length] ?? 'system'

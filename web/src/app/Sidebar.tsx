@@ -3,7 +3,6 @@ import {
   ChartNoAxesColumn,
   CircleHelp,
   CloudOff,
-  FolderOpen,
   Inbox,
   type LucideIcon,
   PanelLeftClose,
@@ -12,17 +11,17 @@ import {
   SquarePen,
   X,
 } from 'lucide-react'
-import { type ReactNode, useState, useSyncExternalStore } from 'react'
+import { type ReactNode, useSyncExternalStore } from 'react'
 import { Link, useLocation } from 'wouter'
 import { Mark } from '@/app/Mark'
 import { usePanels } from '@/app/panels'
 import { outbox, wordsOf } from '@/conversation/outbox'
 import { useOpenCount } from '@/data/approvals'
-import type { Filter, Shelf } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
 import { written } from '@/keys/shortcuts'
 import { ConversationList } from '@/lists/ConversationList'
-import { fileHref } from '@/projects/places'
+import { Filters } from '@/lists/Filters'
+import { useFilter } from '@/lists/filter'
 import { text } from '@/text'
 import { ThemeSwitch } from '@/theme/Switch'
 import { IconButton } from '@/ui/Button'
@@ -67,6 +66,7 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
             </span>
           )}
         </NavLink>
+        <NavLink href="/usage" icon={ChartNoAxesColumn} label={text.sidebar.usage} keys="U" />
         <NotSentElsewhere />
       </div>
       <nav
@@ -77,7 +77,6 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
       </nav>
       <div className="flex items-center gap-1 border-t border-line px-2 py-2">
         <FooterLink href="/settings" icon={Settings} label={text.sidebar.settings} />
-        <FooterLink href="/settings/usage" icon={ChartNoAxesColumn} label={text.sidebar.usage} />
         <IconButton label={text.sidebar.shortcuts} onClick={() => open('help')}>
           <CircleHelp size={17} aria-hidden />
         </IconButton>
@@ -141,50 +140,17 @@ function FooterLink({ href, icon: Icon, label }: { href: string; icon: LucideIco
   )
 }
 
-const SHELVES: readonly Shelf[] = ['active', 'archived', 'deleted']
-
 /** The filters and the list of conversations. */
 function Shelves() {
-  const [chosen, setFilter] = useState<Filter>({ shelf: 'active', project: '' })
+  const chosen = useFilter()
   const projects = useProjects()
-  const project = projects.find((project) => project.id === chosen.project)
-  const filter = project ? chosen : { ...chosen, project: '' }
+  const isKnown = !chosen.project || !projects.length || projects.some((project) => project.id === chosen.project)
+  const filter = isKnown ? chosen : { ...chosen, project: '' }
   return (
     <>
-      <div className="flex items-center gap-1.5 px-3 pb-1.5">
-        <h2 className="sr-only">{text.sidebar.conversations}</h2>
-        <select
-          aria-label={text.sidebar.project}
-          value={filter.project}
-          onChange={(event) => setFilter({ ...filter, project: event.target.value })}
-          className={clsx(SELECT, 'min-w-0 grow font-medium')}
-        >
-          <option value="">{text.sidebar.allProjects}</option>
-          {projects.map((project) => (
-            <option key={project.id} value={project.id}>
-              {project.name}
-            </option>
-          ))}
-        </select>
-        {project?.root_path && (
-          <FooterLink href={fileHref(project.id)} icon={FolderOpen} label={text.files.of(project.name)} />
-        )}
-        <select
-          aria-label={text.sidebar.filter}
-          value={filter.shelf}
-          onChange={(event) => setFilter({ ...filter, shelf: event.target.value as Shelf })}
-          className={clsx(SELECT, 'text-muted')}
-        >
-          {SHELVES.map((shelf) => (
-            <option key={shelf} value={shelf}>
-              {text.sidebar.shelves[shelf]}
-            </option>
-          ))}
-        </select>
-      </div>
-      <ConversationList key={`${filter.shelf} ${filter.project}`} filter={filter} />
+      <h2 className="sr-only">{text.sidebar.conversations}</h2>
+      <Filters filter={filter} projects={projects} />
+      <ConversationList key={JSON.stringify(filter)} filter={filter} />
     </>
   )
 }
-
-const SELECT = 'h-8 cursor-pointer rounded-lg bg-transparent px-1.5 text-xs hover:bg-hover max-md:h-11 max-md:text-sm'

@@ -1,4 +1,5 @@
 import type { ComponentType } from 'react'
+import { Redirect } from 'wouter'
 import { deferred } from '@/app/deferred'
 
 export interface View {
@@ -15,6 +16,8 @@ export const routes: readonly View[] = [
   { path: '/c/:id/compare', View: deferred(() => import('@/conversation/Compare')) },
   { path: '/projects/:id', View: deferred(() => import('@/projects/Project')) },
   { path: '/inbox', View: deferred(() => import('@/inbox/Inbox')) },
+  { path: '/usage', View: deferred(() => import('@/usage/Usage')) },
+  { path: '/settings/usage', View: () => <Redirect to="/usage" replace /> },
   { path: '/settings', View: deferred(() => import('@/settings/Configuration')) },
   { path: '/settings/models', View: deferred(() => import('@/settings/Models')) },
   { path: '/settings/agents', View: deferred(() => import('@/settings/Agents')) },
@@ -31,6 +34,5 @@ export const routes: readonly View[] = [
   { path: '/settings/cron', View: deferred(() => import('@/settings/Cron')) },
   { path: '/settings/shares', View: deferred(() => import('@/settings/Shares')) },
   { path: '/settings/import', View: deferred(() => import('@/settings/Import')) },
-  { path: '/settings/usage', View: deferred(() => import('@/settings/Usage')) },
   { path: '/settings/about', View: deferred(() => import('@/settings/About')) },
 ]

@@ -5,6 +5,7 @@ import { Link, useLocation, useParams, useSearch } from 'wouter'
 import { api } from '@/api/client'
 import type { components } from '@/api/schema'
 import { useConversations } from '@/data/conversations'
+import { EVERYTHING } from '@/lists/filter'
 import { text } from '@/text'
 import { Field, INPUT } from '@/ui/Field'
 import { money } from '@/ui/format'
@@ -39,7 +40,7 @@ export default function Compare() {
 }
 
 function Chooser({ own, other, choose }: { own: string; other: string; choose: (id: string) => void }) {
-  const list = useConversations({ shelf: 'active', project: '' })
+  const list = useConversations(EVERYTHING)
   const found = (list.data?.pages ?? []).flatMap((page) => page.data).filter((one) => one.id !== own)
   return (
     <div className="mb-8 max-w-xl">

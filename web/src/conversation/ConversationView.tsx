@@ -30,12 +30,14 @@ interface Props {
   session: Session
   /** Shown while there are no messages. */
   welcome?: React.ReactNode
+  /** Shown below the composer while there are no messages. */
+  home?: React.ReactNode
   /** Called when the first prompt is sent. */
   onFirst?: () => void
 }
 
 /** The view of a new or existing conversation. */
-export function ConversationView({ session, welcome, onFirst }: Props) {
+export function ConversationView({ session, welcome, home, onFirst }: Props) {
   const state = useSyncExternalStore(session.subscribe, session.get)
   const { messages, status, error } = useChat<Message>({ chat: session.chat, throttle: FRAME })
   const busy = status === 'streaming' || status === 'submitted'
@@ -90,7 +92,12 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   const empty = !messages.length && !state.loading
 
   return (
-    <main className={clsx('flex min-h-0 grow flex-col', empty && welcome && 'md:justify-center md:pb-[12dvh]')}>
+    <main
+      className={clsx(
+        'flex min-h-0 grow flex-col',
+        empty && (home ? 'overflow-y-auto' : welcome && 'md:justify-center md:pb-[12dvh]'),
+      )}
+    >
       {conversation && (
         <Head session={session} conversation={conversation} usage={messages.at(-1)?.metadata?.context_usage} />
       )}
@@ -134,6 +141,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
             choose={choose}
             draft={welcome ? 'new' : session.id}
           />
+          {empty && home}
           {undoing && <Undo session={session} message={undoing} onClose={() => setUndoing(null)} />}
         </Runtime>
       </AroundProvider>

@@ -1,31 +1,62 @@
 import { type InfiniteData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useMemo, useRef } from 'react'
 import { api } from '@/api/client'
+import type { components } from '@/api/schema'
 import type { Conversation, Page, Run, RunStatus } from '@/api/types'
 import { pause } from '@/data/polling'
 import { text } from '@/text'
+import { timeOf } from '@/ui/format'
 import { notify, notifyError } from '@/ui/toasts'
 
 export type Shelf = 'active' | 'archived' | 'deleted'
 
+/** A filter of the list. Empty texts mean all. */
 export interface Filter {
   shelf: Shelf
-  /** The project's id. Empty means all projects. */
+  /** The project's id. */
   project: string
+  agent: string
+  model: string
+  /** First and last day of the last activity, as `YYYY-MM-DD` in local time. */
+  from: string
+  to: string
+}
+
+export type ListChoices = components['schemas']['ListChoicesOut']
+
+/** Fetch the values by which the list can be filtered. */
+export function useListChoices() {
+  return useQuery({
+    queryKey: ['conversations', 'choices'],
+    queryFn: ({ signal }) => api.get<ListChoices>('/choices', { signal }),
+    staleTime: 30_000,
+  })
 }
 
 type Pages = InfiniteData<Page<Conversation>, string | null>
 
-/** Fetch active, archived or deleted conversations page by page, latest activity first. */
-export function useConversations(filter: Filter) {
+/**
+ * Fetch the conversations of a filter page by page, latest activity first. `called` selects or excludes those that programs created by
+ * calling `/v1`.
+ */
+export function useConversations(
+  filter: Filter,
+  { called, enabled = true }: { called?: boolean; enabled?: boolean } = {},
+) {
   return useInfiniteQuery({
-    queryKey: ['conversations', 'list', filter],
+    enabled,
+    queryKey: ['conversations', 'list', filter, called ?? null],
     queryFn: ({ pageParam, signal }) =>
       api.get<Page<Conversation>>('/conversations', {
         query: {
           limit: 50,
           cursor: pageParam,
           project: filter.project,
+          agent: filter.agent,
+          model: filter.model,
+          since: timeOf(filter.from),
+          until: timeOf(filter.to, 1),
+          called,
           archived: filter.shelf === 'archived' || undefined,
           deleted: filter.shelf === 'deleted' || undefined,
         },
@@ -33,6 +64,16 @@ export function useConversations(filter: Filter) {
       }),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor,
+  })
+}
+
+/** Fetch the newest runs that failed or were interrupted. */
+export function useFailures() {
+  return useQuery({
+    queryKey: ['runs', 'failures'],
+    queryFn: async ({ signal }) =>
+      (await api.get<Page<Run>>('/runs', { query: { status: ['failed', 'interrupted'], limit: 6 }, signal })).data,
+    staleTime: 10_000,
   })
 }
 
@@ -57,6 +98,7 @@ export function useLive(): ReadonlyMap<string, RunStatus> {
     if (before.current === statuses) return
     before.current = statuses // a run started, paused or ended: titles, order and the inbox may have changed
     void client.invalidateQueries({ queryKey: ['conversations', 'list'] })
+    void client.invalidateQueries({ queryKey: ['conversations', 'choices'] })
     void client.invalidateQueries({ queryKey: ['approvals'] })
     void client.invalidateQueries({ queryKey: ['cron'] })
   }, [statuses, client])

@@ -3,6 +3,9 @@ import { api } from '@/api/client'
 import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
 
+/** The time zone of the browser, by which days are counted. */
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC'
+
 /** Sums over completed responses. Money is in nano-dollars and excludes responses with an unknown price. */
 export interface Counts {
   runs: number
@@ -63,16 +66,55 @@ export interface Stats {
   tools: ToolCounts[]
   errors: { name: string; runs: number }[]
   asides: AuxiliaryCounts[]
+  /** By the hour of the day, from `00` to `23`, without hours that have no responses. */
+  hours_of_day: Group[]
   /** Completed responses that are not included in the sums yet. */
   uncounted: number
 }
 
-/** Fetch the usage of runs that started at the given time (ms) or later. */
-export function useStats(since: number) {
+/** Fetch the usage of runs that started at the given time (ms) or later, in all groups or only in some. */
+export function useStats(since: number, by: readonly string[] = []) {
   return useQuery({
-    queryKey: ['stats', since],
-    queryFn: ({ signal }) => api.get<Stats>('/stats', { query: { since }, signal }),
+    queryKey: ['stats', since, by],
+    queryFn: ({ signal }) => api.get<Stats>('/stats', { query: { since, by, tz: ZONE }, signal }),
     placeholderData: keepPreviousData,
+  })
+}
+
+export type UsageWindow = components['schemas']['WindowOut']
+
+/** Fetch the usage in the current periods that subscriptions limit. */
+export function useWindows() {
+  return useQuery({
+    queryKey: ['stats', 'windows'],
+    queryFn: ({ signal }) => api.get<components['schemas']['WindowsOut']>('/stats/windows', { signal }),
+    staleTime: 30_000,
+  })
+}
+
+const YEAR = 371 * 86_400_000
+
+export type ActivityDay = components['schemas']['ActivityOut']
+export type Edit = components['schemas']['EditOut']
+
+/** Fetch the totals of each day of the last 53 weeks, oldest first. Days without responses are missing. */
+export function useActivity() {
+  return useQuery({
+    queryKey: ['stats', 'activity'],
+    queryFn: async ({ signal }) => {
+      const query = { from: Math.max(0, Date.now() - YEAR), tz: ZONE }
+      return (await api.get<Page<ActivityDay>>('/stats/activity', { query, signal })).data
+    },
+    staleTime: 30_000,
+  })
+}
+
+/** Fetch the newest changes of files by agents. */
+export function useEdits(limit: number) {
+  return useQuery({
+    queryKey: ['stats', 'edits', limit],
+    queryFn: ({ signal }) => api.get<components['schemas']['EditsOut']>('/edits', { query: { limit }, signal }),
+    staleTime: 30_000,
   })
 }
 

@@ -3,33 +3,41 @@ import { clsx } from 'clsx'
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { useChildren, useRoot } from '@/data/children'
-import { type Filter, useConversationActions, useConversations, useLive } from '@/data/conversations'
+import { type Filter, useConversationActions, useConversations, useListChoices, useLive } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
-import { ChildEntry, Fold } from '@/lists/ChildEntry'
+import { Calls, ChildEntry, Fold } from '@/lists/ChildEntry'
 import { Entry } from '@/lists/Entry'
-import { type Row, rowsOf, withChildren } from '@/lists/rows'
+import { countOf } from '@/lists/filter'
+import { type Row, rowsOf, withCalls, withChildren } from '@/lists/rows'
 import { keepOrder, type Named } from '@/lists/walking'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Failed, Loading } from '@/ui/States'
 
-const HEIGHTS = { day: 34, project: 38, one: 54, fold: 44, child: 46 }
+const HEIGHTS = { day: 34, project: 38, one: 54, fold: 44, child: 46, calls: 54, more: 46 }
 
 /** The list of active, archived or deleted conversations. It is virtualized and loads more pages on scroll. */
 export function ConversationList({ filter }: { filter: Filter }) {
-  const query = useConversations(filter)
+  const grouped = filter.shelf === 'active' && !countOf(filter)
+  const query = useConversations(filter, { called: grouped ? false : undefined })
+  const [callsOpen, setCallsOpen] = useState(false)
+  const calls = useConversations(filter, { called: true, enabled: grouped && callsOpen })
+  const { data: choices } = useListChoices()
   const live = useLive()
   const actions = useConversationActions()
   const [location] = useLocation()
   const scroller = useRef<HTMLDivElement>(null)
   const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
   const projects = useProjects()
-  const plain = useMemo(
-    () => rowsOf(conversations, new Map(projects.map((project) => [project.id, project.name]))),
-    [conversations, projects],
-  )
+  const called = useMemo(() => calls.data?.pages.flatMap((page) => page.data) ?? [], [calls.data])
+  const plain = useMemo(() => {
+    const rows = rowsOf(conversations, new Map(projects.map((project) => [project.id, project.name])))
+    return grouped && choices
+      ? withCalls(rows, choices, callsOpen ? called : null, callsOpen && calls.hasNextPage)
+      : rows
+  }, [conversations, projects, grouped, choices, callsOpen, called, calls.hasNextPage])
   const shown = decodeURIComponent(/^\/c\/([^/]+)/.exec(location)?.[1] ?? '')
-  const listed = conversations.find(({ id, client_id }) => id === shown || client_id === shown)
+  const listed = [...conversations, ...called].find(({ id, client_id }) => id === shown || client_id === shown)
   const above = useRoot(listed || query.isPending ? '' : shown)
   const root = listed?.id ?? above
   const below = useChildren(root, live.has(root))
@@ -69,7 +77,10 @@ export function ConversationList({ filter }: { filter: Filter }) {
   if (query.isError && !query.data)
     return <Failed error={query.error} retry={() => void query.refetch()} className="m-3" />
   if (query.isPending) return <Loading rows={6} className="m-3" />
-  if (!rows.length) return <p className="px-5 py-8 text-center text-sm text-muted">{text.list.empty[filter.shelf]}</p>
+  if (!rows.length) {
+    const words = countOf(filter) ? text.list.noMatches : text.list.empty[filter.shelf]
+    return <p className="px-5 py-8 text-center text-sm text-muted">{words}</p>
+  }
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys move between links, which are also reachable by Tab
     <div ref={scroller} onKeyDown={walk} className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-2">
@@ -89,8 +100,19 @@ export function ConversationList({ filter }: { filter: Filter }) {
                     conversation={row.conversation}
                     status={live.get(row.conversation.id)}
                     shown={location === `/c/${row.conversation.id}` || location === `/c/${row.conversation.client_id}`}
+                    inside={row.inside}
                     actions={actions}
                   />
+                ) : row.kind === 'calls' ? (
+                  <Calls count={row.count} latest={row.latest} open={row.open} toggle={() => setCallsOpen(!row.open)} />
+                ) : row.kind === 'more' ? (
+                  <button
+                    type="button"
+                    onClick={() => void calls.fetchNextPage()}
+                    className="h-11 w-full cursor-pointer rounded-lg pl-6 text-left text-xs text-muted outline-offset-[-2px] hover:bg-hover"
+                  >
+                    {text.common.loadMore}
+                  </button>
                 ) : row.kind === 'fold' ? (
                   <Fold count={row.count} open={row.open} toggle={() => setUnfolded({ root, open: !row.open })} />
                 ) : row.kind === 'child' ? (

@@ -4,6 +4,8 @@ import { type KeyboardEvent, useState } from 'react'
 import { Link } from 'wouter'
 import type { Conversation } from '@/api/types'
 import type { ConversationActions } from '@/data/conversations'
+import { AgentMark } from '@/lists/AgentMark'
+import { agentOf } from '@/lists/agents'
 import { originOf, titleOf } from '@/lists/rows'
 import { StatusDot } from '@/lists/StatusDot'
 import { text } from '@/text'
@@ -16,11 +18,13 @@ interface Props {
   conversation: Conversation
   status: string | undefined
   shown: boolean
+  /** Indent the entry, below the one that groups it. */
+  inside?: boolean
   actions: ConversationActions
 }
 
 /** A conversation in the list: a link with a menu and keyboard shortcuts. */
-export function Entry({ conversation, status, shown, actions }: Props) {
+export function Entry({ conversation, status, shown, inside, actions }: Props) {
   const [renaming, setRenaming] = useState(false)
   const [purging, setPurging] = useState(false)
   const { id } = conversation
@@ -62,18 +66,24 @@ export function Entry({ conversation, status, shown, actions }: Props) {
           act()
         }}
         onDoubleClick={() => setRenaming(true)}
-        className="flex h-full min-w-0 grow flex-col justify-center rounded-lg py-1 pl-3 outline-offset-[-2px]"
+        className={clsx(
+          'flex h-full min-w-0 grow items-center gap-2.5 rounded-lg py-1 outline-offset-[-2px]',
+          inside ? 'pl-6' : 'pl-2',
+        )}
       >
-        <span className="flex min-w-0 items-center gap-2">
-          <StatusDot status={status} />
-          <span className={clsx('truncate text-sm', shown ? 'font-semibold text-ink' : 'text-ink')} title={title}>
-            {title}
+        <AgentMark agent={agentOf(conversation)} />
+        <span className="flex min-w-0 grow flex-col justify-center">
+          <span className="flex min-w-0 items-center gap-2">
+            <StatusDot status={status} />
+            <span className={clsx('truncate text-sm', shown ? 'font-semibold text-ink' : 'text-ink')} title={title}>
+              {title}
+            </span>
           </span>
-        </span>
-        <span className="truncate text-xs text-faint" title={moment(conversation.updated_at)}>
-          {[age(conversation.updated_at), whoseOf(conversation), text.list.messages(conversation.message_count)]
-            .filter(Boolean)
-            .join(' · ')}
+          <span className="truncate text-xs text-faint" title={moment(conversation.updated_at)}>
+            {[age(conversation.updated_at), whoseOf(conversation), text.list.messages(conversation.message_count)]
+              .filter(Boolean)
+              .join(' · ')}
+          </span>
         </span>
       </Link>
       <Menu

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Conversation, Relative } from '@/api/types'
-import { rowsOf, withChildren } from '@/lists/rows'
+import { rowsOf, withCalls, withChildren } from '@/lists/rows'
 
 test('each day has one heading, above its conversations', () => {
   const noon = new Date(2026, 10, 22, 12).getTime()
@@ -23,4 +23,15 @@ test('sub-agents are shown below their conversation when it is unfolded', () => 
   expect(keys(true).slice(1)).toEqual(['a', 'fold a', 'c1', 'c2', 'b'])
   expect(keys(false).slice(1)).toEqual(['a', 'fold a', 'b'])
   expect(withChildren(rows, 'a', [], true)).toEqual(rows)
+})
+
+test('conversations of API calls are one entry until it is unfolded', () => {
+  const rows = rowsOf(['a'].map((id) => ({ id, updated_at: 1 }) as Conversation))
+  const loaded = ['c1', 'c2'].map((id) => ({ id, updated_at: 1 }) as Conversation)
+  const group = { calls: 70, latest_call: 1 }
+  const keys = (shown: Conversation[] | null, more: boolean) =>
+    withCalls(rows, group, shown, more).map(({ key }) => key)
+  expect(keys(null, false)).toEqual(['calls', ...rows.map(({ key }) => key)])
+  expect(keys(loaded, true).slice(0, 4)).toEqual(['calls', 'c1', 'c2', 'more calls'])
+  expect(withCalls(rows, { calls: 0, latest_call: null }, null, false)).toEqual(rows)
 })

@@ -1,11 +1,14 @@
 import type { Conversation, Relative } from '@/api/types'
+import type { ListChoices } from '@/data/conversations'
 import { text } from '@/text'
 import { dayOf } from '@/ui/format'
 
 export type Row =
   | { kind: 'day' | 'project'; key: string; text: string }
-  | { kind: 'one'; key: string; conversation: Conversation }
+  | { kind: 'one'; key: string; conversation: Conversation; inside?: boolean }
   | { kind: 'fold'; key: string; count: number; open: boolean }
+  | { kind: 'calls'; key: string; count: number; latest: number | null; open: boolean }
+  | { kind: 'more'; key: string }
   | { kind: 'child'; key: string; relative: Relative; depth: number }
 
 /**
@@ -66,6 +69,30 @@ function flat(below: readonly Relative[], depth: number): Extract<Row, { kind: '
     { kind: 'child' as const, key: relative.id, relative, depth },
     ...flat(relative.children, depth + 1),
   ])
+}
+
+/**
+ * Add an entry at the top for the conversations that programs created by calling `/v1`. If it is `open`, also add the loaded ones, and a
+ * button for more.
+ */
+export function withCalls(
+  rows: readonly Row[],
+  { calls, latest_call: latest }: Pick<ListChoices, 'calls' | 'latest_call'>,
+  loaded: readonly Conversation[] | null,
+  more: boolean,
+): Row[] {
+  if (!calls) return [...rows]
+  return [
+    { kind: 'calls', key: 'calls', count: calls, latest, open: loaded !== null },
+    ...(loaded ?? []).map((conversation) => ({
+      kind: 'one' as const,
+      key: conversation.id,
+      conversation,
+      inside: true,
+    })),
+    ...(more ? [{ kind: 'more' as const, key: 'more calls' }] : []),
+    ...rows,
+  ]
 }
 
 /** Return a conversation's title, or `Untitled`. */

@@ -35,6 +35,7 @@ import { requestScroll } from '@/conversation/target'
 import { useConversations } from '@/data/conversations'
 import type { Hit, Order } from '@/data/search'
 import { written } from '@/keys/shortcuts'
+import { EVERYTHING } from '@/lists/filter'
 import { originOf, titleOf } from '@/lists/rows'
 import { fitness, isNamed, pieces } from '@/search/query'
 import { text } from '@/text'
@@ -77,7 +78,7 @@ const COMMANDS: readonly Command[] = [
   { label: text.commands.cron, icon: CalendarClock, to: '/settings/cron' },
   { label: text.commands.shares, icon: Link2, to: '/settings/shares' },
   { label: text.commands.import, icon: FolderInput, to: '/settings/import' },
-  { label: text.commands.usage, icon: ChartNoAxesColumn, to: '/settings/usage' },
+  { label: text.commands.usage, icon: ChartNoAxesColumn, keys: 'U', to: '/usage' },
   { label: text.commands.about, icon: Info, to: '/settings/about' },
   { label: text.commands.system, icon: Monitor, act: () => choose('system') },
   { label: text.commands.light, icon: Sun, act: () => choose('light') },
@@ -104,7 +105,7 @@ export const NAMED = text.search.namedCommands
 /** Return the choices for a query in groups. Without a query: recent conversations and all commands. */
 export function useChoices(query: string, found: Messages, onClose: () => void): Group[] {
   const [, go] = useLocation()
-  const recent = useConversations({ shelf: 'active', project: '' })
+  const recent = useConversations(EVERYTHING)
   const conversations = recent.data?.pages.flatMap((page) => page.data) ?? []
 
   const visit = (address: string) => {

@@ -2,7 +2,6 @@ import {
   Bot,
   Brain,
   CalendarClock,
-  ChartNoAxesColumn,
   FolderCog,
   FolderInput,
   FolderTree,
@@ -35,7 +34,6 @@ const PLACES: readonly [path: string, label: string, icon: LucideIcon][] = [
   ['/settings/cron', text.settings.cron, CalendarClock],
   ['/settings/shares', text.settings.shares, Link2],
   ['/settings/import', text.settings.import, FolderInput],
-  ['/settings/usage', text.settings.usage, ChartNoAxesColumn],
   ['/settings/about', text.settings.about, Info],
 ]
 

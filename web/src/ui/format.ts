@@ -28,6 +28,18 @@ export function moment(at: number): string {
   return exact.format(at)
 }
 
+/** Format a day (`YYYY-MM-DD`): `22 Nov 2026`. */
+export function dayName(day: string): string {
+  return date.format(timeOf(day))
+}
+
+const date = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
+
+/** Return the days from one timestamp to another: `3 – 5 Nov 2026`, or a single day. */
+export function span(from: number, to: number): string {
+  return date.formatRange(Math.min(from, to), to)
+}
+
 const DAY = 86_400_000
 
 /** Return the date heading for a timestamp in a list. */
@@ -61,4 +73,11 @@ export function count(value: number): string {
 /** `1.2M` */
 export function short(value: number): string {
   return compact.format(value)
+}
+
+/** Return the first ms of a day (`YYYY-MM-DD`) in local time, or of the day after it. */
+export function timeOf(day: string, after = 0): number | undefined {
+  if (!day) return undefined
+  const [year = 0, month = 1, date = 1] = day.split('-').map(Number)
+  return Math.max(0, new Date(year, month - 1, date + after).getTime())
 }

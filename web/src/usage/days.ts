@@ -6,9 +6,14 @@ const MOST = 100
 /** Maximum number of years in a chart. Older dates come from wrong clocks. */
 const LONGEST = 400
 
-/** Return midnight (UTC) of the first of the given number of days that end today. 0 days means all time. */
+/** Return midnight of the first of the given number of days that end today. 0 days means all time. */
 export function sinceOf(days: number, now: number = Date.now()): number {
   return days ? Math.floor(now / DAY) * DAY - (days - 1) * DAY : 0
+}
+
+/** Return the time as if the clock on the wall were UTC, so that days of local time can be counted like those of UTC. */
+export function wallTime(now: number = Date.now()): number {
+  return now - new Date(now).getTimezoneOffset() * 60_000
 }
 
 export type Unit = 'day' | 'week' | 'month' | 'year'
@@ -21,7 +26,7 @@ function periodOf(day: string, unit: Unit): string {
   return unit === 'day' ? day : dayAt(at - ((new Date(at).getUTCDay() + 6) % 7) * DAY)
 }
 
-function dayAt(at: number): string {
+export function dayAt(at: number): string {
   return new Date(at).toISOString().slice(0, 10)
 }
 

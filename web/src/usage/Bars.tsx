@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
-import { steps } from '@/settings/chart'
+import { steps } from '@/usage/chart'
 
 export interface Bar {
   label: string

@@ -1,3 +1,4 @@
+import { clsx } from 'clsx'
 import { ChartNoAxesColumn } from 'lucide-react'
 import { type ReactNode, useMemo, useState } from 'react'
 import {
@@ -9,29 +10,31 @@ import {
   type ToolCounts,
   useBudgets,
   useStats,
+  useWindows,
 } from '@/data/stats'
-import { Area } from '@/settings/Area'
-import { Bars } from '@/settings/Bars'
-import { periods, sinceOf } from '@/settings/days'
+import { agentName } from '@/lists/agents'
 import { text } from '@/text'
-import { count, moment, money, short, spent } from '@/ui/format'
+import { count, moment, money, short, spent, timeOf } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
+import { View } from '@/ui/View'
+import { type Bar, Bars } from '@/usage/Bars'
+import { dayAt, periods, sinceOf, wallTime } from '@/usage/days'
 
 const SPANS: readonly [label: string, days: number][] = [
-  [text.usage.ranges.week, 7],
-  [text.usage.ranges.month, 30],
-  [text.usage.ranges.quarter, 90],
   [text.usage.ranges.all, 0],
+  [text.usage.ranges.quarter, 90],
+  [text.usage.ranges.month, 30],
+  [text.usage.ranges.week, 7],
 ]
 
 /** Tokens, cost and time by day, model, agent and project, plus tools and errors. */
 export default function Usage() {
-  const [days, setDays] = useState(30)
-  const { data, error, refetch } = useStats(sinceOf(days))
+  const [days, setDays] = useState(0)
+  const { data, error, refetch } = useStats(days ? (timeOf(dayAt(sinceOf(days, wallTime()))) ?? 0) : 0)
   return (
-    <Area
-      title={text.settings.usage}
+    <View
+      title={text.usage.title}
       about={text.usage.about}
       actions={
         <fieldset className="flex rounded-lg bg-hover/70 p-0.5">
@@ -55,6 +58,7 @@ export default function Usage() {
       }
     >
       <Budgets />
+      <Windows />
       {data ? (
         <All stats={data} days={days} />
       ) : error ? (
@@ -62,7 +66,7 @@ export default function Usage() {
       ) : (
         <Loading />
       )}
-    </Area>
+    </View>
   )
 }
 
@@ -79,8 +83,64 @@ function Budgets() {
   )
 }
 
+/** The usage in the current periods that subscriptions limit. Render nothing if there is none. */
+function Windows() {
+  const { data } = useWindows()
+  const used = data?.data.filter(({ runs, used }) => runs || used) ?? []
+  if (!used.length) return null
+  return (
+    <div className="mb-9">
+      <Section title={text.usage.windows}>
+        <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-4">
+          {used.map((window) => (
+            <li
+              key={`${window.agent} ${window.minutes}`}
+              className="rounded-xl border border-line bg-raised p-4 text-xs text-muted"
+            >
+              <h3>{text.usage.windowOf(agentName(window.agent), window.minutes)}</h3>
+              <p className="mt-1 text-lg font-semibold tracking-tight text-ink tabular-nums">
+                {window.used === null
+                  ? spent(window.cost, window.unpriced)
+                  : text.usage.percent(Math.round(window.used))}
+              </p>
+              {window.used !== null && (
+                <div aria-hidden className="mt-1 mb-1.5 h-1.5 overflow-hidden rounded-full bg-hover">
+                  <div
+                    className={clsx('h-full rounded-full', window.used >= 80 ? 'bg-warn' : 'bg-accent')}
+                    style={{ width: `${Math.min(100, window.used)}%` }}
+                  />
+                </div>
+              )}
+              <p className="tabular-nums">
+                {[
+                  text.usage.tokenCount(window.input + window.output),
+                  window.used !== null && spent(window.cost, window.unpriced),
+                ]
+                  .filter(Boolean)
+                  .join(', ')}
+              </p>
+              {window.resets && <p>{text.usage.resetsAt(moment(window.until))}</p>}
+              {window.projected_cost !== null && <p>{text.usage.projected(money(window.projected_cost))}</p>}
+            </li>
+          ))}
+        </ul>
+      </Section>
+    </div>
+  )
+}
+
+/** Return a bar for each hour of the day. */
+function hoursOf(hours: readonly Group[]): Bar[] {
+  const known = new Map(hours.map((hour) => [hour.name, tokens(hour)]))
+  return Array.from({ length: 24 }, (_, hour) => {
+    const label = String(hour).padStart(2, '0')
+    const value = known.get(label) ?? 0
+    return { label: `${label}:00`, value, formatted: text.usage.tokenCount(value) }
+  })
+}
+
 function All({ stats, days }: { stats: Stats; days: number }) {
-  const { unit, all } = useMemo(() => periods(stats.days, days), [stats, days])
+  const { unit, all } = useMemo(() => periods(stats.days, days, wallTime()), [stats, days])
   if (!stats.total.runs) {
     return (
       <Empty icon={ChartNoAxesColumn} title={text.usage.empty}>
@@ -105,7 +165,7 @@ function All({ stats, days }: { stats: Stats; days: number }) {
           {text.usage.uncounted(stats.uncounted)}
         </p>
       )}
-      <dl className="grid grid-cols-2 gap-3 lg:grid-cols-4">
+      <dl className="grid grid-cols-2 gap-3 lg:grid-cols-5">
         <Sum name={text.usage.cost} value={costOf(stats.total)} note={unpriced(stats.total)} />
         <Sum
           name={text.usage.tokens}
@@ -145,6 +205,11 @@ function All({ stats, days }: { stats: Stats; days: number }) {
           tick={short}
         />
       </Section>
+      {stats.hours_of_day.length > 0 && (
+        <Section title={text.usage.byHour}>
+          <Bars label={text.usage.byHour} bars={hoursOf(stats.hours_of_day)} tick={short} />
+        </Section>
+      )}
       <Section title={text.usage.byModel}>
         <Table
           label={text.usage.byModel}
@@ -156,7 +221,7 @@ function All({ stats, days }: { stats: Stats; days: number }) {
       <Section title={text.usage.byAgent}>
         <Table
           label={text.usage.byAgent}
-          columns={columns(text.usage.agent)}
+          columns={columns(text.usage.agent, agentName)}
           rows={stats.agents}
           keyOf={(group) => group.name}
         />
@@ -315,9 +380,12 @@ const AUXILIARY: Column<AuxiliaryCounts>[] = [
   },
 ]
 
-function columns(head: string): Column<Group>[] {
+function columns(head: string, nameOf = (name: string) => name): Column<Group>[] {
   return [
-    { head, cell: (group) => <span className="font-medium break-all">{group.name || text.common.unknown}</span> },
+    {
+      head,
+      cell: (group) => <span className="font-medium break-all">{nameOf(group.name) || text.common.unknown}</span>,
+    },
     { head: text.usage.responses, figures: true, cell: (group) => count(group.runs) },
     { head: text.usage.input, figures: true, wide: true, cell: (group) => count(group.input) },
     { head: text.usage.output, figures: true, wide: true, cell: (group) => count(group.output) },
