@@ -85,7 +85,7 @@ _COMPRESSED = b"\x28\xb5\x2f\xfd"  # zstd's magic number
 
 def plain(data: bytes) -> bytes:
     """Return stored JSON, decompressed if necessary; only then zstd is imported. Raise ValueError if compressed data is damaged."""
-    return attribute("moot.store.compression:unpack")(data) if data[:4] == _COMPRESSED else data
+    return attribute("moot.store.log.compression:unpack")(data) if data[:4] == _COMPRESSED else data
 
 
 def plain_or_damaged(data: bytes) -> bytes:

@@ -10,11 +10,11 @@ from typing import Any, LiteralString, NamedTuple
 from moot.convert.imports import apply_growth, digest_of, growth_body, is_continuation, usage_of_steps
 from moot.errors import StoreError
 from moot.store import lookup
-from moot.store.compression import pack
 from moot.store.database.connection import Queries, select_in
 from moot.store.database.transaction import Entry, Transaction, insert_many, quick
 from moot.store.imports.copies import identify, release_message
 from moot.store.log import segments
+from moot.store.log.compression import pack
 from moot.store.rows import message_of, parse_stored, parse_stored_object, parts_of
 from moot.types.canonical import JsonObject, dumps
 from moot.types.ids import new_id

@@ -7,9 +7,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from moot.store.compression import pack
 from moot.store.database.connection import Connection, Queries
 from moot.store.database.transaction import Transaction
+from moot.store.log.compression import pack
 from moot.store.log.events import Events
 from moot.store.rows import AGENT_OR_FORMAT, MESSAGE, message_of
 from moot.store.search.documents import Document, conversation_fact, document_of, owner_fact
