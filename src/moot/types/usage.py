@@ -26,7 +26,7 @@ class Usage:
     """Number of web searches by the provider, which are charged separately."""
 
     def __reduce__(self) -> tuple[type[Usage], tuple[int | None, ...]]:
-        # an import pickles the usage of every message, and by default, that takes five times as long
+        # an import pickles the usage of every message, and the default takes several times as long
         own = (self.input, self.output, self.cache_read, self.cache_write, self.reasoning, self.cache_write_1h, self.web_searches)
         return Usage, own
 
