@@ -1,4 +1,4 @@
-"""What the page shows of an archive: the home, usage, the filters of the list, and the head of an imported conversation."""
+"""The page with an archive: the home, usage, the filters of the list, and the head of an imported conversation."""
 
 from __future__ import annotations
 

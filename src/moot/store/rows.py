@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, LiteralString, cast
 
 from moot.plugins.registry import attribute
 from moot.store.database.connection import Queries
@@ -41,7 +41,7 @@ AGENT_OR_FORMAT = (
     " c.agent)"
 )
 """For `conversation AS c`: its agent unless that is `default`, or else the format it was imported from."""
-LISTED_AGENT = (
+LISTED_AGENT: LiteralString = (
     "iif(agent = 'default' AND origin IS NOT NULL, coalesce(json_extract(CAST(origin AS TEXT), '$.agent'),"
     " json_extract(CAST(origin AS TEXT), '$.program'), json_extract(CAST(origin AS TEXT), '$.format'), agent), agent)"
 )
@@ -49,7 +49,7 @@ LISTED_AGENT = (
 
 SQLite uses the index `conversation_agent` only for this expression.
 """
-LISTED_MODEL = "iif(model = '', last_model, model)"
+LISTED_MODEL: LiteralString = "iif(model = '', last_model, model)"
 """The model of a row of `conversation`. SQLite uses the index `conversation_model` only for this expression."""
 RUN = (
     "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"

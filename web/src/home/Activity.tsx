@@ -188,7 +188,7 @@ function added(one: Sum, other: Sum): Sum {
   }
 }
 
-/** Return the responses, tokens and cost in words. */
+/** Return the responses, tokens and cost as text. */
 function facts({ runs, input, output, cost, unpriced }: Sum): string {
   if (!runs) return text.home.nothing
   return [

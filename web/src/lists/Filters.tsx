@@ -181,7 +181,7 @@ function Clear() {
   )
 }
 
-/** Return the active filters other than the project in words. */
+/** Return the active filters other than the project as text. */
 function describe({ agent, model, from, to }: Filter): string {
   return [agent && agentName(agent), model, (from || to) && text.filters.days(from, to)].filter(Boolean).join(' · ')
 }

@@ -175,7 +175,7 @@ CREATE TRIGGER run_called AFTER INSERT ON run WHEN json_type(CAST(new.settings A
     UPDATE conversation SET is_call = 1
         WHERE no = new.conversation AND NOT EXISTS (SELECT 1 FROM run WHERE conversation = new.conversation AND no <> new.no);
 END;
-CREATE INDEX conversation_call ON conversation (is_call, updated_at, deleted_at, archived_at, owner_id);
+CREATE INDEX conversation_call ON conversation (is_call, updated_at, no, deleted_at, archived_at, owner_id);
 CREATE INDEX conversation_model ON conversation (iif(model = '', last_model, model), updated_at);
 CREATE INDEX conversation_agent ON conversation (
     iif(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, LiteralString
 
 from moot.store.database.connection import Queries
 from moot.store.lookup import match_cursor
@@ -13,7 +15,7 @@ from moot.store.search import text
 from moot.types.conversation import Conversation, ListChoices, Page
 from moot.types.run import STARTED, RunStatus
 
-_LIKE = (
+_LIKE: LiteralString = (
     "title || char(10) || iif(model = '', last_model, model) || char(10) || agent || char(10)"
     " || coalesce(json_extract(CAST(origin AS TEXT), '$.format'), '') || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
 )
@@ -47,31 +49,35 @@ def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
     wheres, values = _conditions(wanted)
     for word in wanted.query.split():
         patterns = text.like_patterns(word)
-        wheres.append(f"({' OR '.join([_LIKE] * len(patterns))})")
+        wheres.append("(" + " OR ".join([_LIKE] * len(patterns)) + ")")
         values.extend(patterns)
     if wanted.cursor is not None:
         wheres.append("(updated_at, no) < (?, ?)")
         values.extend(int(group, 16) for group in match_cursor(_CURSOR, wanted.cursor).groups())
-    sql = f"SELECT {CONVERSATION} FROM conversation WHERE {' AND '.join(wheres)} ORDER BY updated_at DESC, no DESC LIMIT ?"
-    rows = connection.execute(sql, (*values, wanted.limit + 1)).fetchall()
+    rows = _select(connection, " AND ".join(wheres), (*values, wanted.limit + 1))
     items = [conversation_of(row) for row in rows[: wanted.limit]]
     more = items and len(rows) > wanted.limit
     return Page(items, f"c{items[-1].updated_at:x}-{items[-1].no:x}" if more else None)
 
 
-def _conditions(wanted: ListFilter) -> tuple[list[str], list[object]]:
+def _select(connection: Queries, where: LiteralString, values: Sequence[object]) -> list[Any]:
+    sql = f"SELECT {CONVERSATION} FROM conversation WHERE {where} ORDER BY updated_at DESC, no DESC LIMIT ?"
+    return connection.execute(sql, values).fetchall()
+
+
+def _conditions(wanted: ListFilter) -> tuple[list[LiteralString], list[object]]:
     """Return the conditions of the filters, with their values. A `+` keeps SQLite from using an index that finds more rows."""
-    wheres = [f"deleted_at IS {'NOT ' if wanted.deleted else ''}NULL"]
+    wheres: list[LiteralString] = [f"deleted_at IS {'NOT ' if wanted.deleted else ''}NULL"]
     if wanted.archived is not None:
         wheres.append(f"archived_at IS {'NOT ' if wanted.archived else ''}NULL")
     if wanted.parent is None:  # sub-agents are listed below their parent, but the trash lists those whose parent is not deleted
         above = "SELECT 1 FROM conversation AS p WHERE p.id = conversation.parent_id"
         wheres.append(f"(parent_id IS NULL OR NOT EXISTS ({above}{' AND p.deleted_at IS NOT NULL' if wanted.deleted else ''}))")
-    named: dict[str, object] = {
+    named: dict[LiteralString, object] = {
         "parent_id = ?": wanted.parent,
         ("host <> '' AND host = ?" if wanted.host else "host = ?"): wanted.host,  # with the condition of the index
-        f"{LISTED_AGENT} = ?": wanted.agent,
-        f"{LISTED_MODEL} = ?": wanted.model,
+        LISTED_AGENT + " = ?": wanted.agent,
+        LISTED_MODEL + " = ?": wanted.model,
         "directory = ?": None if wanted.directory is None else os.fsencode(wanted.directory),
         "project_id = ?": wanted.project,
         "is_call = ?": wanted.called,
@@ -79,9 +85,9 @@ def _conditions(wanted: ListFilter) -> tuple[list[str], list[object]]:
         "updated_at >= ?": wanted.since,
         "updated_at < ?": wanted.until,
     }
-    given = {condition: value for condition, value in named.items() if value is not None}
-    selective = next(iter(given), "")
-    wheres += [condition if condition == selective or not condition.endswith("= ?") else f"+{condition}" for condition in given]
+    given: dict[LiteralString, object] = {condition: value for condition, value in named.items() if value is not None}
+    selective: LiteralString = next(iter(given), "")
+    wheres += [condition if condition == selective or not condition.endswith("= ?") else "+" + condition for condition in given]
     return wheres, list(given.values())
 
 
@@ -98,7 +104,7 @@ _CALLS = (
 )
 
 
-def _distinct(connection: Queries, expression: str, owner: str | None) -> tuple[str, ...]:
+def _distinct(connection: Queries, expression: LiteralString, owner: str | None) -> tuple[str, ...]:
     """Return the distinct values of an indexed expression, without the empty one. Each costs one lookup in the index."""
     found: list[str] = []
     sql = f"SELECT min({expression}) FROM conversation WHERE {expression} > ?"

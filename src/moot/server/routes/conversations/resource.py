@@ -12,7 +12,7 @@ from moot.convert.serialization import conversation_json
 from moot.engine.submissions import default_directory, first_folders
 from moot.errors import Refused
 from moot.features.family import Relative, family_of
-from moot.features.resume import resume_command
+from moot.features.installs import resume_command
 from moot.features.settings import SettingsChange, agent_type_of, settings_change, widened
 from moot.runtime.setup import confined_conversation, find_agent, has_folder
 from moot.server.auth import Chatter, Reader, Router, ToolUser

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.features.resume import resume_command
+from moot.features.installs import resume_command
 from moot.plugins import FORMATS
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
