@@ -148,7 +148,7 @@ async def test_compressed_sessions_of_codex_are_the_same_conversations(tmp_path:
         assert "expands to more than 200 times its size" in expands and damaged.startswith("Can't decompress")
 
 
-async def test_sessions_of_kimis_desktop_app_that_are_no_conversations_are_left_out(tmp_path: Path) -> None:
+async def test_internal_sessions_of_kimis_desktop_app_are_left_out(tmp_path: Path) -> None:
     home = tmp_path / "user"
     place = home / ".config" / "kimi-desktop" / "daimon-share" / "daimon" / "runtime" / "kimi-code" / "home" / "sessions"
     (session,) = (STORES / "kimi-code").glob(".kimi-code/sessions/*/session_*")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from moot.agents.known import agent_named
 from moot.commands.catalogue import catalogue_of
 from moot.commands.command import BaseCommand, Choice, CommandContext, Notice, Reply
-from moot.convert.money import describe_cost
+from moot.convert.serialization import describe_cost
 from moot.types.command import BUILT_IN, CommandFacts
 from moot.types.conversation import Conversation, ConversationSettings
 

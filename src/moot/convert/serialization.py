@@ -131,3 +131,9 @@ def run_json(run: Run) -> JsonObject:
         " created_at started_at ended_at first_seq last_seq result_seq"
     )
     return {**_pick(run, names), "error": run.error.to_json() if run.error is not None else None, "usage": run.usage.to_json()}
+
+
+def describe_cost(cost: int | None, unpriced: int, *, digits: int = 4) -> str:
+    """Return a cost in nano-dollars with the number of answers that it doesn't include, such as `$4.10 + 3 unpriced`; empty if unknown."""
+    known = "" if cost is None or (not cost and unpriced) else f"${cost / 1e9:,.{digits}f}"
+    return " + ".join(filter(None, (known, f"{unpriced:,} unpriced" if unpriced else "")))

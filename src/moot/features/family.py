@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from moot.convert.edits import changed_files
+from moot.convert.files.edits import changed_files
 from moot.errors import NotFound
 from moot.runtime.children import summary_of
 from moot.types.approval import Approval

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.convert.edits import changed_files, edits_of
+from moot.convert.files.edits import changed_files, edits_of
 from moot.types.canonical import JsonObject
 
 

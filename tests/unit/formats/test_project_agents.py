@@ -51,7 +51,7 @@ TALKS = {
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_prompts_are_told_apart_from_answers(tmp_path: Path, name: str) -> None:
+def test_prompts_are_distinguished_from_answers(tmp_path: Path, name: str) -> None:
     text, expected = TALKS[name]
     (found,) = aider(tmp_path, BEGUN + text)
     assert (talk(found), problems(found)) == (expected, [])

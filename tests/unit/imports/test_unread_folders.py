@@ -62,7 +62,7 @@ def test_the_variables_of_a_program_move_its_folder(tmp_path: Path) -> None:
     assert [one[:2] for one in found(tmp_path, {"XDG_DATA_HOME": str(tmp_path / "data")})] == [("devin", "data/devin")]
 
 
-def test_nothing_is_said_about_missing_and_empty_folders_and_links(tmp_path: Path) -> None:
+def test_missing_and_empty_folders_and_links_are_not_reported(tmp_path: Path) -> None:
     other = written(tmp_path, "other/a").parent
     (tmp_path / ".zencoder").mkdir()
     (tmp_path / ".zencoder" / "sessions").symlink_to(other)

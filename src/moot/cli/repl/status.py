@@ -9,7 +9,7 @@ from pathlib import Path
 from moot.cli.terminal.text import width_of
 from moot.commands import CommandContext
 from moot.commands.status import current_model
-from moot.convert.money import describe_cost
+from moot.convert.serialization import describe_cost
 from moot.guard.terminal import clean
 from moot.types.agent import Mode
 from moot.types.canonical import JsonObject

@@ -196,7 +196,7 @@ class KimiCode(ManyFiles):
             yield "kimi-work", folder / "daimon-share" / "daimon" / "runtime" / "kimi-code" / "home" / "sessions"
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the sessions. Those of the desktop app that are no conversations, such as the making of titles, are left out."""
+        """Yield the sessions. Leave out those with which the desktop app makes titles and the like."""
         is_desktop = "kimi-desktop" in folder.parts
         yield from (path for path in super().sources(folder) if not is_desktop or path.parents[2].name.startswith("conv-"))
 

@@ -37,7 +37,7 @@ _SCAN_SECONDS = 2.0
 _AT_ONCE = 256
 _END = (1 << 63) - 1
 _EVENTS = Events()
-"""Reads messages whose parts must be rebuilt from the log."""
+"""The reader of messages whose parts must be rebuilt from the log."""
 _TIE_BITS = 20
 _BM25: LiteralString = "bm25(search_words, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0)"
 _WHERE: LiteralString = " FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from moot.convert.edits import Edit, edits_of
+from moot.convert.files.edits import Edit, edits_of
 from moot.convert.imports import without_copies
 from moot.store.database.connection import Connection
 from moot.store.database.transaction import Transaction

@@ -17,8 +17,7 @@ from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Items,
 from moot.cli.terminal.prompts.layout import View, moves_cursor
 from moot.cli.terminal.prompts.numbered_list import Listing
 from moot.config.loader import Loaded
-from moot.convert.money import describe_cost
-from moot.convert.serialization import status_of
+from moot.convert.serialization import describe_cost, status_of
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
 from moot.store.tree.lists import ListFilter, live, page

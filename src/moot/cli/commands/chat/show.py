@@ -14,7 +14,7 @@ from moot.cli.console.output import Output
 from moot.cli.context.engine import opened_at
 from moot.cli.context.references import find_message, live_statuses
 from moot.cli.options import Out, Which
-from moot.convert.edits import changed_files
+from moot.convert.files.edits import changed_files
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.engine import Engine
 from moot.guard.terminal import clean, visible

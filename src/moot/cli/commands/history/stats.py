@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from moot.cli.arguments.signatures import AsJson, Call, Parameter, Plain
 from moot.cli.console.lines import Lines
 from moot.config.home import home_of
-from moot.convert.money import describe_cost
+from moot.convert.serialization import describe_cost
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.store.database.connection import Connection

@@ -19,7 +19,7 @@ from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import Out
 from moot.config.schedules import local_zone, zone_of
 from moot.config.tree import place_of
-from moot.convert.money import describe_cost
+from moot.convert.serialization import describe_cost
 from moot.engine import Engine
 from moot.features.projects.repositories import place_conversations
 from moot.runtime.approvals.budgets import budget_states
