@@ -83,7 +83,7 @@ def _more(message: ImportedMessage, raw: bytes, value: JsonObject) -> ImportedMe
     if "usage" in value:
         steps = metadata.get("steps")
         step: JsonObject = {"model": value.get("model", ""), "usage": value["usage"], "cost": value.get("cost")}
-        step |= {"at": value["at"]} if steps else {}
+        step |= {"at": value["at"]} if steps and "at" in value else {}
         metadata |= {name: value[name] for name in ("agent", "limits") if name in value}
         metadata["steps"] = [*(steps if isinstance(steps, list) else []), step]
     at = value.get("at")

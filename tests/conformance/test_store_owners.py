@@ -15,7 +15,7 @@ from conformance.stores import end, prompt
 from moot.errors import Busy, LimitReached, MootError, NotFound
 from moot.store.database.connection import connect
 from moot.types.budget import Spending, SpendingQuery
-from moot.types.conversation import DEFAULT_PROJECT, Conversation, Project
+from moot.types.conversation import DEFAULT_PROJECT, Conversation, ListChoices, Project
 from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.imports import Imports, Recording
@@ -35,6 +35,8 @@ LAZY = {kind.__name__: kind for kind in (Imports, Knowledge, Search, SemanticSea
 def count(found: Any) -> int:
     items = found if isinstance(found, list | dict) else getattr(found, "items", None)
     items = getattr(found, "hits", None) if items is None else items
+    if isinstance(found, ListChoices):
+        items = [*found.agents, *found.models, *range(found.calls)]
     return 0 if found is None else len(items) if items is not None else 1
 
 
@@ -49,7 +51,9 @@ def methods() -> set[str]:
 async def contents(store: Store) -> dict[str, list[Any]]:
     """Every row of every table."""
     with closing(connect(Path(str((await store.health())["path"])))) as connection:
-        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        tables = [
+            row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
+        ]
         return {table: sorted(connection.execute(f'SELECT * FROM "{table}"').fetchall(), key=repr) for table in tables}
 
 

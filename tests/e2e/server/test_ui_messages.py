@@ -39,7 +39,8 @@ def imported(folder: Path) -> Iterator[tuple[str, Role, tuple[Part, ...]]]:
     home = folder / "home"
     assemble(home)
     streams = [*(RECORDED / "formats" / "streams").iterdir(), *(RECORDED / "agents").rglob("*.jsonl")]
-    files = sorted(path for path in [*home.rglob("*"), *(RECORDED / "stores").rglob("*"), *streams] if path.is_file())
+    found = [*home.rglob("*"), *(RECORDED / "stores").rglob("*"), *streams]
+    files = sorted(path for path in found if path.is_file() or (path / "events").is_dir())  # OpenHands has a file for each event
     for format in readable():
         paths = [path for path in files if is_claimed(format, path)]
         for number, sample in enumerate(samples(format)):

@@ -301,7 +301,7 @@ def test_an_option_has_one_name_for_its_value_in_all_commands() -> None:
     for _, command in COMMANDS:
         for argument in arguments_of(attribute(command.path)):
             for flag in argument.flags:
-                if flag.startswith("--") and flag not in ("--from", "--at") and argument.type is not bool:
+                if flag.startswith("--") and flag not in ("--from", "--at", "--host", "--context") and argument.type is not bool:
                     found.setdefault(flag, set()).add(argument.metavar)
     assert {flag: names for flag, names in found.items() if len(names) > 1} == {}
     assert (found["--since"], found["--before"], found["--expires"], found["--timeout"]) == ({"TIME"}, {"TIME"}, {"DURATION"}, {"DURATION"})

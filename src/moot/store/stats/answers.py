@@ -155,7 +155,8 @@ _TOP_RUN = (
 _TOP_CONVERSATION = (
     "WITH RECURSIVE above(no, parent) AS (SELECT no, parent_id FROM conversation WHERE id = ?1"
     " UNION SELECT c.no, c.parent_id FROM above AS a JOIN conversation AS c ON c.id = a.parent)"
-    f" SELECT coalesce(json_extract(CAST(c.origin AS TEXT), '$.agent'), {AGENT_OR_FORMAT})"
+    " SELECT coalesce((SELECT nullif(json_extract(CAST(m.metadata AS TEXT), '$.agent'), '') FROM message AS m"
+    f" WHERE m.conversation = c.no AND m.role = 'assistant' LIMIT 1), {AGENT_OR_FORMAT})"
     " FROM above AS a JOIN conversation AS c ON c.no = a.no WHERE a.parent IS NULL"
 )
 
