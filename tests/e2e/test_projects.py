@@ -48,6 +48,15 @@ def test_a_conversation_belongs_to_the_project_of_its_folder(moot: MootProcess) 
     assert project_of(moot) == around["id"]
 
 
+def test_conversations_are_listed_by_the_name_of_their_project(moot: MootProcess) -> None:
+    told(moot, "projects", "add", "near")
+    moot.run("run", "hello")
+    assert [one["message_count"] for one in told(moot, "chat", "list", "--project", "default")["data"]] == [2]
+    assert told(moot, "chat", "list", "--project", "near")["data"] == []
+    unknown = moot.run("chat", "list", "--project", "nera")
+    assert (unknown.returncode, b"No project has the id or name 'nera'" in unknown.stderr) == (2, True)
+
+
 def test_projects_are_listed_shown_and_changed(moot: MootProcess) -> None:
     made = told(moot, "projects", "add", "thesis", "--context", "About bees.", "--rules", "Cite every claim.")
     assert told(moot, "projects", "show", "thesis") == made

@@ -70,11 +70,12 @@ def list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conve
 
 async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conversation], dict[str, RunStatus]]:
     async with open_engine(settings) as engine:
+        project = None if wanted.project is None else (await engine.store.projects.get(wanted.project)).id
         shown = await engine.store.conversations.list(
             limit=wanted.limit,
             cursor=wanted.cursor,
             directory=wanted.directory,
-            project=wanted.project,
+            project=project,
             query=wanted.query,
             host=wanted.host,
             deleted=wanted.deleted,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from moot.convert.serialization import conversation_json, status_of
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
 from moot.store.tree.lists import ListFilter, live, page
+from moot.store.tree.projects import find_project
 from moot.types.conversation import Conversation, Page
 from moot.types.run import RunStatus
 
@@ -38,7 +40,7 @@ def list_(
     ] = None,
     archived: Annotated[bool, Parameter(help="Only archived conversations.")] = False,
     deleted: Annotated[bool, Parameter(help="Only deleted conversations.")] = False,
-    project: Annotated[str, Parameter(metavar="PROJECT", help="Only conversations of this project.")] = "",
+    project: Annotated[str, Parameter(metavar="PROJECT", help="Only conversations of the project with this name or id.")] = "",
     agent: Annotated[str, Parameter(metavar="AGENT", help="Only conversations with this agent, or imported from it.")] = "",
     model: Annotated[str, Parameter(metavar="MODEL", help="Only conversations with this model.")] = "",
     since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or in a period (30d).")] = "",
@@ -80,6 +82,8 @@ def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
     """Return a page of conversations and the status of live runs by conversation. Raise UsageError for an invalid cursor, or StoreError."""
     with open_snapshot(settings.database) as connection:
         if connection is not None:
+            if wanted.project is not None:
+                wanted = replace(wanted, project=find_project(connection, wanted.project).id)
             shown, states = page(connection, wanted), live(connection)
             if "running" not in states.values():
                 return shown, states
