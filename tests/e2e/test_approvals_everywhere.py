@@ -45,7 +45,7 @@ def model() -> Iterator[ScriptedProcess]:
         Reply(when="init", tool_calls=[ToolCall("shell", {"command": "git init -q"})]),
         Reply(when="write", tool_calls=[ToolCall("write_file", {"path": "kept.txt", "content": "new\nsame\n"})]),
         Reply(when="plan", tool_calls=[ToolCall("exit_plan", {"plan": "1. Write x"})]),
-        Reply(when="which", tool_calls=[ToolCall("ask_user", {"questions": QUESTIONS})]),
+        *(Reply(when=words, tool_calls=[ToolCall("ask_user", {"questions": QUESTIONS})]) for words in ("which", "enquire")),
         *(Reply(when=f"explore {name}", tool_calls=[touch("explored")], times=1) for name in ("here", "there")),
         *(Reply(when=f"delegate {name}", tool_calls=[explores(name)], times=1) for name in ("here", "there")),
         Reply(when="", text="All done.", times=0),
@@ -186,7 +186,7 @@ async def test_questions_are_answered_with_text_or_the_number_of_a_choice(moot: 
 
 async def test_a_plan_is_accepted_with_the_changes_of_a_file(moot: MootProcess) -> None:
     async with engine_of(moot) as engine:
-        run = await parked(engine, moot, "which")
+        run = await parked(engine, moot, "enquire")
         plan = moot.work / "plan.md"
         plan.write_text("1. Write z\n")
         wrong = await cli(moot, "allow", run.id, "--answer", "2", "--answer", "fast", "--edited", str(plan))

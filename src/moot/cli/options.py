@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from moot.cli.arguments.signatures import ALL_TOOLS, LATEST, Parameter
-from moot.cli.console.output import Output
 from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.types.agent import Mode
@@ -45,9 +44,6 @@ def is_no_value(word: str) -> bool:
     """Return False: the word after `--worktree` belongs to the prompt."""
     return False
 
-
-Out = Annotated[Output, Parameter(parse=False)]
-"""The output that `main` passes in."""
 
 Which = Annotated[
     str, Parameter(kind="conversation", help="Conversation: its id, the beginning of its id, its title, or its number in 'moot chat list'.")

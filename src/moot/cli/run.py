@@ -19,10 +19,11 @@ from moot.cli.console.output import Output
 from moot.cli.console.results import Show, ShowChunks, ShowEvents, ShowJson, ShowText
 from moot.cli.context.configuration import configured_loader, here
 from moot.cli.context.engine import find_conversation, open_watched
+from moot.cli.context.output import Out
 from moot.cli.context.references import copied, in_folder
 from moot.cli.download import provide_weights
 from moot.cli.follow import Follower
-from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, Out, RunFlags, ShowFlags, run_settings
+from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Continue, Files, RunFlags, ShowFlags, run_settings
 from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.engine import Engine
 from moot.engine.submissions import copy_of

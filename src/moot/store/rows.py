@@ -80,7 +80,14 @@ _DIGITS = bytes(0x31 if 0x30 <= byte <= 0x39 else 0 for byte in range(256))
 _LONG_NUMBER = b"1" * 19
 _NO_USAGE = Usage()
 _EMPTY = b"{}"
+_SMALLEST = 512
+"""Size in bytes below which compression saves too little."""
 _COMPRESSED = b"\x28\xb5\x2f\xfd"  # zstd's magic number
+
+
+def compressed(data: bytes) -> bytes:
+    """Return JSON in the form to store: compressed if it is long enough; only then zstd is imported."""
+    return data if len(data) < _SMALLEST else attribute("moot.store.log.compression:pack")(data)
 
 
 def plain(data: bytes) -> bytes:

@@ -13,8 +13,8 @@ from moot.cli.commands.extensions.skills import Index, confirmed, index_places
 from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
+from moot.cli.context.output import Out
 from moot.cli.edits.files import edit_checked
-from moot.cli.options import Out
 from moot.config.agents.files import FOLDER, SUFFIX
 from moot.config.changes import checked, create_agent, new_path, write_agent
 from moot.config.home import home_of, lock_file

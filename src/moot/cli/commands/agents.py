@@ -17,8 +17,9 @@ from moot.cli.console.format import paged, print_fields, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import opened
+from moot.cli.context.output import Out
 from moot.cli.download import fetch, try_model
-from moot.cli.options import Out, Timeout, seconds
+from moot.cli.options import Timeout, seconds
 from moot.cli.welcome.screen import choose as choose_model
 from moot.config.agents.files import NAME
 from moot.config.changes import set_value

@@ -18,8 +18,9 @@ from moot.cli.console.output import Output
 from moot.cli.console.results import brief
 from moot.cli.context.engine import opened, state_of
 from moot.cli.context.numbers import keep_numbers, numbered
+from moot.cli.context.output import Out
 from moot.cli.follow import Follower
-from moot.cli.options import Out, ShowFlags
+from moot.cli.options import ShowFlags
 from moot.cli.run import make_show
 from moot.cli.terminal.prompts.rows import visible_line, visible_lines
 from moot.engine import Engine

@@ -13,7 +13,7 @@ from moot.cli.console.lines import write_done
 from moot.cli.console.output import cancel_on
 from moot.cli.context.configuration import configured, configured_loader
 from moot.cli.context.engine import open_watched
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.engine.channels import channel_of, own_settings, serve, type_of
 from moot.errors import NotFound, UsageError
 from moot.plugins import CHANNELS

@@ -14,8 +14,9 @@ from moot.cli.console.format import age, print_fields, print_table
 from moot.cli.console.lines import write_done
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import find_conversation, opened
+from moot.cli.context.output import Out
 from moot.cli.follow import Follower
-from moot.cli.options import NO_SHOW, Out, ShowFlags
+from moot.cli.options import NO_SHOW, ShowFlags
 from moot.cli.run import make_show
 from moot.config.schedules import next_after
 from moot.errors import UsageError

@@ -13,7 +13,7 @@ from moot.cli.console.format import plural, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.engine import Engine
 from moot.errors import NotFound, UsageError
 from moot.guard.hidden import spelled_out

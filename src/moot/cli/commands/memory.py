@@ -14,7 +14,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import format_bytes, moment, plural, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.editor import edit_text, save_text
 from moot.cli.terminal.prompts.plain import confirm
 from moot.errors import MootError, NeedsApproval, NotFound, Refused, UsageError

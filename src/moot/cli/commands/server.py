@@ -17,7 +17,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.lines import write_notes
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.loader import Loader
 from moot.engine.locks import ServerInfo, find_server
 from moot.errors import UsageError

@@ -14,7 +14,7 @@ from moot.cli.console.format import moment, parse_time, print_table
 from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.plain import confirm
 from moot.errors import NeedsApproval, UsageError
 from moot.guard.hidden import spelled_out

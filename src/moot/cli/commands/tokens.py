@@ -8,7 +8,8 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, print_table
 from moot.cli.console.lines import write_done
 from moot.cli.context.configuration import configured
-from moot.cli.options import Out, seconds
+from moot.cli.context.output import Out
+from moot.cli.options import seconds
 from moot.errors import UsageError
 from moot.guard.tokens import digest, new_secret
 from moot.store import open_store

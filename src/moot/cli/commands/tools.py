@@ -12,7 +12,7 @@ from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import find_conversation, opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.changes import add_rules, without_rule
 from moot.config.home import home_of, lock_file, write_atomically
 from moot.config.loader import FILE

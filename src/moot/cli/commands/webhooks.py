@@ -8,7 +8,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, print_table
 from moot.cli.console.lines import write_done
 from moot.cli.context.configuration import configured
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.errors import MootError
 from moot.features.webhooks.receiver import SHORTEST_SECRET, secret_of
 from moot.features.webhooks.sender import delivery_json, send_test, state_of

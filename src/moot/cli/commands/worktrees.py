@@ -8,7 +8,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import plural, print_table
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.engine.isolation import remove_unused
 from moot.guard.worktrees import Worktree, difference, find, listed
 from moot.types.canonical import Json, JsonObject

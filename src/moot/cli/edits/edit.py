@@ -15,10 +15,11 @@ from moot.cli.console.format import moment
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened_at
+from moot.cli.context.output import Out
 from moot.cli.context.references import copied, find_message, in_folder
 from moot.cli.edits.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
 from moot.cli.follow import Follower
-from moot.cli.options import NO_FLAGS, NO_SHOW, Out, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.options import NO_FLAGS, NO_SHOW, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import make_show, prepare_models, with_references
 from moot.cli.terminal.prompts.editor import edit_text, save_text
 from moot.cli.terminal.prompts.items import Column, Item

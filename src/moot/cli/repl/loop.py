@@ -13,7 +13,7 @@ from moot.cli.console.lines import debugging, write_notes
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.context.configuration import configured_loader, here
 from moot.cli.context.engine import open_watched
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.layout import moves_cursor, speaks_unicode
 from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.commands import CommandContext, RunOverrides

@@ -14,8 +14,7 @@ from moot.store.database.connection import Queries, select_in
 from moot.store.database.transaction import Entry, Transaction, insert_many, quick
 from moot.store.imports.copies import identify, release_message
 from moot.store.log import segments
-from moot.store.log.compression import pack
-from moot.store.rows import message_of, parse_stored, parse_stored_object, parts_of
+from moot.store.rows import compressed, message_of, parse_stored, parse_stored_object, parts_of
 from moot.types.canonical import JsonObject, dumps
 from moot.types.ids import new_id
 from moot.types.imports import ImportCounts, IncomingConversation, IncomingEntry
@@ -318,7 +317,7 @@ def _store(transaction: Transaction, piece: _Piece) -> None:
         first = segments.append(transaction, piece.no, piece.entries).start
         rows = [
             (
-                *(one.id, piece.no, one.parent, one.role, quick(pack(one.arrival.parts)), quick(one.arrival.metadata)),
+                *(one.id, piece.no, one.parent, one.role, quick(compressed(one.arrival.parts)), quick(one.arrival.metadata)),
                 *[first + one.at] * 3,
                 one.arrival.created_at or transaction.now_ms,
             )

@@ -7,7 +7,6 @@ from threading import local
 import zstandard
 
 _LEVEL = 3
-_SMALLEST = 512  # bytes below which compression saves too little
 _LARGEST = 1 << 31
 
 
@@ -24,8 +23,6 @@ _OWN = _Compressors()
 
 def pack(data: bytes) -> bytes:
     """Return the JSON text compressed, or unchanged if compression would not make it smaller."""
-    if len(data) < _SMALLEST:
-        return data
     packed = _OWN.packer.compress(data)
     return packed if len(packed) < len(data) else data
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from moot.store.database.connection import Connection, Queries
 from moot.store.database.transaction import Transaction
-from moot.store.log.compression import pack
 from moot.store.log.events import Events
-from moot.store.rows import AGENT_OR_FORMAT, MESSAGE, message_of
+from moot.store.rows import AGENT_OR_FORMAT, MESSAGE, compressed, message_of
 from moot.store.search.documents import Document, conversation_fact, document_of, owner_fact
 from moot.store.search.semantic import forget_vectors
 from moot.store.search.text import distinct, indexable
@@ -118,7 +117,7 @@ class Filler:
         numbers = dumps(put).decode()
         transaction.execute(_MARK, (numbers,))
         # only now, because parts of a message that is still written change often
-        packed = [(data, no) for no, parts in transaction.execute(_UNPACKED, (numbers,)) if (data := pack(parts)) is not parts]
+        packed = [(data, no) for no, parts in transaction.execute(_UNPACKED, (numbers,)) if (data := compressed(parts)) is not parts]
         if packed:
             transaction.many(_PACK, packed)
         learn(transaction, fresh - self._known)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
+from moot.errors import NotFound
 from moot.store.database.connection import Queries
 from moot.store.lookup import match_cursor
 from moot.store.rows import CONVERSATION, LISTED_AGENT, LISTED_MODEL, conversation_of
 from moot.store.search import text
-from moot.types.conversation import Conversation, ListChoices, Page
+from moot.types.conversation import DEFAULT_PROJECT, Conversation, ListChoices, Page
 from moot.types.run import STARTED, RunStatus
 
 _LIKE: LiteralString = (
@@ -49,7 +50,8 @@ def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
     wheres, values = _conditions(wanted)
     for word in wanted.query.split():
         patterns = text.like_patterns(word)
-        wheres.append("(" + " OR ".join([_LIKE] * len(patterns)) + ")")
+        likes: list[LiteralString] = [_LIKE] * len(patterns)
+        wheres.append("(" + " OR ".join(likes) + ")")
         values.extend(patterns)
     if wanted.cursor is not None:
         wheres.append("(updated_at, no) < (?, ?)")
@@ -87,8 +89,21 @@ def _conditions(wanted: ListFilter) -> tuple[list[LiteralString], list[object]]:
     }
     given: dict[LiteralString, object] = {condition: value for condition, value in named.items() if value is not None}
     selective: LiteralString = next(iter(given), "")
-    wheres += [condition if condition == selective or not condition.endswith("= ?") else "+" + condition for condition in given]
+    for condition in given:
+        plus: LiteralString = "" if condition == selective or not condition.endswith("= ?") else "+"
+        wheres.append(plus + condition)
     return wheres, list(given.values())
+
+
+def project_id(connection: Queries, reference: str) -> str:
+    """Return the id of the project with this id or name, for the local user. Raise NotFound, also if several have the name."""
+    named = "SELECT id FROM project WHERE id = ? OR name = ? ORDER BY id <> ? LIMIT 2"
+    found: list[tuple[str]] = connection.execute(named, (reference, reference, reference)).fetchall()
+    if not found and reference != DEFAULT_PROJECT:
+        raise NotFound(f"No project has the id or name {reference!r}.")
+    if len(found) > 1 and found[0][0] != reference:
+        raise NotFound(f"{reference!r} matches several projects.", fix="Use the project's id.")
+    return found[0][0] if found else DEFAULT_PROJECT
 
 
 def choices(connection: Queries, owner: str | None) -> ListChoices:

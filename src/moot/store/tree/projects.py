@@ -180,22 +180,17 @@ class SqliteProjects:
         return await self._writer.write(work, sync=True)
 
     def _found(self, queries: Queries, reference: str) -> Project:
-        return find_project(queries, reference, self._owner)
-
-
-def find_project(queries: Queries, reference: str, owner: str | None = None) -> Project:
-    """Return the project with this id or name; without an owner, of any owner. Raise NotFound."""
-    default = default_project_id(owner or LOCAL_USER)
-    wanted = default if reference == DEFAULT_PROJECT else reference
-    for where in ("id", "name"):
-        rows = queries.execute(f"SELECT {_COLUMNS} FROM project WHERE {where} = ?{OWNED} LIMIT 2", (wanted, owner)).fetchall()
-        if len(rows) == 1:
-            return _project_of(rows[0])
-        if rows:
-            raise NotFound(f"{reference!r} matches several projects.", fix="Use the project's id.")
-    if wanted == default:
-        return _unmade(owner)
-    raise NotFound(f"No project has the id or name {reference!r}.")
+        default = default_project_id(self._owner or LOCAL_USER)
+        wanted = default if reference == DEFAULT_PROJECT else reference
+        for where in ("id", "name"):
+            rows = queries.execute(f"SELECT {_COLUMNS} FROM project WHERE {where} = ?{OWNED} LIMIT 2", (wanted, self._owner)).fetchall()
+            if len(rows) == 1:
+                return _project_of(rows[0])
+            if rows:
+                raise NotFound(f"{reference!r} matches several projects.", fix="Use the project's id.")
+        if wanted == default:
+            return _unmade(self._owner)
+        raise NotFound(f"No project has the id or name {reference!r}.")
 
 
 def default_project_id(owner: str) -> str:

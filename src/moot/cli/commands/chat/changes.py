@@ -7,8 +7,9 @@ from typing import Annotated
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.output import Output
 from moot.cli.context.engine import opened_at
+from moot.cli.context.output import Out
 from moot.cli.context.references import find_message
-from moot.cli.options import Out, Which
+from moot.cli.options import Which
 from moot.config.document import parse_value
 from moot.engine import Engine
 from moot.errors import UsageError

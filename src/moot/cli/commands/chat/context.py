@@ -6,7 +6,8 @@ from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.context.engine import opened_at
-from moot.cli.options import Out, Which
+from moot.cli.context.output import Out
+from moot.cli.options import Which
 from moot.errors import NotFound
 from moot.features.context import compact_conversation, context_report
 from moot.types.compaction import Compaction

@@ -17,8 +17,7 @@ from moot.config.settings import Settings
 from moot.convert.serialization import conversation_json, status_of
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
-from moot.store.tree.lists import ListFilter, live, page
-from moot.store.tree.projects import find_project
+from moot.store.tree.lists import ListFilter, live, page, project_id
 from moot.types.conversation import Conversation, Page
 from moot.types.run import RunStatus
 
@@ -83,7 +82,7 @@ def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
     with open_snapshot(settings.database) as connection:
         if connection is not None:
             if wanted.project is not None:
-                wanted = replace(wanted, project=find_project(connection, wanted.project).id)
+                wanted = replace(wanted, project=project_id(connection, wanted.project))
             shown, states = page(connection, wanted), live(connection)
             if "running" not in states.values():
                 return shown, states

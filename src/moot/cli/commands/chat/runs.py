@@ -15,9 +15,10 @@ from moot.cli.console.output import Output
 from moot.cli.console.results import brief
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened, opened_at
+from moot.cli.context.output import Out
 from moot.cli.context.references import live_run, live_runs
 from moot.cli.follow import Follower
-from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Files, Out, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.options import NO_FLAGS, NO_SHOW, WORKTREE, Files, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import Request, gather, make_show, perform
 from moot.commands import RunOverrides
 from moot.engine import Engine

@@ -12,8 +12,9 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.messages import for_display, print_call, print_messages, say_head, with_edits
 from moot.cli.console.output import Output
 from moot.cli.context.engine import opened_at
+from moot.cli.context.output import Out
 from moot.cli.context.references import find_message, live_statuses
-from moot.cli.options import Out, Which
+from moot.cli.options import Which
 from moot.convert.files.edits import changed_files
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.engine import Engine

@@ -8,7 +8,8 @@ from typing import Annotated
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.output import Output
 from moot.cli.context.engine import opened_at
-from moot.cli.options import Out, Which
+from moot.cli.context.output import Out
+from moot.cli.options import Which
 from moot.cli.terminal.prompts.plain import confirm
 from moot.engine.undo import Undo, UndoPart, UndoPlan
 from moot.errors import NeedsApproval, UsageError

@@ -18,7 +18,7 @@ from moot.cli.console.format import plural, print_fields, print_table
 from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.plain import ask_hidden, confirm
 from moot.config.changes import remove_value, set_value
 from moot.config.loader import FILE

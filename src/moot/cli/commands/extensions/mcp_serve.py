@@ -7,7 +7,7 @@ from typing import Annotated
 from moot.cli.arguments.signatures import Parameter
 from moot.cli.context.configuration import configured_loader, here
 from moot.cli.context.engine import open_watched
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.features.mcp_server import guarded, mcp_server, serve_http
 
 

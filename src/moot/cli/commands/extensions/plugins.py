@@ -14,7 +14,7 @@ from moot.cli.console.format import format_bytes, plural, print_table
 from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.home import home_of
 from moot.config.plugins.installed import Installed, installed_plugin, installed_plugins, plugin_notes
 from moot.errors import UsageError

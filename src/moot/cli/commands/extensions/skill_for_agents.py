@@ -10,7 +10,7 @@ import anyio
 from moot.agents.known import known_agents
 from moot.cli.arguments.signatures import Parameter
 from moot.cli.console.output import Output
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.plain import confirm
 from moot.errors import UsageError
 from moot.types.agent import KnownAgent

@@ -13,7 +13,7 @@ from moot.cli.console.format import format_bytes, moment, plural, print_fields, 
 from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.plain import confirm
 from moot.config.agents.files import FOLDER as AGENTS
 from moot.config.agents.files import SUFFIX

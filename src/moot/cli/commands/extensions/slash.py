@@ -14,7 +14,8 @@ from moot.cli.console.format import print_fields, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
-from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, Out, RunFlags, ShowFlags
+from moot.cli.context.output import Out
+from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, RunFlags, ShowFlags
 from moot.cli.run import Request, Typed, perform
 from moot.commands import Catalogue, CommandContext, Notice, OpenConversation, Regenerate, Reply, RunOverrides, Save, Send, catalogue_of
 from moot.commands.custom import CustomCommand

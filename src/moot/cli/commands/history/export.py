@@ -25,7 +25,8 @@ from moot.cli.console.lines import Progress, write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened, opened_at
-from moot.cli.options import Out, Which, seconds
+from moot.cli.context.output import Out
+from moot.cli.options import Which, seconds
 from moot.cli.terminal.prompts.plain import confirm, may_replace
 from moot.engine import Engine
 from moot.engine.locks import find_server

@@ -16,7 +16,7 @@ from moot.cli.console.format import format_bytes, format_counts, parse_time, plu
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.engine import opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.home import write_atomically
 from moot.convert.serialization import conversation_json
 from moot.engine import Engine

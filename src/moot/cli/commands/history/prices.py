@@ -12,7 +12,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import plural, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.engine import opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.home import write_atomically
 from moot.errors import Refused, UsageError
 from moot.guard.urls import Policy, fetch

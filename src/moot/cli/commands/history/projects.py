@@ -12,7 +12,7 @@ from moot.cli.console.format import plural, print_fields, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.plain import confirm
 from moot.engine import Engine
 from moot.errors import NeedsApproval, NotFound, UsageError

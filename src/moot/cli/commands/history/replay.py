@@ -19,8 +19,9 @@ from moot.cli.console.output import Output, cancel_on
 from moot.cli.console.results import OnScreen, Show, ShowEvents, ShowText
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened, opened_at
+from moot.cli.context.output import Out
 from moot.cli.follow import Follower
-from moot.cli.options import NO_SHOW, Out, Which
+from moot.cli.options import NO_SHOW, Which
 from moot.cli.run import make_show
 from moot.cli.transcript.screen import ShowScreen
 from moot.convert.comparison import compare_conversations

@@ -10,7 +10,7 @@ from moot.cli.console.format import format_bytes
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.engine import opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.settings import HostSettings, Settings
 from moot.errors import UsageError
 from moot.guard.terminal import clean

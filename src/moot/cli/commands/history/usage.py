@@ -16,7 +16,7 @@ from moot.cli.console.format import plural, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.schedules import local_zone, zone_of
 from moot.config.tree import place_of
 from moot.convert.serialization import describe_cost

@@ -22,7 +22,7 @@ from moot.cli.console.format import plural
 from moot.cli.console.lines import innermost
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.home import KEY_VARIABLES, home_of
 from moot.config.loader import FILE, load
 from moot.config.plugins.installed import plugin_notes, used_plugins

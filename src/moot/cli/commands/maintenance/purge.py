@@ -19,7 +19,7 @@ from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.plain import confirm
 from moot.engine import Engine
 from moot.errors import UsageError

@@ -12,7 +12,7 @@ from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.errors import NotFound
 from moot.types.maintenance import ScanReport, ScanScope, SecretFinding, SecretPlace
 from moot.types.store import Store

@@ -16,7 +16,7 @@ from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured
 from moot.cli.context.engine import opened
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.home import home_of
 from moot.errors import Busy, UsageError
 from moot.store import open_store

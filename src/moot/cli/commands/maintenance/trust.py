@@ -9,7 +9,7 @@ from typing import Annotated
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
-from moot.cli.options import Out
+from moot.cli.context.output import Out
 from moot.config.agents.files import SUFFIX, read_agent
 from moot.config.agents.project import PLACES, agent_files_of
 from moot.config.changes import check_text

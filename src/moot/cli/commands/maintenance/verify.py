@@ -10,8 +10,8 @@ from moot.cli.console.format import plural
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
+from moot.cli.context.output import Out
 from moot.cli.context.references import find_in
-from moot.cli.options import Out
 from moot.config.settings import Settings
 from moot.convert.exchanges import translator_of
 from moot.errors import UsageError
