@@ -72,7 +72,7 @@ def rows(page: Page) -> Any:
 def test_the_list_is_filtered_and_the_address_keeps_the_filter(visit: Visitor, archive: Served, axe: str) -> None:
     page = visit(at=archive).page
     expect(rows(page)).to_have_count(3)
-    page.get_by_role("button", name="More filters").press("Enter")
+    page.get_by_role("button", name="Filters", exact=True).press("Enter")
     page.get_by_role("combobox", name="Agent", exact=True).select_option("claude-code")
     expect(rows(page)).to_have_count(2)
     page.get_by_label("From", exact=True).fill((NOW - timedelta(days=3)).strftime("%Y-%m-%d"))
@@ -92,7 +92,7 @@ def test_the_list_is_filtered_and_the_address_keeps_the_filter(visit: Visitor, a
 def test_a_filter_by_model_without_a_match_says_so(visit: Visitor, archive: Served) -> None:
     page = visit("/?model=a-model-without-price&to=2020-01-01", at=archive).page
     expect(page.get_by_text("No conversations match the filters.")).to_be_visible()
-    page.get_by_role("button", name="More filters").click()
+    page.get_by_role("button", name="Filters", exact=True).click()
     page.get_by_label("To", exact=True).fill("")
     expect(rows(page)).to_have_text(re.compile("Fix upload bbbb"))
 

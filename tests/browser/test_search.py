@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
+from browser.test_conversation import until
 from browser.visits import PHONE, inaccessible
 
 
@@ -180,8 +181,12 @@ def test_an_early_enter_is_dropped_if_typing_continues_or_nothing_is_found(visit
     found = typed(page, sought)
     expect(found.first).to_be_visible()
     field = page.get_by_role("combobox", name="Search and commands")
+    held: list[Route] = []
+    page.route(re.compile(rf"/api/search\?.*{sought}x"), lambda route: held.append(route), times=1)  # so that Enter is pressed before the results arrive
     field.press_sequentially("x")
+    until(page, lambda: bool(held))
     page.keyboard.press("Enter")
+    held[0].continue_()
     expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("No results")
     page.keyboard.press("Backspace")
     expect(found.first.locator("mark").first).to_have_text(sought)

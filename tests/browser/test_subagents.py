@@ -75,6 +75,7 @@ def test_on_a_phone_the_inbox_names_the_agents_and_opens_the_one_that_asks(visit
     tab.shot("sub-agent-inbox-phone-light")
     page.get_by_role("main").get_by_role("link", name=re.compile("^call shell")).click()
     page.get_by_role("region", name="Run a command?").get_by_role("button", name=re.compile("Allow|once")).first.click()
+    page.get_by_role("button", name=re.compile("Details$")).click()
     page.get_by_role("link", name=re.compile("^Part of call delegate")).click()
     expect(page.get_by_role("button", name="Regenerate")).to_be_visible()  # then the cards of the answer are collapsed
     page.get_by_role("button", name=re.compile("^Done Delegate worker")).click()

@@ -122,7 +122,7 @@ export const text = {
   },
 
   filters: {
-    title: 'More filters',
+    title: 'Filters',
     active: 'Filtered by: ',
     agent: 'Agent',
     allAgents: 'All agents',

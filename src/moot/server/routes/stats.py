@@ -238,6 +238,7 @@ async def get_stats(
 @router.get("/activity")
 async def get_activity(caller: Reader, first: From = 0, to: To = None, tz: Zone = "UTC") -> ListOut[ActivityOut]:
     """Get the totals of each day with answers, oldest first."""
+    await place_conversations(caller.store)
     found = await caller.store.stats.usage(since=first, until=to, by=("day",), zone=zone_of(tz))
     days = reversed(found.days.items())
     return ListOut[ActivityOut](data=[ActivityOut.of(counts, day=day, unpriced=counts.unpriced_runs) for day, counts in days])
@@ -247,6 +248,7 @@ async def get_activity(caller: Reader, first: From = 0, to: To = None, tz: Zone 
 async def get_windows(caller: Reader) -> WindowsOut:
     """Get the usage in the current periods of subscriptions, and the 5-hour blocks of the last days."""
     now = int(time.time() * 1000)
+    await place_conversations(caller.store)
     found = await caller.store.stats.windows(now)
     return WindowsOut(now=now, data=[_window(one, now) for one in found.current], blocks=[_window(one, now) for one in found.blocks])
 
@@ -269,5 +271,6 @@ async def list_edits(
     before: Annotated[str | None, Query(max_length=100, description="`next` of the previous page.")] = None,
 ) -> EditsOut:
     """List files that tool calls changed, newest first, with the answer of each change. Changes by shell commands are unknown."""
+    await place_conversations(caller.store)  # or a request at the same moment does it, and their answers aren't counted until it has
     found, following = await caller.store.stats.edits(limit=limit, before=before)
     return EditsOut(data=[EditOut.of(edit) for edit in found], next=following)
