@@ -182,7 +182,8 @@ def test_an_early_enter_is_dropped_if_typing_continues_or_nothing_is_found(visit
     expect(found.first).to_be_visible()
     field = page.get_by_role("combobox", name="Search and commands")
     held: list[Route] = []
-    page.route(re.compile(rf"/api/search\?.*{sought}x"), lambda route: held.append(route), times=1)  # so that Enter is pressed before the results arrive
+    # so that Enter is pressed before the results arrive
+    page.route(re.compile(rf"/api/search\?.*{sought}x"), lambda route: held.append(route), times=1)
     field.press_sequentially("x")
     until(page, lambda: bool(held))
     page.keyboard.press("Enter")
