@@ -141,7 +141,7 @@ class HostSettings:
     ssh: str
     port: int | None = None
     identity: str = ""
-    """Absolute path of a private key; empty for ssh's own choice."""
+    """Absolute path of the private key to use; empty = ssh chooses."""
     home: str = ""
     agents: tuple[str, ...] = ()
     """Names of agents whose conversations to import; empty = all."""

@@ -30,7 +30,7 @@ def key_at_host(host: str, source_id: str) -> str:
 
 
 def path_at_host(host: str, path: str) -> str:
-    """Return how the path of a file below the home of another machine is shown."""
+    """Return the text that shows a path in the home folder of another machine, such as `laptop:~/notes.md`."""
     return f"{host}:~/{path}"
 
 

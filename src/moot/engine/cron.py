@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 import anyio
 
@@ -51,13 +52,17 @@ _FAILED = "The answer could not be delivered: {}"
 _POST = "moot.engine.channels:post"
 """Loaded by path, because channels import the whole engine."""
 
-_EXPANDED, _JOB_COMMAND, _RUN_IN_JOB = (f"moot.commands.submission:{name}" for name in ("expanded", "job_command", "run_in_job"))
+_EXPANDED, _JOB_COMMAND = "moot.commands.submission:expanded", "moot.commands.submission:job_command"
 """Loaded by path, from a room above, when a job's prompt is a slash command."""
 
 _NEXT, _LAST = "moot.config.schedules:next_after", "moot.config.schedules:last_until"
 """Loaded by path when there is a job."""
 
 log = logging.getLogger("moot.cron")
+
+
+RunCommand: TypeAlias = Callable[[Prompt, tuple[str, str]], Awaitable[tuple[str, str | None]]]
+"""Runs the command with a name and an argument for a job. Returns its reply, and the id of the conversation or None. Raises MootError."""
 
 
 class LogDelivery:
@@ -83,8 +88,8 @@ class CronJobs:
         self._scheduled: dict[str, JobState] = {}
         self._retries: set[int] = set()
         """Numbers of records whose next attempt is in the clock."""
-        self.engine: Any = None
-        """The `Engine` that this is a part of, for slash commands."""
+        self.run_command: RunCommand | None = None
+        """Runs slash commands. It needs the whole engine, so `open_engine` sets it."""
         self._offset = self._wall_offset()
 
     def of(self, owner: str) -> OwnerJobs:
@@ -210,13 +215,14 @@ class CronJobs:
 
     async def _run_command(self, job: Job, due: Due, command: tuple[Prompt, tuple[str, str]], *, shown: bool) -> None:
         """Run a slash command that needs no run, and deliver its reply. Raise Busy if the job has run for this time."""
+        assert self.run_command is not None, "open_engine sets it"
         if not await self._store.record(due, "running", ""):
             raise Busy(f"The job {due.job!r} has already run for this time.")
         record = await self.record(due)
         status: Literal["finished", "failed"] = "finished"
         conversation: str | None = None
         try:
-            text, conversation = await attribute(_RUN_IN_JOB)(self.engine, *command)
+            text, conversation = await self.run_command(*command)
         except MootError as error:
             status, text = "failed", error.advice()
         report = JobReport(job.name, job.owner, text, status, conversation or "", f"{job.name}:{due.at}")

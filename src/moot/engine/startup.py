@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
@@ -26,6 +27,7 @@ from moot.engine.runs import LocalRuns
 from moot.engine.tasks import TaskWatchers
 from moot.errors import MootError, StoreError
 from moot.plugins import AGENTS
+from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
 from moot.runtime.configuration import Configuration
 from moot.runtime.runtime import Runtime
@@ -34,7 +36,7 @@ from moot.store import open_store
 from moot.tools.catalogue import tools_for
 from moot.tools.schema import definition
 from moot.types.ids import Clock, new_id
-from moot.types.run import Tail
+from moot.types.run import Prompt, Tail
 from moot.types.store import Store
 
 INDEXING = 5.0
@@ -42,6 +44,9 @@ INDEXING = 5.0
 
 SETTLING = 3.0
 """Maximum number of seconds to wait when closing, for runs that are being stopped and for titles."""
+
+_RUN_IN_JOB = "moot.commands.submission:run_in_job"
+"""Loaded by path, from a room above, when a cron job is a slash command."""
 
 log = logging.getLogger("moot.engine")
 
@@ -130,7 +135,7 @@ async def _assembled(
             cron, watchers = CronJobs(runtime, runs), TaskWatchers(runtime, runs)
             try:
                 engine = Engine(settings, store, runtime, runs, runtime.hub, providers, meanings, cron, watchers, configuration)
-                cron.engine = engine
+                cron.run_command = partial(_run_in_job, engine)
                 yield engine
                 await runs.settle(SETTLING)
             except Exception as error:  # noqa: BLE001  raised again below, because the group would wrap it
@@ -146,6 +151,11 @@ async def _assembled(
         with anyio.CancelScope(shield=True):
             await runtime.drawers.aclose()
             await providers.close()
+
+
+async def _run_in_job(engine: Engine, prompt: Prompt, command: tuple[str, str]) -> tuple[str, str | None]:
+    found: tuple[str, str | None] = await attribute(_RUN_IN_JOB)(engine, prompt, command)
+    return found
 
 
 async def warm(engine: Engine) -> None:

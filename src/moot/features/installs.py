@@ -1,4 +1,4 @@
-"""Continuing a conversation in another program: export as a session of it, and the command that resumes one."""
+"""Continuing conversations in other programs: installing them as sessions there, and the commands that resume them."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class UnreadFolder:
     path: Path
     bytes: int
     is_whole: bool
-    """False if the folder has more files than were counted, so that it is larger."""
+    """False if counting stopped at a limit, so that the folder is larger."""
     reason: str
 
     def to_json(self) -> JsonObject:

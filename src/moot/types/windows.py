@@ -46,13 +46,13 @@ class UsageWindow:
         return self.cost * 3_600_000 / (self.last - self.first) if self.last > self.first else None
 
     def projected_cost(self, now: int) -> int | None:
-        """Return the cost at the end of the period if it continues to grow as it does; None if unknown."""
+        """Return the projected cost at the end of the period, at the current rate; None if unknown."""
         if self.cost_per_hour is None or not self.resets or now >= self.until:
             return None
         return self.cost + round(self.cost_per_hour * (self.until - now) / 3_600_000)
 
     def projected_tokens(self, now: int) -> int | None:
-        """Return the number of tokens at the end of the period if it continues to grow as it does; None if unknown."""
+        """Return the projected number of tokens at the end of the period, at the current rate; None if unknown."""
         if self.tokens_per_minute is None or not self.resets or now >= self.until:
             return None
         return self.input + self.output + round(self.tokens_per_minute * (self.until - now) / 60_000)

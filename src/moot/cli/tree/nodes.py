@@ -33,7 +33,7 @@ class Group:
     sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Headings for the list of commands. Empty means a single list."""
     prompt: Command | None = None
-    """The command that runs if the words name no command but are options or a prompt."""
+    """The command to run if the command line has options or a prompt instead of a command's name."""
     options: tuple[str, ...] = ()
     """The options of `prompt`, or of the default command, on the group's help page."""
     default: str = ""

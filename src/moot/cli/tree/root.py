@@ -434,7 +434,7 @@ TREE = Group(
         "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },
     ("moot", 'moot "what does README.md say?"', "moot -c", "moot -r 3 and now the tests", "moot -m small -f photo.png what is on it"),
-    details="Without a command, start a conversation in this terminal. `moot chat new --help` lists all options of a prompt.",
+    details="Without a command, start a conversation in this terminal. `moot chat new --help` lists the other options.",
     sections={
         "Chat": ("run", "chat", "ps", "approvals"),
         "History": ("search", "stats", "budgets", "import", "sync", "export", "share", "replay", "projects", "tasks", "worktrees"),

@@ -35,7 +35,7 @@ _TOKENS = re.compile(rf"> Tokens: {_COUNT} sent(?:, {_COUNT} cache write)?(?:, {
 _COST = re.compile(r"Cost: \$([\d.,]+) message")
 _UNITS = {"k": 1_000, "M": 1_000_000}
 _LONGEST = 64 << 20
-"""Maximum size of a run in bytes."""
+"""Maximum size in bytes of one chat."""
 _DEPTH = 3
 """Maximum depth of projects below the home folder."""
 _FOLDERS = 3_000

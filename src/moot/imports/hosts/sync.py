@@ -50,7 +50,7 @@ class HostReport:
     new: int = 0
     """Number of files that were not there before."""
     grown: int = 0
-    """Number of files of which only the new end was fetched."""
+    """Number of files that have grown, of which only the new part was fetched."""
     changed: int = 0
     unchanged: int = 0
     gone: int = 0

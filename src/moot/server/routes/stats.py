@@ -148,7 +148,7 @@ class WindowOut(
     """Mean between the first and the last call; null if there is only one. `cost_per_hour` too."""
     cost_per_hour: float | None
     projected_cost: int | None
-    """Cost at the end of the period if it continues to grow as it does; null if unknown."""
+    """Projected cost at the end of the period, at the current rate; null if unknown."""
     projected_tokens: int | None
 
 

@@ -131,7 +131,7 @@ class Transaction:
         return seqs
 
     def number(self, conversation: int, count: int) -> range:
-        """Assign seqs to so many events, which must be stored in this transaction. Raise NotFound as `add` does."""
+        """Assign sequence numbers to this number of events, which must be stored in this transaction. Raise NotFound as `add` does."""
         head = self.row(f"{_NUMBER} RETURNING next_seq", (count, conversation))
         if head is None:
             raise NotFound("The conversation no longer exists.")

@@ -1,4 +1,4 @@
-"""Compression of the parts of messages. Compressed data starts with zstd's magic number, which no JSON text does."""
+"""Compression of the parts of messages. Compressed data starts with zstd's magic number, with which no JSON text starts."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ WEEK = 7 * 24 * HOUR
 _MINUTE = 60_000
 _QUARTER = 15 * _MINUTE
 _LONG = 24 * HOUR
-"""Answers that began this long before a period may have calls in it."""
+"""Answers that started up to this long before a period are also searched for model calls in it."""
 
 _ANSWERS: LiteralString = (
     "SELECT a.at, a.program, a.calls, a.steps, a.input, a.output, a.cache_read, a.cache_write, a.cost,"

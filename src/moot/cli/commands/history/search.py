@@ -31,7 +31,7 @@ _READING = 5.0
 _SCANNING = 20.0
 """Time limit for comparing messages with a regular expression, in seconds."""
 _ID = 18
-"""Length of an id prefix that is unique in practice: timestamp and sequence."""
+"""Number of characters of an id to print. They contain its timestamp and sequence, so they are unique in practice."""
 
 
 def search(

@@ -18,7 +18,7 @@ from moot.types.maintenance import ScanReport, ScanScope, SecretFinding, SecretP
 from moot.types.store import Store
 
 _ID = 18
-"""Length of an id prefix that is unique in practice."""
+"""Number of characters of an id to print, enough to be unique in practice."""
 EVERY = "all"
 """Stands for all findings."""
 

@@ -1,4 +1,4 @@
-"""Copies of the files of other machines that contain purged conversations. Unlike originals, they are deleted.
+"""Deletion of purged conversations from the copies of other machines' files. The originals are not changed.
 
 An empty file takes the place of a file with nothing but purged conversations, so that it is not fetched again.
 """
