@@ -387,7 +387,7 @@ def test_a_process_without_a_terminal_works_without_questions(moot: MootProcess,
     ended = run(moot, "run", 'call write_file {"path": "made.txt", "content": "x"}', before=os.setsid)
     assert (ended.returncode, b"no one is available" in ended.stderr, b"\x1b" in ended.stderr) == (3, True, False)
     ended = run(moot, before=os.setsid)
-    assert (ended.returncode, b"needs a terminal" in ended.stderr) == (2, True)
+    assert (ended.returncode, b"No prompt given." in ended.stderr) == (2, True)
 
 
 def test_a_suspended_run_continues_where_it_stopped(moot: MootProcess) -> None:

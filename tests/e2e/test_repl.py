@@ -371,5 +371,7 @@ def test_words_without_a_command_start_continue_or_open_a_conversation(moot: Moo
     assert (piped.returncode, piped.stdout.decode().strip()) == (0, "Hello **you** and `code`.")
     conversations = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
     assert sorted(one["message_count"] for one in conversations) == [4, 4]
-    alone = moot.run("-r")
-    assert (alone.returncode, b"--resume needs a conversation here" in alone.stderr) == (2, True)
+    for options in ((), ("--mode", "plan")):
+        alone = moot.run("-r", *options)
+        assert (alone.returncode, b"Name the conversation: -r ID" in alone.stderr) == (2, True)
+    assert moot.run(stdin=b"greet me").stdout.decode().strip() == "Hello **you** and `code`."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,13 +16,15 @@ from moot.errors import UsageError
 from moot.plugins.registry import attribute
 
 HELP_FLAGS = ("--help", "-h")
+_TYPING_ERROR = 0.8
+"""Similarity from which a word is taken for a mistyped command instead of the first of two words of a prompt."""
 _HELP = "moot.cli.arguments.help:show_help"
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def parse(words: Sequence[str]) -> Call:
     """Return the call for a command line, or the call of the help page if help is requested. Raise UsageError if it is invalid."""
-    if list(words[:1]) == ["help"]:
+    if list(words[:1]) == ["help"] and (len(words) < 3 or words[1] in TREE.commands):  # `moot help me understand x` is a prompt
         words = [*words[1:], "--help"]
     item, path, rest = command_at(words)
     options = rest[: rest.index("--")] if "--" in rest else rest
@@ -30,11 +33,12 @@ def parse(words: Sequence[str]) -> Call:
     if isinstance(item, Group) and item.prompt is not None and _is_prompt(item, options, rest):
         item = item.prompt
     if isinstance(item, Group):
-        if options and options[0] not in HELP_FLAGS:
+        needs_help = item.prompt is not None and any(word in HELP_FLAGS for word in options) and _starts_prompt(options)
+        if options and options[0] not in HELP_FLAGS and not needs_help:
             kind, nearest = ("option", "") if options[0].startswith("-") else ("command", _suggestion(options[0], item.commands))
             fix = f"Run '{' '.join(('moot', *path))} --help' to list the commands."
-            if item.prompt is not None and not nearest:
-                fix += f" For a prompt of one word: moot run {options[0]}"
+            if item.prompt is not None and not options[0].startswith("-"):
+                fix += f" To send a prompt, use quotes: moot run {shlex.quote(' '.join(_plain(options)))}"
             raise UsageError(f"Unknown {kind} '{options[0]}'.{nearest}", fix=fix)
         return Call(attribute(_HELP), (path,), {}, bare=True)
     if any(word in HELP_FLAGS for word in options):
@@ -54,13 +58,23 @@ def _is_prompt(group: Group, options: Sequence[str], words: Sequence[str]) -> bo
     """Return whether words that name no command are a prompt or its options: several words, one with a space, or options first."""
     if any(word in HELP_FLAGS for word in options):
         return False
-    plain = list(itertools.takewhile(lambda word: not word.startswith("-"), options))
-    if not plain:
-        return True
-    meant = group.commands.get(_nearest(plain[0], group.commands))
-    if isinstance(meant, Group) and len(plain) == 2 and plain[1] in meant.commands:  # such as `moot chta list`
-        return False
-    return len(plain) > 1 or " " in plain[0] or "\n" in plain[0] or len(words) > len(options)
+    plain = _plain(options)
+    if len(plain) == 2:  # such as `moot serch word` or `moot chta list`
+        meant = group.commands.get(_nearest(plain[0], group.commands))
+        if _nearest(plain[0], group.commands, _TYPING_ERROR) or (isinstance(meant, Group) and plain[1] in meant.commands):
+            return False
+    return _starts_prompt(options) or len(words) > len(options)
+
+
+def _starts_prompt(options: Sequence[str]) -> bool:
+    """Return whether the words are options, several words, or one with a space."""
+    plain = _plain(options)
+    return not plain or len(plain) > 1 or " " in plain[0] or "\n" in plain[0]
+
+
+def _plain(options: Sequence[str]) -> list[str]:
+    """Return the words before the first option."""
+    return list(itertools.takewhile(lambda word: not word.startswith("-"), options))
 
 
 def command_at(words: Sequence[str]) -> tuple[Command | Group, tuple[str, ...], list[str]]:
@@ -191,7 +205,7 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{nearest}'?" if nearest else ""
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
     bare = {other.lstrip("-"): other for other in known}
-    nearest = attribute("difflib:get_close_matches")(name.lstrip("-"), list(bare), n=1)
+    nearest = attribute("difflib:get_close_matches")(name.lstrip("-"), list(bare), n=1, cutoff=similarity)
     return bare[nearest[0]] if nearest else ""

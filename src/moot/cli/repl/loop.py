@@ -13,12 +13,10 @@ from moot.cli.console.lines import debugging, write_notes
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.context.configuration import configured_loader, here
 from moot.cli.context.engine import open_watched
-from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.layout import moves_cursor, speaks_unicode
 from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.commands import CommandContext, RunOverrides
 from moot.engine.submissions import copy_of
-from moot.errors import UsageError
 from moot.features.settings import allow_folders
 from moot.guard.secrets import redact
 from moot.plugins.registry import attribute
@@ -48,16 +46,6 @@ def log_to(say: Callable[[str], None], secrets: tuple[str, ...]) -> Generator[No
 
 _SCREEN, _PLAIN = "moot.cli.repl.screen:ReplScreen", "moot.cli.repl.plain:PlainRepl"
 """Import paths, loaded on first use, because a dumb terminal does not need prompt-toolkit."""
-
-
-async def start_repl(*, yes: bool = False, output: Out) -> int:
-    """Start a new conversation in this directory. Raise UsageError without a terminal.
-
-    `yes` uses the first available model, without asking, if none is configured.
-    """
-    if not output.attended:
-        raise UsageError("A conversation needs a terminal.", fix='For a single prompt, use moot run "…". moot --help lists all commands.')
-    return await run_repl(None, output, yes=yes)
 
 
 async def run_repl(

@@ -14,7 +14,7 @@ CHOOSE = "@choose"
 """The value of `--resume` without a conversation."""
 
 _PERFORM = "moot.cli.runner:perform"
-_RUN, _REPL = "moot.cli.run:run", "moot.cli.repl.loop:start_repl"
+_RUN, _REPL = "moot.cli.run:run", "moot.cli.repl.loop:run_repl"
 _NEW, _CONTINUE = "moot.cli.commands.chat.runs:new", "moot.cli.commands.chat.runs:continue_"
 _BROWSE = "moot.cli.commands.chat.browser:browse"
 
@@ -53,16 +53,17 @@ def start(
     conversation = continue_ if resume is None else resume
     prints = print_ or shown.form() != "text"
     if conversation == CHOOSE:
-        if prints or prompt or file or not output.attended:
-            raise UsageError("--resume needs a conversation here.", fix="Use -r ID, -r NUMBER, or -c for the latest.")
+        if prints or prompt or file or flags != NO_FLAGS or not output.attended:
+            message = "Choosing a conversation from the list needs a terminal, and no prompt or other options."
+            raise UsageError(message, fix="Name the conversation: -r ID or -r NUMBER.")
         return attribute(_BROWSE)(output, "", "")
     options: dict[str, Any] = {"file": file, "flags": flags, "shown": shown}
-    if prints or (not output.attended and (prompt or file or conversation)):
+    if prints or not output.attended:
         call = Call(attribute(_RUN), prompt, {**options, "continue_": conversation}, bare=False)
     elif conversation is not None:
         call = Call(attribute(_CONTINUE), (conversation, *prompt), options, bare=False)
     elif prompt or file or flags != RunFlags(yes=flags.yes):
         call = Call(attribute(_NEW), prompt, options, bare=False)
     else:
-        call = Call(attribute(_REPL), (), {"yes": flags.yes}, bare=False)
+        call = Call(attribute(_REPL), (None,), {"yes": flags.yes}, bare=False)
     return attribute(_PERFORM)(call)
