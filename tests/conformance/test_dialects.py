@@ -283,6 +283,7 @@ MESSAGES = st.lists(
 @dialects
 @given(messages=MESSAGES, last=st.sampled_from(["and now?"]))
 @settings(max_examples=80, deadline=None)
+@pytest.mark.slow
 def test_every_call_in_a_request_has_exactly_one_output(name: str, messages: list[Message], last: str) -> None:
     model = Model(ModelId("m", "here"), "m", modalities=("text", "image"), reasoning=True)
     tools = (ToolDefinition("read_file", "Reads.", {"type": "object", "properties": {}}),)

@@ -65,6 +65,7 @@ def test_arbitrary_bytes_never_raise(format: Any, tmp_path: Path, data: bytes) -
 
 @quick
 @given(data=st.data(), junk=st.binary(min_size=1, max_size=30))
+@pytest.mark.slow
 def test_junk_in_a_file_is_survived(format: Any, tmp_path: Path, data: st.DataObject, junk: bytes) -> None:
     for sample in formats.samples(format):
         formats.check_a_broken_record(format, tmp_path, sample, data.draw(st.integers(0, formats.size_of(sample))), junk)
@@ -106,6 +107,7 @@ def test_each_content_of_an_unknown_shape_is_reported(format: Any, tmp_path: Pat
 
 @quick
 @given(conversation=format_content.conversations())
+@pytest.mark.slow
 def test_the_content_a_format_declares_survives_a_round_trip(format: Any, tmp_path: Path, conversation: ExportedConversation) -> None:
     format_content.check_holds(format, tmp_path, conversation)
 
@@ -123,5 +125,6 @@ def test_content_that_two_formats_support_survives_a_conversion(
 @pytest.mark.parametrize("name", [one.name for one in format_content.chained(FORMATS.names())])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(conversation=loss_counts.everything())
+@pytest.mark.slow
 def test_changed_content_is_never_counted_as_kept(name: str, tmp_path: Path, conversation: ExportedConversation) -> None:
     loss_counts.check_counted(FORMATS.make(name), tmp_path, conversation)

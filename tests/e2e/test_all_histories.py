@@ -29,6 +29,7 @@ def asked(moot: MootProcess, *arguments: str, code: int = 0) -> Any:
     return json.loads(ended.stdout)
 
 
+@pytest.mark.slow
 def test_histories_of_every_program_are_imported_once_searchable_and_counted(moot: MootProcess) -> None:
     downloads = str(moot.home.parent / "Downloads")
     report = asked(moot, "import", "--all", downloads, code=1)

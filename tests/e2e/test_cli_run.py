@@ -58,6 +58,7 @@ def nothing_leaked(moot: MootProcess, *outputs: bytes) -> bool:
 # ── pipes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_in_a_pipe_the_answer_streams_as_plain_text(moot: MootProcess) -> None:
     ended = moot.run("run", "--no-tools", "hi")
     assert (ended.returncode, ended.stdout) == (0, b"Hello **you** and `code`.\n")
@@ -139,6 +140,7 @@ def test_a_closed_pipe_prints_no_traceback(moot: MootProcess) -> None:
     assert (process.stderr.read(), process.wait(60)) == (b"", 1)
 
 
+@pytest.mark.slow
 def test_closed_streams_print_no_traceback(moot: MootProcess) -> None:
     quoted = " ".join([sys.executable, "-m", "moot", "run", "--no-tools", "hi"])
     for closed, code in (("<&-", 0), ("2>&-", 0), (">&-", 1)):

@@ -67,6 +67,7 @@ async def gone(mark: str) -> None:
     ],
     ids=["hangs", "floods", "leaves children"],
 )
+@pytest.mark.slow
 async def test_nothing_of_a_bad_hook_is_left_running(stage: Any, tmp_path: Path, code: str, failure: str) -> None:
     mark = f"mark-{tmp_path.name}"
     bad = CommandHook(python(code, mark), timeout=1 if "stopped" in failure else 60)

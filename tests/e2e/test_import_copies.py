@@ -58,6 +58,7 @@ async def sums(store: Store) -> dict[str, tuple[int, int]]:
     return of_each
 
 
+@pytest.mark.slow
 async def test_the_order_of_imports_does_not_matter(home: Path) -> None:
     results: list[dict[str, tuple[int, int]]] = []
     for number, order in enumerate(permutations(sources(home))):
@@ -87,6 +88,7 @@ async def test_a_fork_names_the_conversation_it_was_copied_from(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["claude-fork", "codex-fork", "pi-fork"])
+@pytest.mark.slow
 async def test_files_that_grow_line_by_line_give_the_same_sums(name: str, tmp_path: Path) -> None:
     whole, growing = tmp_path / "whole", tmp_path / "growing"
     shutil.copytree(STORES / name, whole)
@@ -134,6 +136,7 @@ async def test_a_message_is_found_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["claude-fork", "codex-fork", "pi-fork"])
+@pytest.mark.slow
 async def test_the_next_copy_takes_the_place_of_a_purged_original(name: str, tmp_path: Path) -> None:
     home = Path(shutil.copytree(STORES / name, tmp_path / "user"))
     found = sources(home)

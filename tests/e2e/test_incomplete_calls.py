@@ -80,6 +80,7 @@ def pairs(body: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("dialect", "at"), CASES)
+@pytest.mark.slow
 def test_a_resumed_run_sends_every_call_with_exactly_one_output(moot: MootProcess, obedient: ScriptedProcess, at: str) -> None:
     before = len(obedient.requests())
     moot.more = {"MOOT_TESTING": "1", "MOOT_CRASH_AT": at}

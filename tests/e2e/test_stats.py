@@ -143,8 +143,19 @@ def test_the_status_line_knows_the_cost_of_a_session_and_ignores_other_input(moo
         assert (other.returncode, other.stderr) == (0, b"") and "$0.30 block (" in other.stdout.decode() and b"session" not in other.stdout
 
 
+def test_the_status_line_is_one_line_without_control_characters(moot: MootProcess) -> None:
+    state = {"model": {"display_name": "a\x1b[2Jb\nc"}, "cost": {"total_cost_usd": 1e300}}
+    state["rate_limits"] = {"five_hour": {"used_percentage": 7, "resets_at": 1e300}}
+    assert moot.run("stats", "--statusline", stdin=json.dumps(state).encode()).stdout == b"ab c \xc2\xb7 5 h 7%\n"
+
+
 def test_bad_options_of_statistics_exit_with_2(moot: MootProcess) -> None:
     zone = moot.run("stats", "--tz", "Nowhere/Else")
     assert zone.returncode == 2 and b"Unknown time zone 'Nowhere/Else'" in zone.stderr
+    for options in (("-c", "1"), ("--sub-agents",)):
+        windows = moot.run("stats", "--by", "window", *options)
+        assert windows.returncode == 2 and b"--by window covers all conversations" in windows.stderr
+    long = moot.run("stats", "--days", "999999999999")
+    assert long.returncode == 2 and b"the maximum is 36500" in long.stderr
     both = moot.run("stats", "--statusline", "--json")
     assert both.returncode == 2 and b"cannot be combined" in both.stderr

@@ -94,6 +94,7 @@ def port(tmp_path: Path) -> Iterator[int]:
         server.wait()
 
 
+@pytest.mark.slow
 def test_conversations_come_over_a_real_connection(moot: MootProcess, tmp_path: Path, port: int) -> None:
     there = tmp_path / "there"
     write(there, "over the wire")

@@ -62,7 +62,7 @@ log = logging.getLogger("moot.cron")
 
 
 RunCommand: TypeAlias = Callable[[Prompt, tuple[str, str]], Awaitable[tuple[str, str | None]]]
-"""Runs the command with a name and an argument for a job. Returns its reply, and the id of the conversation or None. Raises MootError."""
+"""Run a slash command for a job: name and argument in, reply and the id of the conversation or None out. Raise MootError if it fails."""
 
 
 class LogDelivery:
@@ -89,7 +89,7 @@ class CronJobs:
         self._retries: set[int] = set()
         """Numbers of records whose next attempt is in the clock."""
         self.run_command: RunCommand | None = None
-        """Runs slash commands. It needs the whole engine, so `open_engine` sets it."""
+        """The runner of slash commands. It needs the whole engine, so `open_engine` sets it."""
         self._offset = self._wall_offset()
 
     def of(self, owner: str) -> OwnerJobs:

@@ -36,6 +36,7 @@ async def filled(home: Path) -> None:
     await store.close()
 
 
+@pytest.mark.slow
 async def test_a_purge_needs_confirmation_and_prints_a_receipt(moot: MootProcess) -> None:
     await filled(moot.home)
     refused = moot.run("purge", "alpha")

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from e2e.server.conftest import ServedHome
 from e2e.test_import import record, session, talk
 
@@ -31,6 +33,7 @@ def hits(served: ServedHome, words: str) -> int:
     return len(asked(served, f"/api/search?q={urllib.parse.quote(words)}")["data"])
 
 
+@pytest.mark.slow
 def test_a_watched_agents_messages_are_found_over_http_and_only_the_server_imports_them(
     serve_home: Callable[..., ServedHome],
 ) -> None:

@@ -184,6 +184,7 @@ async def test_tokens_of_other_users_are_invisible_and_the_scope_machine_can_not
         await got(bob, "/api/config", 403)
 
 
+@pytest.mark.slow
 async def test_always_allowing_a_tool_changes_the_machine(open_server: Callable[..., Any], directory: Path) -> None:
     async with open_server(calls("shell", {"command": "touch it"}), mode="ask") as server, bob_of(server, "admin") as bob:
         await sent(server.client, "POST", "/api/projects?user=bob", {"name": "shop", "root_path": str(directory)}, 201)

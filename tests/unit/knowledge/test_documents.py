@@ -68,6 +68,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.slow
 async def test_hostile_documents_are_refused_with_a_reason(reader: DocumentReader, name: str):
     kind, data = HOSTILE[name]
     with pytest.raises(MootError) as caught:

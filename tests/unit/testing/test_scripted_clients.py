@@ -25,6 +25,7 @@ def client_of(server: ScriptedServer) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=server.openai_url, api_key="scripted-key", max_retries=0)
 
 
+@pytest.mark.slow
 async def test_responses_stream_to_openais_own_client() -> None:
     reply = Reply(text="Hello, wörld.", reasoning="Hm.", tool_calls=[ToolCall("read_file", {"path": "a"})], picture=PNG)
     async with (

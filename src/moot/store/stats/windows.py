@@ -20,6 +20,8 @@ HOUR = 3_600_000
 WEEK = 7 * 24 * HOUR
 _MINUTE = 60_000
 _QUARTER = 15 * _MINUTE
+_SEARCHED = 8 * 24 * HOUR
+"""The period before now in which work is divided into blocks, so that the current block does not depend on how many days are listed."""
 _LONG = 24 * HOUR
 """Answers that started up to this long before a period are also searched for model calls in it."""
 
@@ -51,21 +53,21 @@ class Usages(NamedTuple):
 
 
 def usage_windows(connection: Connection, *, now: int, days: int, owner: str | None) -> UsageWindows:
-    """Return the current periods and the blocks of the last days. Work without a pause is divided from its first call in these days."""
+    """Return the current periods and the blocks of the last days."""
     since = now - days * 24 * HOUR
     limits = _limits(connection, now, owner)
     programs = {*BLOCKS, *(limit.agent for limit in limits)}
-    usages = _usages(connection, since - _LONG, now, programs, owner)
+    usages = _usages(connection, min(since, now - _SEARCHED) - _LONG, now, programs, owner)
     blocks: list[UsageWindow] = []
     current: list[UsageWindow] = []
     for program in BLOCKS:
         mine = usages.get(program, [])
-        found = [block for block in blocks_of(program, mine) if block.until > since]
-        blocks += reversed(found)
-        current += [block for block in found if block.until > now]
-        if days * 24 * HOUR >= WEEK:
-            week = UsageWindow(program, WEEK // _MINUTE, now - WEEK, now)
-            current.append(_summed(week, (one for one in mine if one.first >= week.since)))
+        recent = blocks_of(program, (one for one in mine if one.first >= now - _SEARCHED))
+        listed = recent if since >= now - _SEARCHED else blocks_of(program, mine)
+        blocks += [block for block in reversed(listed) if block.until > since]
+        current += [block for block in recent if block.until > now]
+        week = UsageWindow(program, WEEK // _MINUTE, now - WEEK, now)
+        current.append(_summed(week, (one for one in mine if one.first >= week.since)))
     for limit in limits:
         current.append(_summed(limit, (one for one in usages.get(limit.agent, ()) if limit.since <= one.first <= limit.until)))
     return UsageWindows(tuple(one for one in current if one.runs or one.used is not None), tuple(blocks))

@@ -14,6 +14,7 @@ from moot.cli.console.lines import Lines
 from moot.config.home import home_of
 from moot.convert.serialization import describe_cost
 from moot.errors import UsageError
+from moot.guard.terminal import clean
 from moot.plugins.registry import attribute
 from moot.store.database.connection import Connection
 from moot.store.database.snapshot import snapshot_of
@@ -27,7 +28,6 @@ _SHOW = "moot.cli.commands.history.usage:show_usage"
 _LARGEST = 1 << 20
 _PATIENCE = 0.2
 """Maximum seconds to wait for the first byte on stdin. An agent writes it before it starts the command."""
-_DAYS = 2
 _TODAY = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0), coalesce(sum(runs), 0) FROM answer_slot WHERE slot >= ?"
 _SESSION = (
     "WITH RECURSIVE tree(no, id) AS (SELECT c.no, c.id FROM import_conversation AS i JOIN conversation AS c ON c.no = i.conversation"
@@ -35,6 +35,8 @@ _SESSION = (
     " SELECT coalesce(sum(a.cost), 0), coalesce(sum(a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0)), 0), count(*)"
     " FROM tree AS t JOIN answer AS a ON a.conversation = t.no"
 )
+_IMPOSSIBLE = 1e12
+_FARTHEST = 366 * 86_400_000
 _LIMITS = {"five_hour": "5 h", "seven_day": "7 d"}
 
 
@@ -43,7 +45,7 @@ def stats(
     by: Annotated[
         By | None, Parameter(metavar="GROUP", help="Grouping to show. By default, days, models, agents, projects and tools are shown.")
     ] = None,
-    days: Annotated[int | None, Parameter(help="Number of days to include, up to today.", minimum=1)] = None,
+    days: Annotated[int | None, Parameter(help="Number of days to include, up to today.", minimum=1, maximum=36_500)] = None,
     conversation: Annotated[
         str | None,
         Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation and its sub-agents."),
@@ -57,6 +59,8 @@ def stats(
     output: Annotated[Lines, Plain],
 ) -> int:
     """Print token usage, cost, durations, tool calls and errors. Answers without a known price are counted separately."""
+    if by == "window" and (conversation or sub_agents):
+        raise UsageError("--by window covers all conversations, so it cannot be combined with --conversation or --sub-agents.")
     asked = {"by": by, "days": days, "conversation": conversation, "sub_agents": sub_agents, "tz": tz}
     if not statusline:
         status: int | None = attribute("moot.cli.runner:perform")(Call(attribute(_SHOW), (), {**asked, "json": json}, bare=False))
@@ -71,15 +75,16 @@ def status_line(state: JsonObject, now: int) -> str:
     """Return model, cost of the session and of today, and the used parts of limits. `state` is what the agent wrote; it may be empty."""
     today, session, windows = (0, 0, 0), (0, 0, 0), tuple[UsageWindow, ...]()
     told = _number(_object(state.get("cost")).get("total_cost_usd"))
+    model = _object(state.get("model"))
     with snapshot_of(home_of(os.environ)) as connection:
         if connection is not None:
             today = _sums(connection, _TODAY, _midnight(now) // 900_000)
             if told is None and (id := _text(state.get("session_id"))):
                 session = _sums(connection, _SESSION, id)
-            windows = usage_windows(connection, now=now, days=_DAYS, owner=None).current
+            windows = usage_windows(connection, now=now, days=1, owner=None).current
     session_cost = f"${told:,.2f}" if told is not None else describe_cost(*session[:2], digits=2) if session[2] else ""
     pieces = [
-        _text(_object(state.get("model")).get("display_name")) or _text(_object(state.get("model")).get("id")),
+        " ".join(clean(_text(model.get("display_name")) or _text(model.get("id"))).split()),
         f"{session_cost} session" if session_cost else "",
         f"{describe_cost(*today[:2], digits=2)} today" if today[2] else "",
         *_limits(state, windows, now),
@@ -100,7 +105,7 @@ def _limits(state: JsonObject, windows: tuple[UsageWindow, ...], now: int) -> li
         limit = _object(_object(state.get("rate_limits")).get(name))
         if (used := _number(limit.get("used_percentage"))) is not None:
             resets = _number(limit.get("resets_at"))
-            left = f", {span(round(resets * 1000) - now)} left" if resets is not None and resets * 1000 > now else ""
+            left = f", {span(round(resets * 1000) - now)} left" if resets is not None and now < resets * 1000 < now + _FARTHEST else ""
             shown.append(f"{length} {used:.0f}%{left}")
     return [*shown, *(f"{window.agent} {length_of(window)} {window.used:.0f}%" for window in windows if window.used is not None)]
 
@@ -152,4 +157,5 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """Return a number of the agent's state. Return None for anything else, and for a value that is too large or negative."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _IMPOSSIBLE else None

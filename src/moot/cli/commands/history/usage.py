@@ -125,7 +125,9 @@ def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
         if number and (name in groups or (name == "tool" and found.tools)):
             output.data("\n")
         if name == "tool":
-            _print_tools(found, output)
+            _print_tools(found, output, alone=len(wanted) == 1)
+        elif name == "error" and not found.errors:
+            output.say("moot: no failed answers in this period", "dim")
         elif name == "error":
             print_table(output, ["ERROR", "ANSWERS"], [[kind, f"{count:,}"] for kind, count in found.errors.items()])
         elif name in groups:
@@ -208,11 +210,13 @@ def _left(window: UsageWindow, now: int) -> str:
     return span(window.until - now) if window.resets else "-"
 
 
-def _print_tools(found: UsageReport, output: Output) -> None:
+def _print_tools(found: UsageReport, output: Output, *, alone: bool) -> None:
     rows = [
         [tool, f"{one.calls:,}", f"{one.failed:,}", f"{one.denied:,}", _duration(round(one.ms / one.timed)) if one.timed else "-"]
         for tool, one in found.tools.items()
     ]
+    if not rows and alone:
+        output.say("moot: no tool calls in this period", "dim")
     if rows:
         _print_fitted(output, ["TOOL", "CALLS", "FAILED", "DENIED", "TIME"], rows)
 
