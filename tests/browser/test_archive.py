@@ -121,7 +121,7 @@ def test_the_head_shows_the_facts_and_copies_the_resume_command(
         head.get_by_role("button", name="Details").press("Enter")
     for fact in ("claude-sonnet-4-5-20250929", "claude-code"):
         expect(head.get_by_text(fact, exact=True).last).to_be_visible()
-    expect(head.get_by_text("from claude")).to_be_visible()
+    expect(head.get_by_text("from claude-code")).to_be_visible()
     folder = Path(archive.moot.environ["HOME"]) / "code" / "shop"
     expect(head.get_by_text(str(folder), exact=True)).to_be_visible()
     expect(head.get_by_role("img", name=re.compile(r"cost \$0\.0210"))).to_be_visible()

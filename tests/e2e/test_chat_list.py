@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,32 @@ def test_scripts_and_plain_mode_get_a_table(moot: MootProcess) -> None:
     screen.wait_for("pears and plums")
     assert screen.wait_exit() == 0
     assert b"filter" not in screen.raw
+
+
+@pytest.mark.parametrize("name", ["claude-code", "Claude-Code", "claude"])
+def test_imported_conversations_are_selected_by_their_program_or_format(tmp_path: Path, name: str) -> None:
+    store = Path(__file__).parents[1] / "recorded" / "stores" / "claude-1h"
+    with closing(make(tmp_path)) as moot:
+        assert moot.run("import", str(store / ".claude")).returncode == 0
+        assert len(listed(moot, "--agent", name)) == 2
+        assert b"claude-code" in moot.run("chat", "list", "--plain").stdout
+        assert b"scanned 2 conversations" in moot.run("scan", "--agent", name).stderr
+        exported = moot.run("export", "--all", "--agent", name, "-f", "jsonl", "-o", str(tmp_path / "out"), "--json")
+        assert len(json.loads(exported.stdout)["data"]) == 2
+        found = json.loads(moot.run("search", f"agent:{name} role:user", "--json").stdout)["data"]
+        assert len({one["conversation"] for one in found}) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments", [("chat", "list"), ("scan",), ("export", "--all", "-f", "jsonl", "-o", "out")], ids=["list", "scan", "export"]
+)
+def test_an_agent_without_conversations_is_an_error_with_a_suggestion(moot: MootProcess, arguments: tuple[str, ...]) -> None:
+    refused = moot.run(*arguments, "--agent", "defualt")
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert b"No conversation has the agent 'defualt'. Did you mean 'default'?" in refused.stderr
+
+
+def test_a_model_is_suggested_by_a_part_of_its_name(moot: MootProcess) -> None:
+    refused = moot.run("chat", "list", "--model", "SCRIPTED")
+    assert refused.returncode == 2 and b"Did you mean 'scripted@mine'?" in refused.stderr
+    assert len(listed(moot, "--model", "Scripted@mine", "--limit", "3")) == 3

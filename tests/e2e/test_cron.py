@@ -341,7 +341,7 @@ async def test_a_prompt_whose_time_is_recorded_is_refused(jobs: Any) -> None:
     [
         ("/share", "The command /share can't be used here, because it doesn't send a prompt."),
         ("/comit all", "Did you mean 'commit'?"),
-        ("/compact", "The conversation is empty. Set the job's conversation, or let it run a prompt first."),
+        ("/compact", "There is no conversation yet. Add the job with --conversation ID"),
     ],
 )
 async def test_a_command_that_sends_no_prompt_is_not_sent_to_a_model(jobs: Any, prompt: str, reason: str) -> None:
@@ -391,7 +391,7 @@ async def test_a_command_that_did_not_end_is_marked_as_failed_by_the_next_time(j
             while [record.outcome for record in await at.history(1)] != ["failed", "failed"]:
                 await anyio.sleep(0.01)
         stopped, current = await at.history(2)
-        assert stopped.reason == STOPPED and current.reason.startswith("The conversation is empty.")
+        assert stopped.reason == STOPPED and current.reason.startswith("There is no conversation yet.")
 
 
 async def test_a_slash_command_as_the_prompt_is_expanded_when_it_is_due(jobs: Any) -> None:

@@ -103,8 +103,8 @@ def test_all_are_written_once_under_names_that_stay(moot: MootProcess) -> None:
 
 
 def test_all_can_be_fewer(moot: MootProcess) -> None:
-    for flags in (("--since", "2999-01-01"), ("--agent", "reviewer")):
-        assert document(moot.run("export", "--all", "-f", "html", "-o", str(moot.work / "few"), *flags, "--json"))["data"] == []
+    future = ("--since", "2999-01-01")
+    assert document(moot.run("export", "--all", "-f", "html", "-o", str(moot.work / "few"), *future, "--json"))["data"] == []
     some = document(
         moot.run("export", "--all", "-f", "html", "-o", str(moot.work / "few"), "--since", "1h", "--project", "default", "--json")
     )

@@ -135,7 +135,7 @@ def test_the_machine_is_shown_filtered_and_summed(doubled: MootProcess, tmp_path
     (one,) = json.loads(doubled.run("chat", "list", "--json").stdout)["data"]
     assert one["host"] == "laptop"
     head = doubled.run("chat", "show", "hello there").stderr.decode()
-    assert f"from claude on laptop, laptop:~/{FILE}" in head
+    assert f"from claude-code on laptop, laptop:~/{FILE}" in head
     assert doubled.run("stats", "--by", "host").returncode == 0
 
 

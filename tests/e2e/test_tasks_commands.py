@@ -54,6 +54,10 @@ def test_tasks_are_added_listed_changed_and_removed(moot: MootProcess) -> None:
     assert len(tasks(moot, "list", "-A")[0].splitlines()) == 4
     assert [task["number"] for task in shown(moot, "list", "--tag", "ui", "--overdue")["data"]] == [1]
     assert shown(moot, "list", "docs")["data"][0]["assignee"] == "ann"
+    assert moot.run("cron", "add", "sweep", "--every", "1h", "--prompt", "/tasks add Sweep").returncode == 0
+    swept = json.loads(moot.run("cron", "run", "sweep", "--json").stdout)
+    assert (swept["status"], swept["reason"]) == ("finished", "Added task #3: Sweep")
+    assert [task["number"] for task in shown(moot, "list", "Sweep", "--project", "shop")["data"]] == [3], "in the folder's project"
     tasks(moot, "comment", "1", "Seen *it*.")
     tasks(moot, "edit", "#1", "--title", "Fix that", "--due", "", "--no-tags")
     tasks(moot, "move", "1", "2", "done")

@@ -216,7 +216,7 @@ class CommandContext:
         """Return the stored conversation. Raise UsageError if nothing was sent yet."""
         conversation = await self.current()
         if conversation is None:
-            raise UsageError("The conversation is empty.", fix=self.without_conversation)
+            raise UsageError("There is no conversation yet.", fix=self.without_conversation)
         return conversation
 
 

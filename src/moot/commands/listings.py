@@ -22,7 +22,6 @@ from moot.runtime.approvals.sandbox import find_mechanism
 from moot.runtime.cron import OwnerJobs
 from moot.runtime.setup import mode_of
 from moot.tools.memory import INDEX, Memory, memory_folders
-from moot.types.conversation import DEFAULT_PROJECT
 from moot.types.ids import new_id
 from moot.types.task import Author, Task, TaskFilter
 from moot.types.token import LOCAL_USER
@@ -114,7 +113,8 @@ class TasksCommand(BaseCommand):
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.current()
-        project = (conversation.project if conversation is not None else "") or DEFAULT_PROJECT
+        chosen = conversation.project if conversation is not None else context.project
+        project = chosen or (await context.store.projects.around(context.directory)).id
         verb, _, title = argument.partition(" ")
         if verb == "add" and title.strip():
             task = await context.store.tasks.create(Task(new_id(), project, title=title.strip()), Author(context.owner))

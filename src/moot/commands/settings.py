@@ -179,7 +179,7 @@ class AllowCommand(BaseCommand):
             context.stored(conversation)
         elif argument:
             if context.further_folders is None:
-                raise UsageError("The conversation is empty.", fix=context.without_conversation)
+                raise UsageError("There is no conversation yet.", fix=context.without_conversation)
             context.further_folders.extend(folders)
         allowed = conversation.allowed_uris if conversation is not None else ()
         shown = with_folders(allowed, base, context.further_folders or ()) if conversation is None else allowed or (base,)

@@ -14,13 +14,11 @@ from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
+from moot.types.cron import JOB_COMMANDS
 from moot.types.hooks import HOOKS
 from moot.types.message import text_of
 from moot.types.run import Prompt, Submitted
 from moot.types.token import LOCAL_USER
-
-JOB_COMMANDS = ("compact", "context", "cost", "status", "tasks", "title")
-"""Slash commands that a cron job of the local user can run without a model's answer. None of them widens what runs may do."""
 
 
 async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submitted:
@@ -55,7 +53,7 @@ async def run_in_job(engine: Engine, prompt: Prompt, typed: Typed) -> tuple[str,
         None if conversation is None else conversation.id,
         RunOverrides(prompt.agent, prompt.model),
         project=prompt.project,
-        without_conversation="Set the job's conversation, or let it run a prompt first.",
+        without_conversation="Add the job with --conversation ID, or set `conversation` in the configuration.",
         attended=False,
     )
     name, argument = typed

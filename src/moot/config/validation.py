@@ -19,7 +19,7 @@ from moot.config.secrets import is_secret
 from moot.config.tree import Node, Place, place_of, plain_configuration
 from moot.errors import ConfigError, UsageError
 from moot.plugins import AGENTS, DIALECTS, FORMATS, PROMPT_PARTS, PROVIDERS, TOOLS
-from moot.plugins.registry import attribute
+from moot.plugins.registry import attribute, hint
 from moot.types.canonical import JsonObject
 from moot.types.command import CommandParameter, argument_names
 from moot.types.command_tool import NAME
@@ -146,7 +146,7 @@ class _Problems(list[ConfigError]):
         got = "" if hidden else f", got {item.get('input')!r}"
         if kind == "literal_error":
             expected = str(item["ctx"]["expected"])
-            self.add(path, f"Expected {expected}{got}.{_close(str(item.get('input')), _QUOTED.findall(expected))}")
+            self.add(path, f"Expected {expected}{got}.{hint(str(item.get('input')), _QUOTED.findall(expected))}")
         elif kind == "string_pattern_mismatch":
             # the last name in the path is that of the key; indexes of lists may follow it
             wanted = next((_PATTERNS[step] for step in reversed(path) if step in _PATTERNS), "a URL starting with http:// or https://")
@@ -175,13 +175,8 @@ def _as_written(path: _Path) -> _Path:
     return (*path[:2], *path[3:]) if path[:1] == ("tools",) and path[2:3] in ((CUSTOM,), (SETTINGS,)) else path
 
 
-def _close(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
-
-
 def _known(name: str, known: Sequence[str]) -> str:
-    return f"{_close(name, known)} Known: {', '.join(known)}." if known else ""
+    return f"{hint(name, known)} Known: {', '.join(known)}." if known else ""
 
 
 def _is_misspelled(name: str, known: Sequence[str]) -> bool:

@@ -22,6 +22,7 @@ from moot.errors import MootError, NotFound, UsageError
 from moot.features.compactions import with_summaries
 from moot.plugins import FORMATS
 from moot.runtime.history import without_unsent
+from moot.store.tree.lists import listed_name
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -212,6 +213,7 @@ class Filter:
     project: str = ""
     """Project id."""
     agent: str = ""
+    """Name of an agent, also that from which conversations were imported; see `listed_name`."""
     since: int = 0
     """Time in ms. Matches conversations whose last activity was at or after it."""
 
@@ -243,10 +245,12 @@ async def select_conversations(holdings: OwnerStore, filter: Filter, format: For
     found: list[Conversation] = []
     cursor: str | None = None
     nested = can_hold(format, "sub-agents")
+    conversations = holdings.conversations
+    agent = listed_name("agent", filter.agent, await conversations.choices()) if filter.agent else None
     while True:
-        page = await holdings.conversations.list(limit=_PAGE, cursor=cursor, archived=None, project=filter.project or None)
+        page = await conversations.list(limit=_PAGE, cursor=cursor, archived=None, project=filter.project or None, agent=agent)
         recent = [one for one in page.items if one.updated_at >= filter.since]
-        found += [one for one in recent if (not filter.agent or one.agent == filter.agent) and not (nested and one.parent is not None)]
+        found += [one for one in recent if not (nested and one.parent is not None)]
         cursor = page.next_cursor
         if cursor is None or len(recent) < len(page.items):
             return found[::-1]

@@ -72,6 +72,7 @@ class Watcher:
             report = first or Report()
             await self._import(await self._found(), report)
             ready(report)
+            await self._catch_up()  # with what an earlier import has left
             while True:
                 await self._changed.wait()
                 self._changed = anyio.Event()
@@ -194,8 +195,12 @@ class Watcher:
         if sources and (changed or report.failed):
             self.told(report)
         if changed:
-            await self.holdings.search.index(seconds=_INDEX)
-            await self.holdings.stats.count(seconds=_INDEX)
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """Index new messages and count the usage of new answers."""
+        await self.holdings.search.index(seconds=_INDEX)
+        await self.holdings.stats.count(seconds=_INDEX)
 
 
 async def _changes(roots: list[Path], *, polled: bool) -> AsyncGenerator[list[str], None]:

@@ -15,6 +15,7 @@ from moot.config.home import KEY_VARIABLES
 from moot.config.settings import ProviderSettings, Settings
 from moot.errors import ConfigError, MootError, ProviderError, UsageError
 from moot.plugins import DIALECTS, PROVIDERS
+from moot.plugins.registry import hint
 from moot.providers import catalogue
 from moot.types.context import Choice
 from moot.types.model import Model, ModelId, ModelRole
@@ -190,8 +191,8 @@ class Providers:
         entries = [(name, self.facts(name), self._entry(name)) for name in reversed(self.available())]
         known = {found: name for name, facts, entry in entries for found in catalogue.known_models(facts, entry)}
         close = difflib.get_close_matches(model, known, n=1)
-        hint = f"Did you mean '{close[0]}@{known[close[0]]}'?" if close else "Use the form model@provider."
-        raise UsageError(f"No available provider has a model {model!r}. {hint}", fix="moot models list")
+        meant = f"Did you mean '{close[0]}@{known[close[0]]}'?" if close else "Use the form model@provider."
+        raise UsageError(f"No available provider has a model {model!r}. {meant}", fix="moot models list")
 
     async def _known(self, name: str, model: str) -> Sequence[str]:
         """Return the model's name if the provider has it in any spelling, or the endpoint's list if its models are unknown."""
@@ -224,7 +225,7 @@ class Providers:
         listed = await provider.models()
         found = next((one for one in listed if model in (one.id.model, one.wire_name)), None)
         if found is None:
-            raise UsageError(f"The provider {name!r} has no model {model!r}.{_hint(model, [one.id.model for one in listed])}")
+            raise UsageError(f"The provider {name!r} has no model {model!r}.{hint(model, [one.id.model for one in listed])}")
         return found
 
     def _reject_typo(self, name: str, facts: Facts, model: str) -> None:
@@ -235,7 +236,7 @@ class Providers:
         words = {word for other in known for word in _words(other)}
         close = difflib.get_close_matches(model.lower(), {other.lower(): other for other in known}, n=1, cutoff=_ALIKE)
         if close and not set(_words(model)) <= words:
-            raise UsageError(f"The provider {name!r} has no model {model!r}.{_hint(model, known)}", fix=f"moot models list {name}")
+            raise UsageError(f"The provider {name!r} has no model {model!r}.{hint(model, known)}", fix=f"moot models list {name}")
 
     # ── instances ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -250,7 +251,7 @@ class Providers:
             return PROVIDERS.load("custom")
         names = self.names()
         raise UsageError(
-            f"Provider {name!r} not found.{_hint(name, names)} Known providers: {', '.join(sorted(names))}.", fix="moot providers list"
+            f"Provider {name!r} not found.{hint(name, names)} Known providers: {', '.join(sorted(names))}.", fix="moot providers list"
         )
 
     def _entry(self, name: str) -> ProviderSettings:
@@ -312,11 +313,6 @@ class Providers:
                 raise
             _log.exception("the provider %r could not list its models", name)
             raise ProviderError(f"The provider {name!r} from the package {package} failed: {error!r}") from error
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _words(name: str) -> list[str]:

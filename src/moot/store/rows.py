@@ -34,21 +34,17 @@ MESSAGE = (
     " m.created_at, m.conversation"
 )
 """Columns of `message AS m JOIN conversation AS c`."""
-AGENT_OR_FORMAT = (
-    "coalesce(nullif(c.agent, 'default'), (SELECT"
-    " coalesce(json_extract(CAST(c.origin AS TEXT), '$.program'), i.format)"
-    " FROM import_conversation AS i WHERE i.conversation = c.no LIMIT 1),"
-    " c.agent)"
+_LISTED_AGENT: LiteralString = (
+    "iif({0}agent = 'default' AND {0}origin IS NOT NULL, coalesce(json_extract(CAST({0}origin AS TEXT), '$.agent'),"
+    " json_extract(CAST({0}origin AS TEXT), '$.program'), json_extract(CAST({0}origin AS TEXT), '$.format'), {0}agent), {0}agent)"
 )
-"""For `conversation AS c`: its agent unless that is `default`, or else the format it was imported from."""
-LISTED_AGENT: LiteralString = (
-    "iif(agent = 'default' AND origin IS NOT NULL, coalesce(json_extract(CAST(origin AS TEXT), '$.agent'),"
-    " json_extract(CAST(origin AS TEXT), '$.program'), json_extract(CAST(origin AS TEXT), '$.format'), agent), agent)"
-)
+LISTED_AGENT = _LISTED_AGENT.format("")
 """For a row of `conversation`: its agent unless that is `default`, or else the agent, program or format that it was imported from.
 
 SQLite uses the index `conversation_agent` only for this expression.
 """
+LISTED_AGENT_OF_C = _LISTED_AGENT.format("c.")
+"""The same for a row of `conversation AS c`."""
 LISTED_MODEL: LiteralString = "iif(model = '', last_model, model)"
 """The model of a row of `conversation`. SQLite uses the index `conversation_model` only for this expression."""
 RUN = (

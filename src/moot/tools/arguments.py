@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from moot.plugins.registry import hint
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.tool import Tool
 
@@ -65,8 +65,7 @@ def _unknown(arguments: type[BaseModel], input: JsonObject) -> str:
     known = {field.alias or name for name, field in arguments.model_fields.items()} | set(arguments.model_fields)
     for name in input:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            return f"Unknown argument {name!r}." + (f" Did you mean {close[0]!r}?" if close else "")
+            return f"Unknown argument {name!r}.{hint(name, list(known))}"
     return ""
 
 

@@ -195,9 +195,9 @@ class Conversation:
 
     @property
     def came_from(self) -> str:
-        """The program or format it was imported from; empty if it was created here."""
+        """The program, type of agent or format it was imported from; empty if it was created here."""
         origin = self.origin or {}
-        return str(origin.get("program") or origin.get("format") or "")
+        return str(origin.get("program") or origin.get("agent_type") or origin.get("format") or "")
 
     @property
     def own_settings(self) -> ConversationSettings:

@@ -19,6 +19,9 @@ RecordStatus: TypeAlias = Literal["started", "skipped", "stored", "failed", "run
 """started: a run exists · skipped: nothing ran · stored: only the prompt was stored · failed: no run could be started, or a command
 failed · running, finished: a command runs or has run, without a run."""
 
+JOB_COMMANDS = ("compact", "context", "cost", "status", "tasks", "title")
+"""Slash commands that a cron job of the local user can run without a model's answer. None of them widens what runs may do."""
+
 STOPPED = "moot was stopped while the command ran."
 """Reason of a record whose command did not end."""
 

@@ -193,5 +193,9 @@ async def test_the_command_masks_secrets_and_redacts_a_finding(moot: MootProcess
     rest = moot.run("redact", "--finding", "all", "--yes")
     assert b"password" in rest.stderr and b"GitHub" not in rest.stderr and b"redacted: 1 conversation" in rest.stdout
     assert moot.run("scan").returncode == 0
+    nothing = moot.run("redact", "--finding", "all", "--yes", "--json")
+    assert (nothing.returncode, json.loads(nothing.stdout)["conversations"]) == (0, [])
+    both = moot.run("redact", "--finding", "all", "--regex")
+    assert both.returncode == 2 and b"--regex does not work with --finding" in both.stderr
     for done in (listed, printed, redacted, rest):
         assert EVERYWHERE[4:].encode() not in done.stdout + done.stderr

@@ -170,7 +170,7 @@ async def test_histories_of_every_program_are_the_same_as_there(machines: Machin
                 await import_sources(store, local_sources(home, {}, machines.home / "data"), ImportOptions(), Report())
             items = (await store.conversations.list(limit=500)).items
             places = [(one, one.origin or {}) for one in items]
-            found.append(sorted((one.came_from, one.title, one.message_count, str(at["directory"])) for one, at in places))
+            found.append(sorted((str(at["format"]), one.title, one.message_count, str(at["directory"])) for one, at in places))
     assert [one for one in found[1] if one not in found[0]] == [one for one in found[1] if one[0] in PROJECT_FORMATS]
     assert len({one[0] for one in found[0]}) > 15 and {one[0] for one in found[0]} <= formats
 

@@ -100,7 +100,8 @@ export function titleOf(conversation: Pick<Conversation, 'title'>): string {
   return conversation.title || text.common.untitled
 }
 
-/** Return the import source, such as `from claude`. Empty for conversations that weren't imported. */
+/** Return the import source, such as `from claude-code`: the program, type of agent or format. Empty for conversations that weren't imported. */
 export function originOf({ origin }: Pick<Conversation, 'origin'>): string {
-  return origin?.format ? text.list.from(String(origin.format)) : ''
+  const source = origin?.program || origin?.agent_type || origin?.format
+  return source ? text.list.from(String(source)) : ''
 }

@@ -31,7 +31,7 @@ from moot.engine import open_engine
 from moot.errors import ConfigError, ProviderError, UsageError
 from moot.features.agents.sources import prompt_preview, source_of
 from moot.plugins import AGENTS
-from moot.plugins.registry import attribute
+from moot.plugins.registry import hint
 from moot.providers.pool import Providers
 from moot.providers.status import QUESTION, providers_json
 from moot.providers.weights.manifest import DEFAULT
@@ -166,9 +166,8 @@ def agent_of(settings: Settings, name: str, directory: str = "") -> Agent:
     agent = agent_named(settings, name, directory)
     if agent is None:
         known = list(available_agents(settings, directory))
-        nearest = attribute("difflib:get_close_matches")(name, [*known, *known_agents()], n=1)
-        suggestion = f" Did you mean {nearest[0]!r}?" if nearest else ""
-        raise UsageError(f"Agent {name!r} not found.{suggestion} Available agents: {', '.join(known)}.", fix="moot agents list --all")
+        meant = hint(name, [*known, *known_agents()])
+        raise UsageError(f"Agent {name!r} not found.{meant} Available agents: {', '.join(known)}.", fix="moot agents list --all")
     return agent
 
 

@@ -105,7 +105,7 @@ async def allow(
         Parameter(metavar="TEXT", help="Answer to a question, or the number of a choice. Repeat it for each question."),
     ] = None,
     edited: Annotated[
-        Path | None, Parameter(metavar="PATH", help="File with the plan as you have changed it, with --answer Accept.")
+        Path | None, Parameter(metavar="PATH", help="File with your edited version of the plan. Requires --answer Accept.")
     ] = None,
     reason: Annotated[str, Parameter(metavar="TEXT", help="Note that is stored with the answer.")] = "",
     follow: Follow = False,

@@ -140,7 +140,12 @@ async def run_job(name: Name, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> 
             raise UsageError(state.error)
         record = await engine.cron.run_now(state, shown=True)
         if record.run is None and record.status in ("finished", "failed"):
-            output.say(record.reason, "red") if record.status == "failed" else output.line(record.reason)
+            if shown.form() != "text":
+                output.json(record_json(record))
+            elif record.status == "failed":
+                output.say(record.reason, "red")
+            else:
+                output.line(record.reason)
             return int(record.status == "failed")
         if record.run is None or record.conversation is None:
             output.say("moot: stored the prompt without running it", "dim")

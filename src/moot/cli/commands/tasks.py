@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,10 +17,9 @@ from moot.cli.context.output import Out
 from moot.cli.terminal.prompts.plain import confirm
 from moot.errors import NeedsApproval, UsageError
 from moot.guard.hidden import spelled_out
-from moot.guard.roots import is_below
 from moot.store import open_store
 from moot.types.canonical import Json, JsonObject
-from moot.types.conversation import DEFAULT_PROJECT, Project
+from moot.types.conversation import Project
 from moot.types.ids import new_id
 from moot.types.store import OwnerStore
 from moot.types.task import STATUSES, Author, Task, TaskChange, TaskComment, TaskFilter, TaskRun, TaskStatus
@@ -45,21 +43,7 @@ ME = Author(LOCAL_USER)
 async def _opened(output: Out, project: str | None) -> AsyncGenerator[tuple[OwnerStore, Project], None]:
     async with await open_store(configured(output).settings) as store:
         own = store.of(LOCAL_USER)
-        yield own, await own.projects.get(project) if project else await _project_here(own)
-
-
-async def _project_here(store: OwnerStore) -> Project:
-    """Return the project whose root is the closest ancestor of the working directory, or else the default project."""
-    best, folder, cursor = None, os.fspath(here()), None
-    while True:
-        page = await store.projects.list(limit=200, cursor=cursor)
-        for project in page.items:
-            root = project.root_path
-            if root and is_below(folder, root) and (best is None or len(root) > len(best.root_path or "")):
-                best = project
-        cursor = page.next_cursor
-        if cursor is None:
-            return best or await store.projects.get(DEFAULT_PROJECT)
+        yield own, await own.projects.get(project) if project else await own.projects.around(str(here()))
 
 
 async def list_tasks(

@@ -21,7 +21,7 @@ from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.agent import Mode
 from moot.types.budget import Period
-from moot.types.cron import DeliveryMode
+from moot.types.cron import JOB_COMMANDS, DeliveryMode
 from moot.types.model import Effort
 from moot.types.task import EVENTS, NAME_CHARACTERS, VARIABLES, TaskEvent, TaskStatus
 from moot.types.templates import fields_in
@@ -243,6 +243,9 @@ class CronPart(Part):
             raise ValueError("Expected conversation or fresh, not both.")
         if not self.prompt.strip():
             raise ValueError("The prompt is empty.")
+        first = self.prompt.split()[0]
+        if first[0] == "/" and first[1:] in JOB_COMMANDS and (self.retries or not self.wake or self.delivery == "tool"):
+            raise ValueError(f"A job that runs {first} can't have `retries`, `wake: false` or `delivery: tool`, because it runs no agent.")
         try:
             attribute("moot.config.schedules:check_schedule")(self.cron, self.every, self.at, self.tz or "UTC")
         except UsageError as error:

@@ -10,7 +10,7 @@ from typing import Any
 from moot.store.database.connection import Connection, Queries
 from moot.store.database.transaction import Transaction
 from moot.store.log.events import Events
-from moot.store.rows import AGENT_OR_FORMAT, MESSAGE, compressed, message_of
+from moot.store.rows import LISTED_AGENT_OF_C, MESSAGE, compressed, message_of
 from moot.store.search.documents import Document, conversation_fact, document_of, owner_fact
 from moot.store.search.semantic import forget_vectors
 from moot.store.search.text import distinct, indexable
@@ -25,7 +25,7 @@ _SLICE_CHARACTERS = 64 << 10
 _TIE_BITS = 20
 _REMEMBERED = 400_000  # maximum number of cached words of the vocabulary
 _PENDING = (
-    f"SELECT {MESSAGE}, m.no, {AGENT_OR_FORMAT}, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
+    f"SELECT {MESSAGE}, m.no, {LISTED_AGENT_OF_C}, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
     " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') AND m.no NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
 )
 _LEFT = "SELECT m.no FROM json_each(?) AS e JOIN message AS m ON m.no = e.value ->> 0 AND m.last_seq = e.value ->> 1 WHERE m.is_indexed = 0"

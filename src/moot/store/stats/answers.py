@@ -14,7 +14,7 @@ from moot.store.database.connection import Connection
 from moot.store.database.transaction import Transaction
 from moot.store.log import segments
 from moot.store.log.rows import Row, before_redaction
-from moot.store.rows import AGENT_OR_FORMAT, EVENT, parse_stored, parse_stored_object, plain
+from moot.store.rows import EVENT, LISTED_AGENT_OF_C, parse_stored, parse_stored_object, plain
 from moot.store.stats.windows import spans_of
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, is_tool, tool_name
@@ -134,7 +134,7 @@ def _text(value: Json) -> str:
 _BATCH = 256
 _OVER = "m.status IN ('finished', 'failed', 'cancelled')"
 _DUE = (
-    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {AGENT_OR_FORMAT}, c.model, r.no, r.agent, r.model,"
+    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {LISTED_AGENT_OF_C}, c.model, r.no, r.agent, r.model,"
     " r.status, r.error, r.usage, r.cost, (SELECT json_group_array(json_array(i.step, i.is_copy)) FROM import_identity AS i"
     " WHERE i.message = m.no), c.owner_id, c.parent_id, r.parent_run, r.agent_type"
     " FROM to_count AS t JOIN message AS m ON m.no = t.message"
@@ -156,7 +156,7 @@ _TOP_CONVERSATION = (
     "WITH RECURSIVE above(no, parent) AS (SELECT no, parent_id FROM conversation WHERE id = ?1"
     " UNION SELECT c.no, c.parent_id FROM above AS a JOIN conversation AS c ON c.id = a.parent)"
     " SELECT coalesce((SELECT nullif(json_extract(CAST(m.metadata AS TEXT), '$.agent'), '') FROM message AS m"
-    f" WHERE m.conversation = c.no AND m.role = 'assistant' LIMIT 1), {AGENT_OR_FORMAT})"
+    f" WHERE m.conversation = c.no AND m.role = 'assistant' LIMIT 1), {LISTED_AGENT_OF_C})"
     " FROM above AS a JOIN conversation AS c ON c.no = a.no WHERE a.parent IS NULL"
 )
 

@@ -6,9 +6,11 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import Any, Literal, LiteralString
 
 from moot.errors import NotFound
+from moot.plugins import FORMATS
+from moot.plugins.registry import hint
 from moot.store.database.connection import Queries
 from moot.store.lookup import match_cursor
 from moot.store.rows import CONVERSATION, LISTED_AGENT, LISTED_MODEL, conversation_of
@@ -17,7 +19,7 @@ from moot.types.conversation import DEFAULT_PROJECT, Conversation, ListChoices, 
 from moot.types.run import STARTED, RunStatus
 
 _LIKE: LiteralString = (
-    "title || char(10) || iif(model = '', last_model, model) || char(10) || agent || char(10)"
+    f"title || char(10) || {LISTED_MODEL} || char(10) || {LISTED_AGENT} || char(10)"
     " || coalesce(json_extract(CAST(origin AS TEXT), '$.format'), '') || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
 )
 _CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
@@ -104,6 +106,23 @@ def project_id(connection: Queries, reference: str) -> str:
     if len(found) > 1 and found[0][0] != reference:
         raise NotFound(f"{reference!r} matches several projects.", fix="Use the project's id.")
     return found[0][0] if found else DEFAULT_PROJECT
+
+
+def listed_name(kind: Literal["agent", "model"], name: str, listed: ListChoices) -> str:
+    """Return the agent or model in `listed` that a name means, ignoring case. For an agent whose conversations were imported, it may be
+    the name of the format. Raise NotFound if there is none.
+    """
+    names = listed.agents if kind == "agent" else listed.models
+    meant = {one.casefold(): one for one in reversed(names)} | {one: one for one in names}
+    if found := meant.get(name) or meant.get(name.casefold()):
+        return found
+    if kind == "agent" and name in FORMATS and (found := meant.get(getattr(FORMATS.make(name), "agent_type", ""))):
+        return found
+    close = [repr(one) for one in names if name.casefold() in one.casefold()][:3]
+    suggestion = f" Did you mean {' or '.join(close)}?" if close else hint(name, names)
+    raise NotFound(
+        f"No conversation has the {kind} {name!r}.{suggestion}", fix="" if suggestion else f"Run 'moot stats --by {kind}' to list them."
+    )
 
 
 def choices(connection: Queries, owner: str | None) -> ListChoices:

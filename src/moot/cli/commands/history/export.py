@@ -119,7 +119,7 @@ class Filters:
     """Options that select conversations, for use with --all."""
 
     project: Annotated[str, Parameter(help="With --all: only conversations of this project.")] = ""
-    agent: Annotated[str, Parameter(kind="agent", help="With --all: only conversations with this agent.")] = ""
+    agent: Annotated[str, Parameter(kind="agent", help="With --all: only conversations with this agent, or imported from it.")] = ""
     since: Annotated[
         str,
         Parameter(

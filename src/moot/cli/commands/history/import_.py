@@ -95,6 +95,9 @@ class ImportProgress:
         share = done / total if total else 1.0
         self._line.show(f"{_bar(share)} indexing {share:.0%}" if self._is_terminal else f"indexing {share:.0%}")
 
+    def counting(self, left: int) -> None:
+        self._line.show(f"counting the usage of {plural(left, 'answer')}")
+
     def close(self) -> None:
         """Erase the line."""
         self._line.close()
@@ -274,6 +277,8 @@ _ROUND = 30.0
 _STUCK = 60.0
 """Seconds without progress after which the command ends, although another process has not completed the search index."""
 _LOOK_AGAIN = 0.1
+_COUNTING = 1.0
+"""Seconds of counting after which the progress is shown."""
 _SEALING = 10.0
 """Maximum seconds to spend on compressing what is left of the log. Later commands continue it."""
 _KEPT_FREE = 1 << 20
@@ -343,7 +348,10 @@ async def import_(
 
 
 async def _finish(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
-    """Complete the search index, compress the rest of the log and return free pages. Return the number of indexed and of all messages."""
+    """Complete the search index and the statistics, compress the rest of the log and return free pages.
+
+    Return the number of indexed and of all messages.
+    """
     store = engine.store
     moved = time.monotonic()
     done, total = await store.search.index(seconds=_ROUND, bulk=True, progress=progress.indexing)
@@ -353,6 +361,10 @@ async def _finish(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
         before = done
         done, total = await store.search.index(seconds=_ROUND, bulk=True, progress=progress.indexing)
         moved = time.monotonic() if done > before else moved
+    before = None
+    while (left := await store.stats.count(seconds=_COUNTING)) and left != before:
+        progress.counting(left)
+        before = left
     if quiet := engine.settings.storage.seal_after:
         async for _ in store.upkeep.seal(quiet=quiet, seconds=_SEALING):
             pass

@@ -103,7 +103,7 @@ async def redact(
 ) -> int:
     """Replace strings in all stored data with a marker."""
     if bool(strings) + (source is not None) + (finding is not None) > 1 or (finding and regex):
-        raise UsageError("Strings, --from and --finding cannot be used together, nor --finding and --regex.")
+        raise UsageError("Use only one of: strings, --from, --finding. --regex does not work with --finding.")
     wanted = tuple(strings) if finding or strings else await _read(source, output)
     if strings:
         output.say("moot: arguments are saved in your shell's history; remove the strings there too", "yellow")
@@ -115,7 +115,7 @@ async def redact(
             chosen = select_findings(await scanned(engine.store, ScanScope(id), output), finding)
             if not chosen:
                 output.say("moot: no secrets found")
-                return 0
+                return _print_receipt(ErasureReceipt("redact"), json, output, dry_run=dry_run) if json else 0
             for one in () if json else chosen:
                 output.say(f"  {describe_finding(one)}")
             secret = Secret(tuple(sorted({string for one in chosen for string in one.strings})))

@@ -14,6 +14,7 @@ from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
 from moot.cli.context.output import Out
 from moot.errors import NotFound
+from moot.store.tree.lists import listed_name
 from moot.types.maintenance import ScanReport, ScanScope, SecretFinding, SecretPlace
 from moot.types.store import Store
 
@@ -47,7 +48,8 @@ async def scan(
     async with opened(output) as engine:
         only = (await find_conversation(engine, conversation, str(here()))).id if conversation is not None else None
         chosen = (await engine.store.projects.get(project)).id if project else ""
-        report = await scanned(engine.store, ScanScope(only, chosen, agent, begin), output, unchanged=all_)
+        named = listed_name("agent", agent, await engine.store.conversations.choices()) if agent else ""
+        report = await scanned(engine.store, ScanScope(only, chosen, named, begin), output, unchanged=all_)
     findings = list(report.findings.values())
     if json:
         output.json(report.to_json())

@@ -29,7 +29,7 @@ from moot.store.log.segments import log_rows
 from moot.store.maintenance.purge.conversations import with_children
 from moot.store.maintenance.purge.files import LARGEST, files_in
 from moot.store.maintenance.purge.tables import BY_ITSELF, PLACES, select
-from moot.store.rows import AGENT_OR_FORMAT, parse_stored, parse_stored_object, parts_of, plain_or_damaged
+from moot.store.rows import LISTED_AGENT_OF_C, parse_stored, parse_stored_object, parts_of, plain_or_damaged
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.maintenance import LISTED_PLACES, ScanReport, ScanScope, SecretFinding, SecretPlace
 from moot.types.message import is_tool, tool_name
@@ -48,7 +48,7 @@ _TEXT_URL = re.compile(rb"data:(?:text/|application/(?:json|xml|yaml|toml|x-))[\
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _CHOSEN = (
     "SELECT c.no, c.id, c.title, h.next_seq FROM conversation AS c JOIN log_head AS h ON h.conversation = c.no WHERE c.no > ?"
-    f" AND c.updated_at >= ? AND ? IN ('', c.project_id) AND ? IN ('', c.agent, {AGENT_OR_FORMAT}) ORDER BY c.no LIMIT {_PAGE}"
+    f" AND c.updated_at >= ? AND ? IN ('', c.project_id) AND ? IN ('', {LISTED_AGENT_OF_C}) ORDER BY c.no LIMIT {_PAGE}"
 )
 _MESSAGES = "SELECT no, id, role, parts, metadata, created_at FROM message WHERE conversation = ? AND no > ? ORDER BY no"
 _LEFT_OUT = BY_ITSELF - {"exchange"} | {"setting"}
