@@ -177,13 +177,45 @@ def test_a_call_is_approved_and_a_steering_message_reaches_the_live_answer(
     screen.wait_for("› a thought, yes")
     screen.send("\x03")
     assert (moot.work / "made.txt").read_text() == "x"
-    screen.send(SHIFT_TAB * 3)
+    screen.send(SHIFT_TAB)
+    screen.wait_for("· edits")
+    screen.send(SHIFT_TAB)
+    screen.wait_for("· plan")
+    screen.send(SHIFT_TAB)
+    screen.wait_for("· ask ·")
+    screen.send("/mode auto" + ENTER)
     screen.wait_for("· auto")
     screen.send("look around" + ENTER)
     screen.wait_for("sleep 2")
     screen.send("be brief" + CTRL_X + "s")
     wait_until(screen, lambda: "be brief" in last_prompt(model))
     wait_until(screen, lambda: screen.text.count("Hello you and code.") == 2)
+
+
+def test_enter_runs_the_highlighted_command_also_before_the_menu_appears(screen: PtyScreen) -> None:
+    assert "› /help · @file · !command · Esc stops" in screen.text
+    screen.send("/mo")
+    screen.wait_for("/mode [MODE]")
+    assert "Esc stops" not in screen.text
+    for keys in (ENTER, "/mo" + ENTER):
+        screen.send(keys)
+        screen.wait_for("other@mine")  # the list of models
+        screen.send(ESCAPE)
+        screen.wait_for(READY)
+    assert "› /model" in screen.text and "not found" not in screen.text
+    screen.send("/searc")
+    screen.wait_for("/search WORDS")
+    screen.send(ENTER)
+    screen.send("herons")
+    screen.wait_for("› /search herons")
+    screen.send("\x03")
+    screen.wait_for("Draft put aside")
+    screen.send("/mode ed")
+    screen.wait_for("allow file edits here")
+    screen.send(TAB)
+    screen.wait_for("› /mode edits")
+    screen.send(ENTER)
+    screen.wait_for("· edits")
 
 
 def test_pasting_never_sends_and_invalid_bytes_are_harmless(screen: PtyScreen, moot: MootProcess) -> None:

@@ -86,6 +86,11 @@ class Catalogue:
         for name in self.names():
             yield self.facts_of(name)
 
+    def starting_with(self, typed: str) -> list[CommandFacts]:
+        """Return the facts of the commands whose names start so: an exact match first, then those common enough to have an alias."""
+        found = [one for one in self.facts() if one.name.startswith(typed)]
+        return sorted(found, key=lambda one: (one.name != typed, not one.aliases, one.name))
+
     def facts_of(self, name: str) -> CommandFacts:
         """Return the facts of the command with this name or alias. Raise as `find` does."""
         known = self._aliases.get(name, name)

@@ -27,7 +27,9 @@ MODES: dict[Mode, str] = {
     "plan": "read only",
     "auto": "allow everything except protected files and deny rules",
 }
-"""Modes and their descriptions, in the order in which the keyboard shortcut cycles."""
+"""Modes and their descriptions."""
+_CYCLE: tuple[Mode, ...] = ("ask", "edits", "plan")
+"""The modes of the keyboard shortcut. `auto` is left out, so that no key press allows everything."""
 
 
 _MODES_BY_NAME: dict[str, Mode] = {name: name for name in MODES}
@@ -157,9 +159,8 @@ class ModeCommand(BaseCommand):
 
 
 def next_mode(mode: Mode) -> Mode:
-    """Return the mode after this one; after the last mode, the first."""
-    names = list(MODES)
-    return names[(names.index(mode) + 1) % len(names)]
+    """Return the mode that the keyboard shortcut sets next: after the last one, and after `auto`, the first."""
+    return _CYCLE[(_CYCLE.index(mode) + 1) % len(_CYCLE)] if mode in _CYCLE else _CYCLE[0]
 
 
 class AllowCommand(BaseCommand):

@@ -14,6 +14,7 @@ import anyio.to_thread
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from moot.cli.repl.composer import CommandCompletion
 from moot.cli.repl.status import short_count
 from moot.commands import Catalogue, Choice, CommandContext, catalogue_of
 from moot.errors import MootError
@@ -75,9 +76,15 @@ class ReplCompleter(Completer):
             if not blank:
                 self._arguments = None
                 return [
-                    Completion(one.name, -len(name), display=f"/{one.name} {one.argument}".rstrip(), display_meta=one.help)
-                    for one in self._catalogue.facts()
-                    if one.name.startswith(name)
+                    CommandCompletion(
+                        one.name,
+                        -len(name),
+                        display=f"/{one.name} {one.argument}".rstrip(),
+                        about=one.help,
+                        is_name=True,
+                        needs_argument=bool(one.argument) and not one.argument.startswith("["),
+                    )
+                    for one in self._catalogue.starting_with(name)
                 ]
             return await self._complete_argument(self._catalogue, name, argument.lstrip())
         match = _MENTION.search(text)
@@ -154,7 +161,7 @@ class ReplCompleter(Completer):
         matches = [choice for choice in self._arguments[1] if typed in choice.value.lower() or typed in choice.label.lower()]
         matches.sort(key=lambda choice: not choice.value.lower().startswith(typed))
         return [
-            Completion(one.value, -len(argument), display=clean(one.label or one.value), display_meta=clean(one.about))
+            CommandCompletion(one.value, -len(argument), display=clean(one.label or one.value), about=clean(one.about))
             for one in matches[:MAX_COMPLETIONS]
         ]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
+from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
@@ -19,6 +19,16 @@ PASTE_CHARACTERS = 2_000
 """Larger pastes are shown as a placeholder."""
 
 _UNENCODABLE = re.compile("[\ud800-\udfff]")
+
+
+class CommandCompletion(Completion):
+    """A command or its argument. Enter runs it."""
+
+    def __init__(self, text: str, start_position: int, *, display: str, about: str, is_name: bool = False, needs_argument: bool = False):
+        super().__init__(text, start_position, display=display, display_meta=about)
+        self.is_name = is_name
+        self.needs_argument = needs_argument
+        """True if Enter only inserts the name, because an argument must follow."""
 
 
 class Composer(Buffer):
@@ -47,6 +57,14 @@ class Composer(Buffer):
         placeholder = f"[pasted {size}{number}]"
         self._pastes[placeholder] = text
         self.insert_text(placeholder)
+
+    def highlighted(self) -> Completion | None:
+        """Return the completion that Enter takes: the selected one, or else the first if a command's name is being typed."""
+        state = self.complete_state
+        if state is None or state.current_completion is not None:
+            return None if state is None else state.current_completion
+        first = next(iter(state.completions), None)
+        return first if isinstance(first, CommandCompletion) and first.is_name else None
 
     def full_text(self) -> str:
         """Return the text to send, with all pastes in full."""

@@ -86,9 +86,12 @@ class InputHandler:
         output: Output,
         *,
         copy_to_terminal: Callable[[str], bool] = lambda _: False,
+        has_menu: bool = False,
     ) -> None:
-        """`copy_to_terminal` copies a text through the terminal and returns False if that is not possible."""
-        self._copy_to_terminal = copy_to_terminal
+        """`copy_to_terminal` copies a text through the terminal and returns False if that is not possible. With `has_menu`, the beginning
+        of a command's name stands for the first command of the menu, even if Enter was faster than the menu.
+        """
+        self._copy_to_terminal, self._has_menu = copy_to_terminal, has_menu
         self._context, self._conversation, self._host, self._output = context, conversation, host, output
         self._scrollback, self._display = scrollback, display
         self._configuration = context.engine.configuration
@@ -160,7 +163,10 @@ class InputHandler:
 
     async def command(self, name: str, argument: str) -> None:
         """Run a slash command and carry out its replies."""
-        command = (await catalogue_of(self._context)).find(name)
+        catalogue = await catalogue_of(self._context)
+        if self._has_menu and not argument and name not in catalogue and name not in catalogue.refused:
+            name = next((one.name for one in catalogue.starting_with(name)), name)
+        command = catalogue.find(name)
         for reply in await command.run(self._context, argument):
             await self._reply(name, reply)
 

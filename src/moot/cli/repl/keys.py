@@ -14,7 +14,7 @@ from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from moot.cli.repl.composer import Composer
+from moot.cli.repl.composer import CommandCompletion, Composer
 from moot.types.run import OnBusy
 
 
@@ -30,7 +30,7 @@ class Key:
 
 
 KEYS = (
-    Key("Enter", "Send; queue while an answer is running", "enter", (("enter",),)),
+    Key("Enter", "Send, or run the selected command; queue while an answer is running", "enter", (("enter",),)),
     Key("Alt+Enter, Ctrl+J, \\ at the end", "New line", "newline", (("escape", "enter"), ("c-j",))),
     Key("Esc", "Stop the answer; queued prompts return to the input line", "stop", (("escape",),)),
     Key("Ctrl+C", "Put the draft aside, stop, or (twice) exit", "cancel", (("c-c",),)),
@@ -40,7 +40,7 @@ KEYS = (
     Key("Del", "Remove the queued prompt if nothing is typed", "delete", (("delete",),)),
     Key("Ctrl+R", "Search the history", "search", (("c-r",),)),
     Key("Tab", "Complete /commands and @files", "complete", (("tab",),)),
-    Key("Shift+Tab", "Switch mode: ask, edits, plan, auto", "next_mode", (("s-tab",),)),
+    Key("Shift+Tab", "Switch mode: ask, edits, plan", "next_mode", (("s-tab",),)),
     Key("F2", "Switch to the next recently used model", "next_model", (("f2",),)),
     Key("Ctrl+G", "Edit in $EDITOR", "editor", (("c-g",),)),
     Key("Ctrl+O", "Print folded output in full, last one first", "expand", (("c-o",),)),
@@ -186,9 +186,13 @@ class KeyHandler:
 
     def _enter(self) -> None:
         composer = self._composer
-        state = composer.complete_state
-        if state is not None and state.current_completion is not None:
-            composer.apply_completion(state.current_completion)
+        if (chosen := composer.highlighted()) is not None:
+            is_typed = composer.text == f"/{chosen.text}"
+            composer.apply_completion(chosen)
+            if isinstance(chosen, CommandCompletion) and chosen.needs_argument and not is_typed:
+                composer.insert_text(" ")
+            elif isinstance(chosen, CommandCompletion):
+                self._send("queue")
         elif composer.document.current_line_before_cursor.endswith("\\") and composer.document.is_cursor_at_the_end_of_line:
             composer.delete_before_cursor()
             composer.newline(copy_margin=False)

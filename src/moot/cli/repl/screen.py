@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from moot.cli.approvals.requests import decide
 from moot.cli.console.output import Output
@@ -22,7 +23,7 @@ from moot.cli.repl.input import InputHandler
 from moot.cli.repl.keys import KeyHandler, bindings, register_sequences, table
 from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_statusline
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
-from moot.cli.repl.status import Status, current_status, status_line, truncate
+from moot.cli.repl.status import Status, coloured, current_status, status_line, truncate
 from moot.cli.repl.terminal import Terminal, TerminalWriter
 from moot.cli.terminal.look import look_of
 from moot.cli.terminal.prompts.editor import edit_text
@@ -73,6 +74,7 @@ class ScreenView(ScrollbackView):
         return decision
 
 
+HINT = "/help · @file · !command · Esc stops"
 TICK_SECONDS = 0.125
 STATUS_SECONDS = 1.0
 """Minimum time between two runs of a custom status line program."""
@@ -102,6 +104,7 @@ class ReplScreen:
             live=self._live,
             notes=self._notes,
             status=self._status,
+            hint=self._hint,
             sign=self._scrollback.sign,
         )
         self.touch = self._terminal.touch
@@ -115,6 +118,7 @@ class ReplScreen:
             self,
             output,
             copy_to_terminal=self._copy_to_terminal,
+            has_menu=True,
         )
         self._notifier = Notifier(lambda: context.engine.runtime.settings.ui, self._terminal.writer.write_now)
         self._custom_status = ""
@@ -213,8 +217,15 @@ class ReplScreen:
             self._display.resize(columns)
         return self._display.live(height)
 
-    def _status(self, width: int) -> str:
-        return truncate(self._custom_status, width) if self._custom_status else status_line(self._current(), width)
+    def _status(self, width: int) -> StyleAndTextTuples:
+        if self._custom_status:
+            return [("class:status", truncate(self._custom_status, width))]
+        status = self._current()
+        return [*coloured(status_line(status, width), status)]
+
+    def _hint(self) -> str:
+        """Return what a newcomer may do, until the first prompt of a new conversation."""
+        return HINT if self._conversation.conversation is None and not self._display.active else ""
 
     async def _update_custom_status(self) -> None:
         """Run the program of `ui.statusline` whenever the status changes."""

@@ -92,6 +92,16 @@ def status_line(status: Status, width: int) -> str:
     return truncate(next((text for _, text in fields if text), ""), width)
 
 
+def coloured(line: str, status: Status) -> list[tuple[str, str]]:
+    """Return a status line as styled pieces. The mode `auto` has the colour of warnings, because it allows nearly everything."""
+    fields = line.split(_SEPARATOR)
+    if status.mode != "auto" or "auto" not in fields:
+        return [("class:status", line)] if line else []
+    at = fields.index("auto")
+    before, after = "".join(f"{one}{_SEPARATOR}" for one in fields[:at]), "".join(f"{_SEPARATOR}{one}" for one in fields[at + 1 :])
+    return [("class:status", before), ("class:note", "auto"), ("class:status", after)]
+
+
 def _fields(status: Status) -> Sequence[tuple[int, str]]:
     """Return the fields in display order, each with its rank. Fields with the highest rank are dropped first."""
     used = (status.usage.input or 0) + (status.usage.output or 0)

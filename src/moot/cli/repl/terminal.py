@@ -22,6 +22,7 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted
 from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
@@ -211,12 +212,15 @@ class Terminal:
         finished: Callable[[], str],
         live: Callable[[int], Sequence[str]],
         notes: Callable[[], Sequence[tuple[str, str]]],
-        status: Callable[[int], str],
+        status: Callable[[int], StyleAndTextTuples],
+        hint: Callable[[], str],
         sign: str,
     ) -> None:
+        """`hint` is shown in the empty composer."""
         self.writer = writer
         self.composer = composer
         self._finished, self._live, self._notes, self._status, self._sign = finished, live, notes, status, sign
+        self._hint = hint
         self._dirty = anyio.Event()
         self._suspending: deque[Callable[[], Awaitable[None]]] = deque()
         self._left = False
@@ -307,8 +311,9 @@ class Terminal:
             self.writer.write_now(text.replace("\n", "\r\n"))
 
     def _layout(self) -> HSplit:
+        is_empty = Condition(lambda: not self.composer.text)
         composer = Window(
-            BufferControl(self.composer),
+            BufferControl(self.composer, input_processors=[ConditionalProcessor(AfterInput(self._hint, "class:status"), is_empty)]),
             height=Dimension(min=1, max=COMPOSER_ROWS),
             dont_extend_height=True,
             wrap_lines=True,
@@ -342,16 +347,18 @@ class Terminal:
         return pieces[:-1]
 
     def _status_line(self) -> StyleAndTextTuples:
-        text = self._status(self.writer.size().columns - 1)
-        return [("class:status", text)] if text else []
+        return self._status(self.writer.size().columns - 1)
 
     def _menu(self) -> StyleAndTextTuples:
         state = self.composer.complete_state
-        return _menu(state, self.writer.size().columns - 1) if state is not None and state.completions else []
+        if state is None or not state.completions:
+            return []
+        at = state.complete_index if state.complete_index is not None else 0 if self.composer.highlighted() is not None else -1
+        return _menu(state, at, self.writer.size().columns - 1)
 
 
-def _menu(state: CompletionState, width: int) -> StyleAndTextTuples:
-    at = state.complete_index if state.complete_index is not None else -1
+def _menu(state: CompletionState, at: int, width: int) -> StyleAndTextTuples:
+    """Return the rows of the menu, with the one at index `at` highlighted; -1 = none."""
     first = max(0, min(at - MENU_ROWS + 1, len(state.completions) - MENU_ROWS))
     shown = state.completions[first : first + MENU_ROWS]
     column = min(max(get_cwidth(one.display_text) for one in shown), max(width // 2, 8))
