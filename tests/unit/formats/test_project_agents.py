@@ -133,8 +133,8 @@ def test_model_calls_are_matched_by_id_and_the_others_are_added(tmp_path: Path) 
     found = openhands(tmp_path, base_state=json.dumps(state).encode())
     assert [step["usage"] for step in steps_of(found.messages[-1])] == [
         {"input": 900, "output": 40},
-        {"input": 960, "output": 20},
         {"input": 7},
+        {"input": 960, "output": 20},
     ]
     assert not [entry for entry in found.entries if b"sk-secret" in entry.raw]
     broken = openhands(tmp_path, base_state=b"{")
