@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,19 @@ def test_each_run_with_a_prompt_is_a_conversation_that_stays_the_same_as_the_fil
     assert {message.created_at for message in again.messages} == {one.facts.created_at}, "answers have no time of their own"
     same, copy = aider(tmp_path, first + first)
     assert copy.conversation.source_id == f"{same.conversation.source_id}#2"
+
+
+def test_a_long_answer_takes_a_small_multiple_of_its_size_in_memory(tmp_path: Path) -> None:
+    size = 96 << 10
+    text = (BEGUN + "\n#### go~\n\n").replace("~", "  ") + "ab\n" * (size // 3)
+    path = tmp_path / ".aider.chat.history.md"
+    path.write_text(text)
+    tracemalloc.start()
+    entries = sum(len(one.whole().entries) for one in Aider().read(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert entries == 3
+    assert peak < 12 * size
 
 
 def test_tokens_and_costs_belong_to_the_call_before_them(tmp_path: Path) -> None:

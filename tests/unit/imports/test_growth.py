@@ -75,7 +75,20 @@ def openhands(clock: bool) -> Writes:
     yield event(5, "MessageEvent", **said("agent", "Still one.", llm_response_id="r3"))
 
 
+def aider() -> Writes:
+    """Return two runs, of which each write adds a few bytes. The first prompt has several lines."""
+    begun = "# aider chat started at 2026-08-13 22:59:40\n\n> Main model: gpt-4o with diff edit format~\n\n"
+    tokens = "> Tokens: 2.1k sent, 40 received. Cost: $0.01 message, $0.01 session.~\n"
+    first = f"#### What is a  b here?~\n#### ~\n#### Count the files.~\n\n#### No prompt\nOne file.\n\n{tokens}> Applied edit to a.txt~\n"
+    second = f"\n#### And now?~\n\nStill one.\n\n{tokens}"
+    text = f"\n{begun}{first}{second}\n{begun.replace('22', '23')}#### Once more~\n\nNo.\n\n{tokens}".replace("~", "  ").encode()
+    sizes = {text.index(b"a  b") + 3, text.index(b"Count"), *range(50, len(text), 37)}
+    yield from ((".aider.chat.history.md", text[:size]) for size in sorted(sizes))
+    yield ".aider.chat.history.md", text
+
+
 SESSIONS: dict[str, Callable[[], Writes]] = {
+    "aider": aider,
     "openhands": lambda: openhands(clock=True),
     "openhands without times": lambda: openhands(clock=False),
 }
