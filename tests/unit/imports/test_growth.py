@@ -410,10 +410,14 @@ def zed(total: bool) -> Writes:
 
 SESSIONS: dict[str, Callable[[], Writes]] = {
     "aider": aider,
+    "cline-cli": cline_cli,
+    "copilot-cli": copilot_cli,
     "crush": crush,
+    "droid": droid,
     "goose with totals": lambda: goose(ledger=False),
     "grok": lambda: grok(after=True),
     "hermes": hermes,
+    "vibe-old": vibe_old,
     "zed with totals": lambda: zed(total=True),
     "zed with prompts": lambda: zed(total=False),
     "openhands": lambda: openhands(clock=True),
