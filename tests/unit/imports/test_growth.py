@@ -11,6 +11,8 @@ import pytest
 
 from import_stage import stored
 from moot.formats.kit.database import create_database
+from moot.formats.kit.fidelity import steps_of
+from moot.formats.kit.fields import at
 from moot.imports.conversations import ImportOptions
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
@@ -410,12 +412,17 @@ def zed(total: bool) -> Writes:
 
 SESSIONS: dict[str, Callable[[], Writes]] = {
     "aider": aider,
+    "cline with times": lambda: cline(by_time=True),
+    "cline without times": lambda: cline(by_time=False),
+    "cline as displayed": cline_shown,
     "cline-cli": cline_cli,
     "copilot-cli": copilot_cli,
     "crush": crush,
     "droid": droid,
+    "goose with calls": lambda: goose(ledger=True),
     "goose with totals": lambda: goose(ledger=False),
     "grok": lambda: grok(after=True),
+    "grok with early tokens": lambda: grok(after=False),
     "hermes": hermes,
     "vibe-old": vibe_old,
     "zed with totals": lambda: zed(total=True),
@@ -442,3 +449,29 @@ async def test_a_session_imported_after_each_write_equals_one_import_of_the_whol
         assert grown == whole
         assert counted == (await store.stats.usage(wait=10)).total
     assert (whole[0][3].input or name == "crush") and whole[0][4]
+
+
+def steps_of_answers(home: Path) -> list[list[Any]]:
+    """Return the input tokens of the model calls of each answer."""
+    (source,) = local_sources(home, {}, home / "moot")
+    (found,) = [one.whole() for one in source.format.read(source.path)]
+    return [[at(step, "usage", "input") for step in steps_of(one)] for one in found.messages if one.role == "assistant"]
+
+
+def test_a_summary_does_not_shift_the_calls_after_it(tmp_path: Path) -> None:
+    *_, (file, data) = goose(ledger=True)
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    assert steps_of_answers(tmp_path) == [[200, 7, 400], [600, 800], [1000]]
+
+
+def test_the_tokens_of_a_turn_that_was_cancelled_are_counted(tmp_path: Path) -> None:
+    folder = tmp_path / ".grok" / "sessions" / "p" / "s1"
+    folder.mkdir(parents=True)
+    said = [{"type": "user", "content": "a"}, {"type": "user", "content": "b"}, {"type": "assistant", "content": "c"}]
+    usages = [{"modelUsage": {"grok-4.5": {"inputTokens": tokens}}} for tokens in (100, 200)]
+    updates = [{"sessionUpdate": "turn_completed", "prompt_id": str(at), "usage": usage} for at, usage in enumerate(usages)]
+    (folder / "chat_history.jsonl").write_bytes(lines(said))
+    (folder / "updates.jsonl").write_bytes(lines([{"params": {"update": one}} for one in updates]))
+    assert steps_of_answers(tmp_path) == [[300]]

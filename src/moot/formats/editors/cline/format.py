@@ -33,7 +33,7 @@ _ROLES = frozenset({"user", "assistant"})
 class _Tasks(ReadOnly):
     """Folders of tasks. The program is known from the path, or from the shape of a folder that was copied elsewhere."""
 
-    version = 1
+    version = 2
     suffix = ".json"
     extension = ""
     """Id of the extension, which is the name of its folder in `globalStorage`."""
