@@ -255,6 +255,26 @@ def cline(by_time: bool) -> Writes:
         yield f"{folder}/api_conversation_history.json", encoded(known)
 
 
+def roo() -> Writes:
+    """Return a task of which only the totals are known."""
+    records = turns(
+        lambda number, words: {"role": "user", "content": f"<user_message>{words}</user_message>", "ts": 1_700_000_000_000 + number},
+        lambda number, words, call: {
+            "role": "assistant",
+            "content": [{"type": "text", "text": words}, *calling(call)],
+            "ts": 1_700_000_000_000 + number,
+        },
+        lambda number, call, said: {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": said}]},
+    )
+    folder = ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks/t1"
+    for known in prefixes(list(records)):
+        yield f"{folder}/api_conversation_history.json", encoded(known)
+        yield (
+            f"{folder}/history_item.json",
+            encoded({"id": "t1", "tokensIn": 100 * len(known), "tokensOut": 5, "totalCost": 0.5 * len(known)}),
+        )
+
+
 def cline_shown() -> Writes:
     """Return a task of which only the displayed entries are stored."""
 
@@ -424,6 +444,7 @@ SESSIONS: dict[str, Callable[[], Writes]] = {
     "grok": lambda: grok(after=True),
     "grok with early tokens": lambda: grok(after=False),
     "hermes": hermes,
+    "roo with totals": roo,
     "vibe-old": vibe_old,
     "zed with totals": lambda: zed(total=True),
     "zed with prompts": lambda: zed(total=False),
