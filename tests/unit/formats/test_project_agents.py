@@ -154,3 +154,18 @@ def test_model_calls_are_matched_by_id_and_the_others_are_added(tmp_path: Path) 
     broken = openhands(tmp_path, base_state=b"{")
     assert problems(broken) == ["base_state.json is not valid JSON, so that tokens and costs are unknown"]
     assert not broken.fidelity.kept.get("usage")
+
+
+def test_content_without_a_type_and_reasoning_next_to_encrypted_blocks_are_kept(tmp_path: Path) -> None:
+    said = {"role": "user", "content": ["What is here?", {"type": "text", "text": " Look."}, 7]}
+    thought = {"content": [], "reasoning_content": "Hm.", "thinking_blocks": [{"type": "redacted_thinking", "data": "x"}]}
+    repeated = {"content": [], "reasoning_content": "Hm.", "thinking_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]}
+    events = {
+        "e1": {"kind": "MessageEvent", "source": "user", "llm_message": said},
+        "e2": {"kind": "MessageEvent", "source": "agent", "llm_message": thought},
+        "e6": {"kind": "MessageEvent", "source": "agent", "llm_message": repeated},
+    }
+    found = openhands(tmp_path, **{name: json.dumps(event).encode() for name, event in events.items()})
+    assert [part.get("text", part["type"]) for part in found.messages[0].parts] == ["What is here?", " Look.", "data-block"]
+    reasons = [part["text"] for part in found.messages[1].parts if part["type"] == "reasoning"]
+    assert reasons == ["", "Hm.", "Hm."]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from moot.errors import UsageError
 from moot.formats.anthropic import content_parts
 from moot.formats.kit.bases import ReadOnly
-from moot.formats.kit.fields import flag, local_milliseconds, milliseconds, money, obj, objects, text, whole_number
+from moot.formats.kit.fields import flag, items, local_milliseconds, milliseconds, money, obj, objects, text, whole_number
 from moot.formats.kit.json import elements, json_value, members_at, parse_json, read_document
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, output_value, reasoning, routed_step, tool_call
 from moot.types.canonical import Json, JsonObject, empty
@@ -291,7 +291,7 @@ def _thoughts(value: JsonObject) -> Iterator[Part]:
     blocks, thought = objects(value, "thinking_blocks"), value.get("reasoning_content")
     yield from content_parts(list[Json](blocks))
     if isinstance(thought, str):
-        yield from [reasoning(thought)] if thought and not blocks else []
+        yield from [reasoning(thought)] if thought and not any(text(block, "thinking") for block in blocks) else []
     elif thought is not None:
         yield {"type": "data-block", "data": {"reasoning_content": thought}}
 
@@ -300,8 +300,8 @@ def _said(message: JsonObject) -> Iterator[Part]:
     yield from _thoughts(message)
     if isinstance(message.get("content"), str):
         yield text_part(text(message, "content"))
-    for block in objects(message, "content"):
-        yield from _block(block)
+    for block in items(message, "content"):
+        yield from _block(block if isinstance(block, dict) else {"type": "text", "text": block})
     for call in objects(message, "tool_calls"):
         yield tool_call(text(call, "id"), text(call, "name"), json_value(call.get("arguments")))
 
