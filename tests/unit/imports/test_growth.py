@@ -211,7 +211,7 @@ def cline_cli() -> Writes:
         return {"type": "text", "text": words}
 
     records = turns(
-        lambda number, words: message(number, "user", text(words)),
+        lambda number, words: message(number, "user", text(f'<user_input mode="act">{words}</user_input>')),
         lambda number, words, call: message(number, "assistant", text(words), *calling(call)),
         lambda number, call, said: message(number, "user", {"type": "tool_result", "tool_use_id": call, "content": said}),
     )
@@ -219,7 +219,7 @@ def cline_cli() -> Writes:
     for known in prefixes(list(records)):
         yield f"{path}.messages.json", encoded({"messages": known})
         usage = {"inputTokens": 100 * len(known), "outputTokens": 5, "totalCost": 0.01 * len(known)}
-        yield f"{path}.json", encoded({"session_id": "s1", "model": "m", "provider": "p", "metadata": {"usage": usage}})
+        yield f"{path}.json", encoded({"session_id": "s1", "model": "m", "provider": "p", "metadata": {"title": "Files", "usage": usage}})
 
 
 def cline(by_time: bool) -> Writes:
@@ -465,7 +465,7 @@ async def test_a_session_imported_after_each_write_equals_one_import_of_the_whol
             await imported(store, home)
         grown, counted = await contents(store), (await store.stats.usage(wait=10)).total
     async with stored(tmp_path / "at once") as store:
-        await imported(store, home)
+        assert (await imported(store, home)).problems == 0
         whole = await contents(store)
         assert grown == whole
         assert counted == (await store.stats.usage(wait=10)).total

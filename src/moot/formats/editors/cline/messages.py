@@ -63,6 +63,11 @@ class _CallInText(NamedTuple):
     after: str
 
 
+def is_text_block(body: JsonObject) -> bool:
+    """Return whether a record is a block of text. Its text is read without the tags that the program added."""
+    return body.get("type") == "text" and isinstance(body.get("text"), str) and not body.keys() - {"type", "text", "cache_control"}
+
+
 def _is_added(text: str) -> bool:
     """Return whether the program added the text to a message, for example a list of the open files."""
     return text.lstrip().startswith(_ADDED)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats.editors.cline.calls import Counted
-from moot.formats.editors.cline.messages import MessageReader, typed_text
+from moot.formats.editors.cline.messages import MessageReader, is_text_block, typed_text
 from moot.formats.kit.bases import ManyFiles, environment_folder
 from moot.formats.kit.fields import milliseconds, money, obj, text, whole_number
 from moot.formats.kit.json import PartialDocument, array_items, load_document, member, parse_json, partial_document, read_document
@@ -21,6 +21,7 @@ from moot.types.format import TOTAL_OF, ImportedConversation, ImportedFacts, Imp
 from moot.types.usage import Usage
 
 _END = ".messages.json"
+_TOTALS = ("usage", "aggregateUsage", "totalCost")
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
 
 
@@ -38,6 +39,9 @@ class ClineCli(ManyFiles):
 
     def is_own(self, path: Path, head: bytes) -> bool:
         return path.name.endswith(_END) and "messages" in partial_document(head)
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return is_text_block(body) or any(name in body for name in _TOTALS)  # the latter are facts about a session
 
     def companions(self, path: Path) -> Iterator[Path]:
         yield path.with_name(f"{path.name.removesuffix(_END)}.json")
@@ -110,7 +114,8 @@ def _total(data: bytes, about: JsonObject) -> Counted:
 
     Their bytes become part of the first answer, so that it changes when the session grows.
     """
-    counts = obj(about, "metadata", "usage") or obj(about, "metadata", "aggregateUsage")
-    facts = _facts(counts, "totalCost") if counts else step("", cost=money(about, "metadata", "totalCost"))
+    own, whole, cost = _TOTALS
+    counts = obj(about, "metadata", own) or obj(about, "metadata", whole)
+    facts = _facts(counts, cost) if counts else step("", cost=money(about, "metadata", cost))
     span = member(data, "metadata")
     return Counted(data[span.begin : span.end], {**facts, TOTAL_OF: "session"}) if facts and span is not None else Counted(b"", {})
