@@ -31,7 +31,7 @@ _SPEECH = frozenset({"system", "user", "assistant", "reasoning", "tool_result", 
 
 class Grok(ManyFiles):
     name = "grok"
-    version = 1
+    version = 2
     files = ("chat_history.jsonl",)
     companion_names: tuple[str, ...] = ("summary.json", "updates.jsonl")
     depth = 4
