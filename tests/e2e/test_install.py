@@ -174,3 +174,14 @@ def test_the_result_is_available_as_json(moot: MootProcess) -> None:
 def test_a_conversation_that_cannot_be_resumed_is_rejected(moot: MootProcess, more: list[str]) -> None:
     ended = moot.run("export", *([] if "--all" in more else ["What is here"]), "--install", *more)
     assert ended.returncode == 2 and not ended.stdout
+
+
+def test_a_session_is_not_installed_for_an_opencode_that_stores_none(moot: MootProcess) -> None:
+    moot.more["OPENCODE_DB"] = ":memory:"
+    try:
+        ended = moot.run("export", "What is here", "-f", "opencode", "--install")
+    finally:
+        del moot.more["OPENCODE_DB"]
+    assert ended.returncode == 2 and not ended.stdout
+    assert b"keeps its sessions only in memory, because OPENCODE_DB is ':memory:'" in ended.stderr
+    assert b"Traceback" not in ended.stderr

@@ -128,7 +128,9 @@ class ConversationImport:
             outcome: Outcome = "would be added" if self.received.is_new else "would grow" if self.counts.changed else "known"
             return self._result(outcome, None if not self.received.is_new else self._as_new())
         if not self.received.is_new and not self.counts.changed and self.received.version == self.source.format.version:
-            return self._result("known", await self._stored(self.received))
+            stored = await self._stored(self.received)
+            if self.received.is_alias or stored.title_source == "user" or self.facts.title in ("", stored.title):
+                return self._result("known", stored)
         if self.received.is_alias:
             return self._result("grown" if self.counts.changed else "known", await self._stored(self.received))
         conversation = await self.holdings.imports.settle(self.received, self._settled())

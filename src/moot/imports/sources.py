@@ -22,7 +22,7 @@ from moot.errors import UsageError
 from moot.formats.kit.files import HEAD
 from moot.imports.report import Report
 from moot.plugins import FORMATS
-from moot.types.format import Format, HasLocations, HasProjectFile, HasVariants, MultiSource
+from moot.types.format import Format, HasCompanions, HasLocations, HasProjectFile, HasVariants, MultiSource
 from moot.types.imports import SourceMark
 
 log = logging.getLogger("moot.importing")
@@ -306,18 +306,21 @@ def _formats(name: str = "") -> list[Format]:
 
 
 def mark_of(format: Format, path: Path) -> SourceMark:
-    """Return the current state of a source. The state of a folder includes all files in it. Raise OSError if it can't be read."""
+    """Return the current state of a source with its companions. The state of a folder includes all files in it.
+
+    Raise OSError if the source can't be read.
+    """
     about = path.stat()
     size, modified = about.st_size, about.st_mtime_ns
     real = path.resolve() if path.is_symlink() else path
-    beside: Iterable[Path] = [real.with_name(f"{real.name}-wal")]
+    beside: Iterable[Path] = [real.with_name(f"{real.name}-wal"), *(format.companions(path) if isinstance(format, HasCompanions) else ())]
     if stat.S_ISDIR(about.st_mode):
         size, beside = 0, _files(path)
     for file in beside:
         try:
             more = file.stat(follow_symlinks=False)
         except OSError:
-            continue  # a database without a write-ahead log, or a file that was just deleted
+            continue  # a database without a write-ahead log, a missing companion, or a file that was just deleted
         size, modified = size + more.st_size, max(modified, more.st_mtime_ns)
     return SourceMark(format.name, format.version, str(path), size, modified, about.st_ino)
 

@@ -22,6 +22,7 @@ from moot.imports.importer import import_source, list_sources
 from moot.imports.reader import ThreadReader
 from moot.imports.report import Report
 from moot.imports.sources import Places, Source, mark_of
+from moot.types.format import HasCompanions
 from moot.types.store import OwnerStore
 
 _STEP, _GATHER = 100, 300
@@ -51,6 +52,8 @@ class Watcher:
     """Called after each import that stored something or failed."""
     reading: ThreadReader = field(init=False)
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
+    _companions: dict[Path, Path] = field(default_factory=dict[Path, Path])
+    """Companion of a source → the source."""
     _waiting: dict[Path, None] = field(default_factory=dict[Path, None])
     """Changed sources, oldest first."""
     _next_read: dict[Path, float] = field(default_factory=dict[Path, float])
@@ -138,7 +141,7 @@ class Watcher:
         for ending in _BESIDE:
             if path.name.endswith(ending) and (owner := path.with_name(path.name.removesuffix(ending))) in self.known:
                 return owner
-        return next((one for one in (path, *path.parents) if one in self.known), None)
+        return next((one for one in (path, *path.parents) if one in self.known), self._companions.get(path))
 
     # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -170,6 +173,9 @@ class Watcher:
     async def _found(self) -> list[Source]:
         sources = await list_sources(self.places.sources())
         self.known |= {source.path: source for source in sources}
+        for source in sources:
+            if isinstance(source.format, HasCompanions):
+                self._companions |= dict.fromkeys(source.format.companions(source.path), source.path)
         return sources
 
     def _marked(self, paths: Iterable[Path]) -> Iterator[Source]:

@@ -311,6 +311,15 @@ class HasNeighbors(Protocol):
         ...
 
 
+@runtime_checkable
+class HasCompanions(Protocol):
+    """Optional capability: further files that `read` reads for a source. When one of them changes, the source is read again."""
+
+    def companions(self, path: Path) -> Iterable[Path]:
+        """Return the files of the source at `path`, existing or not."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignConfiguration:
     """A program's configuration, for review by the user. Nothing in it is applied automatically."""

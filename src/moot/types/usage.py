@@ -42,9 +42,9 @@ class Usage:
         )
 
     def __sub__(self, other: Usage) -> Usage:
-        """Subtract field by field; fields unknown in `self` stay unknown."""
+        """Subtract field by field; unknown numbers count as 0. Fields unknown in both stay unknown."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in _NAMES)
-        return Usage(*(None if mine is None else mine - (theirs or 0) for mine, theirs in pairs))
+        return Usage(*(None if mine is None and theirs is None else (mine or 0) - (theirs or 0) for mine, theirs in pairs))
 
     def to_json(self) -> JsonObject:
         """Serialize the known fields."""

@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from moot.convert.files.edits import changed_files, edits_of
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject
 
 
 def call(name: str, given: JsonObject, **more: Any) -> JsonObject:
@@ -53,3 +55,23 @@ BLOCKS = "<<<<<<< SEARCH\nsame\nold\n=======\nsame\nnew\nmore\n>>>>>>> REPLACE\n
 )
 def test_lines_are_counted_in_the_arguments_of_many_agents(given: JsonObject, found: list[tuple[str, int | None, int | None]]) -> None:
     assert [(edit.path, edit.added, edit.removed) for edit in edits_of([call("tool", given)])] == found
+
+
+NAMES = ("path", "acp", "kind", "locations", "changes", "diff", "edit", "edits", "old_string", "new_string", "content", "input", "patch")
+WORDS = ("edit", "a.py", PATCH, BLOCKS, "*** Begin Patch", "+x\n-y", "<<<<<<< SEARCH\n=======", "")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(JSON, JSON)
+@example({"path": "a"}, {"acp": {"kind": []}})
+@example({"path": "a"}, {"acp": {"kind": {}}})
+def test_any_arguments_and_metadata_are_accepted(arguments: Json, metadata: Json) -> None:
+    part: JsonObject = {"type": "dynamic-tool", "toolName": "t", "state": "output-available", "input": arguments}
+    for edit in edits_of([{**part, "toolMetadata": metadata}]):
+        assert edit.path
+        assert edit.tool == "t"
+        assert all(count is None or count >= 0 for count in (edit.added, edit.removed))

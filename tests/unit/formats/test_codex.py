@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from format_samples.codex import SAMPLES
 from moot.errors import UsageError
 from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.codex.format import CodexFormat
+from moot.formats.agents.codex.packed import packed_lines
 from moot.formats.recording.format import RecordingFormat
 from moot.types.format import ImportedRecord, WholeConversation
 from moot.types.message import Part, text_of
@@ -346,3 +348,19 @@ def test_a_turn_that_failed_shows_its_error_also_without_an_answer(tmp_path: Pat
     late = read(tmp_path, event("task_started"), said("user", "go"), said("assistant", "I begin."), failed)
     assert [one.role for one in late.messages] == ["user", "assistant"]
     assert [part["type"] for part in late.messages[1].parts][-1] == "data-note"
+
+
+def test_a_compressed_session_is_read_without_a_copy_and_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "rollout-s1.jsonl.zst"
+    begin = zstandard.compress(line("session_meta", **META) + said("user", "hello"))
+    path.write_bytes(begin + zstandard.compress(b" " * (3 << 20)))
+    assert [one.number for one in packed_lines(path)] == [1, 2]
+    small = packed_lines(path, largest=2 << 20)
+    assert next(small).number == 1
+    with pytest.raises(UsageError, match="expands to more than 200 times its size, or to more than 2 MiB"):
+        list(small)
+    path.write_bytes(begin + b"damaged")
+    damaged = packed_lines(path)
+    assert [next(damaged).number, next(damaged).number] == [1, 2]
+    with pytest.raises(UsageError, match="Can't decompress"):
+        next(damaged)

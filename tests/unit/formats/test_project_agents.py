@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,19 @@ def test_each_run_with_a_prompt_is_a_conversation_that_stays_the_same_as_the_fil
     assert {message.created_at for message in again.messages} == {one.facts.created_at}, "answers have no time of their own"
     same, copy = aider(tmp_path, first + first)
     assert copy.conversation.source_id == f"{same.conversation.source_id}#2"
+
+
+def test_a_long_answer_takes_a_small_multiple_of_its_size_in_memory(tmp_path: Path) -> None:
+    size = 96 << 10
+    text = (BEGUN + "\n#### go~\n\n").replace("~", "  ") + "ab\n" * (size // 3)
+    path = tmp_path / ".aider.chat.history.md"
+    path.write_text(text)
+    tracemalloc.start()
+    entries = sum(len(one.whole().entries) for one in Aider().read(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert entries == 3
+    assert peak < 12 * size
 
 
 def test_tokens_and_costs_belong_to_the_call_before_them(tmp_path: Path) -> None:
@@ -133,10 +147,25 @@ def test_model_calls_are_matched_by_id_and_the_others_are_added(tmp_path: Path) 
     found = openhands(tmp_path, base_state=json.dumps(state).encode())
     assert [step["usage"] for step in steps_of(found.messages[-1])] == [
         {"input": 900, "output": 40},
-        {"input": 960, "output": 20},
         {"input": 7},
+        {"input": 960, "output": 20},
     ]
     assert not [entry for entry in found.entries if b"sk-secret" in entry.raw]
     broken = openhands(tmp_path, base_state=b"{")
     assert problems(broken) == ["base_state.json is not valid JSON, so that tokens and costs are unknown"]
     assert not broken.fidelity.kept.get("usage")
+
+
+def test_content_without_a_type_and_reasoning_next_to_encrypted_blocks_are_kept(tmp_path: Path) -> None:
+    said = {"role": "user", "content": ["What is here?", {"type": "text", "text": " Look."}, 7]}
+    thought = {"content": [], "reasoning_content": "Hm.", "thinking_blocks": [{"type": "redacted_thinking", "data": "x"}]}
+    repeated = {"content": [], "reasoning_content": "Hm.", "thinking_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]}
+    events = {
+        "e1": {"kind": "MessageEvent", "source": "user", "llm_message": said},
+        "e2": {"kind": "MessageEvent", "source": "agent", "llm_message": thought},
+        "e6": {"kind": "MessageEvent", "source": "agent", "llm_message": repeated},
+    }
+    found = openhands(tmp_path, **{name: json.dumps(event).encode() for name, event in events.items()})
+    assert [part.get("text", part["type"]) for part in found.messages[0].parts] == ["What is here?", " Look.", "data-block"]
+    reasons = [part["text"] for part in found.messages[1].parts if part["type"] == "reasoning"]
+    assert reasons == ["", "Hm.", "Hm."]

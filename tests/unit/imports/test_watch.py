@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from import_stage import HEAD, NEXT, ONE, TWO, USER, source, stored
+from import_stage import HEAD, NEXT, ONE, TWO, USER, only, source, stored
+from moot.formats.agents.droid import Droid
 from moot.imports.conversations import ImportOptions
 from moot.imports.report import Report
 from moot.imports.sources import Places
@@ -61,6 +63,23 @@ async def test_existing_growing_and_new_sources_are_imported(tmp_path: Path) -> 
         with (deep / "b.talk").open("ab") as file:
             file.write(line(id="x", parent="u1", role="user", text="more"))
         await until(store, lambda said: said.get("Second") == "hello more")
+
+
+async def test_a_change_of_a_file_next_to_a_source_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "place" / "s1.jsonl"
+    path.parent.mkdir()
+    said = [{"type": "message", "id": role, "message": {"role": role, "content": "hello"}} for role in ("user", "assistant")]
+    path.write_text("".join(json.dumps(one) + "\n" for one in ({"type": "session_start", "id": "s1"}, *said)))
+    places = Places(lambda: [path.parent], lambda: [source(path, Droid())])
+    async with stored(tmp_path / "home") as store, anyio.create_task_group() as tasks:
+        ready = anyio.Event()
+        tasks.start_soon(Watcher(store, places, ImportOptions(), lambda _: None).run, None, lambda _: ready.set())
+        await ready.wait()
+        for tokens in (900, 1860):
+            path.with_suffix(".settings.json").write_text(json.dumps({"model": "m", "tokenUsage": {"inputTokens": tokens}}))
+            while (await only(store)).usage.input != tokens:
+                await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_location_that_appears_and_disappears_is_watched(tmp_path: Path) -> None:

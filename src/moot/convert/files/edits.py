@@ -49,7 +49,7 @@ def changed_files(parts: Iterable[Part]) -> tuple[str, ...]:
 
 def _of_call(part: Part, tool: str) -> Iterator[Edit]:
     given, acp = _object(part.get("input")), _object(_object(part.get("toolMetadata")).get("acp"))
-    if acp.get("kind") in _KINDS:
+    if _text(acp.get("kind")) in _KINDS:
         yield from (Edit(_text(one.get("path")), tool) for one in _objects(acp.get("locations")))
     elif isinstance(given.get("changes"), list):
         for change in _objects(given["changes"]):

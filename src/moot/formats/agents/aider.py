@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain, groupby
 from pathlib import Path
 
 from moot.errors import UsageError
@@ -29,6 +29,8 @@ from moot.types.usage import Usage
 _NAME = ".aider.chat.history.md"
 _BEGINS = b"# aider chat started at "
 _PROMPT = "#### "
+_PROMPT_LINE = re.compile(r"^#### (.*?)(?:  )?$", re.MULTILINE)
+_LINE = re.compile(r"[^\n]+")
 _MODEL = re.compile(r"> (?:Main m|M)odel: (\S+)")
 _COUNT = r"([\d.,]+[kM]?)"
 _TOKENS = re.compile(rf"> Tokens: {_COUNT} sent(?:, {_COUNT} cache write)?(?:, {_COUNT} cache hit)?, {_COUNT} received\.(.*)")
@@ -46,22 +48,9 @@ _PRIVATE = frozenset(
 """Folders that are not searched, because macOS asks the user for permission, or because they are large and contain no projects."""
 
 
-@dataclass(slots=True)
-class _Run:
-    """The lines of one run of the program. Only the first run of a file can be without its first line."""
-
-    lines: list[bytes] = field(default_factory=list[bytes])
-    size: int = 0
-
-    def add(self, line: bytes) -> None:
-        self.size += len(line)
-        if self.size <= _LONGEST:
-            self.lines.append(line)
-
-
 class Aider(ManyFiles):
     name = "aider"
-    version = 1
+    version = 2
     suffix = ".md"
     files = (_NAME,)
     project_file = _NAME
@@ -78,19 +67,22 @@ class Aider(ManyFiles):
         seen: dict[str, int] = {}
         before: list[ImportedRecord] = []
         found = False
-        for run in _runs(path):
-            found = found or run.lines[0].startswith(_BEGINS)
-            records = list(_records(run, path))
-            first = next((one for one in records if isinstance(one, SessionRecord)), None)
-            if first is None:  # the program was started and ended without a prompt
-                if not run.lines[0].startswith(_BEGINS) and b"".join(run.lines).strip():
-                    before.append(ImportedRecord(b"".join(run.lines), problem="text before the first chat"))
+        for lines in _runs(path):
+            first = next(lines)
+            is_run = first.startswith(_BEGINS)  # only the first lines of a file can be without a start line
+            found = found or is_run
+            records = _records(first, lines, path)
+            head = list(_through_prompt(records))
+            if not isinstance(head[-1], SessionRecord):  # the program was started and ended without a prompt
+                if not is_run:
+                    raws = [one.raw for one in head if isinstance(one, ImportedRecord) and bytes(one.raw).strip()]
+                    before += [ImportedRecord(raw, problem="text before the first chat") for raw in raws]
                 continue
-            id = blake2b(run.lines[0] + first.raw, digest_size=16).hexdigest()
+            prompt = bytes(head[-1].raw)
+            id = blake2b(first + prompt[: prompt.index(b"\n") + 1], digest_size=16).hexdigest()
             seen[id] = seen.get(id, 0) + 1
-            yield ImportedConversation(
-                id if seen[id] == 1 else f"{id}#{seen[id]}", entries_of(iter([*before, *records])), started_at=_time(run)
-            )
+            entries = entries_of(chain(before, head, records))
+            yield ImportedConversation(id if seen[id] == 1 else f"{id}#{seen[id]}", entries, started_at=_time(first))
             before = []
         if not found:
             raise UsageError(f"{str(path)!r} is not a chat history of Aider: it has no line '{_BEGINS.decode()}…'.")
@@ -112,35 +104,53 @@ def _histories(home: Path) -> Iterator[Path]:
         folders = sorted(below)
 
 
-def _runs(path: Path) -> Iterator[_Run]:
-    run = _Run()
+def _runs(path: Path) -> Iterator[Iterator[bytes]]:
+    """Yield the lines of each run of the program. Consume them before requesting the next run."""
+    number = 0
+
+    def run_of(line: bytes) -> int:
+        nonlocal number
+        number += line.startswith(_BEGINS)
+        return number
+
+    yield from (lines for _, lines in groupby(_lines(path), run_of))
+
+
+def _lines(path: Path) -> Iterator[bytes]:
     try:
         with open_regular(path) as file:
             while line := file.readline(_LONGEST):
-                if line.startswith(_BEGINS) and run.lines:
-                    yield run
-                    run = _Run()
-                run.add(line)
+                yield line
     except OSError as error:
         raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
-    if run.lines:
-        yield run
 
 
-def _time(run: _Run) -> int:
-    written: Json = run.lines[0].removeprefix(_BEGINS).decode("utf-8", "replace").strip()
-    return local_milliseconds({"at": written}, "at") if run.lines[0].startswith(_BEGINS) else 0
+def _through_prompt(records: Records) -> Records:
+    """Yield the records up to the first prompt. Its first line identifies the conversation; the others may still be being written."""
+    for one in records:
+        yield one
+        if isinstance(one, SessionRecord):
+            return
 
 
-def _records(run: _Run, path: Path) -> Records:
-    reader = _Reader(_time(run))
+def _time(first: bytes) -> int:
+    """Return the time in the first line of a run."""
+    written: Json = first.removeprefix(_BEGINS).decode("utf-8", "replace").strip()
+    return local_milliseconds({"at": written}, "at") if first.startswith(_BEGINS) else 0
+
+
+def _records(first: bytes, lines: Iterator[bytes], path: Path) -> Records:
+    reader = _Reader(_time(first))
     yield ImportedFacts(directory=str(path.absolute().parent) if path.name == _NAME else "", agent="aider", created_at=reader.at)
-    for line in run.lines:
-        yield from reader.take(line)
+    size = 0
+    for line in chain([first], lines):
+        size += len(line)
+        if size <= _LONGEST:
+            yield from reader.take(line)
     yield from reader.close()
     if reader.rounded:
         yield ImportedFacts(Fidelity({"usage": -reader.rounded}, {"usage": reader.rounded}))
-    if run.size > _LONGEST:
+    if size > _LONGEST:
         yield ImportedRecord(b"", problem=f"the chat is larger than {_LONGEST >> 20} MiB, and its end was not read")
 
 
@@ -156,18 +166,18 @@ class _Reader:
         self._prompted = False
         self._in_fence = False
         self._after_blank = True
-        self._prompt: list[tuple[bytes, str]] = []
-        self._answer: list[tuple[bytes, str]] = []
-        """The lines of the answer since the last model call, with the program's own lines."""
+        self._prompt = bytearray()
+        self._answer = bytearray()
+        """The answer since the last model call, with the program's own lines."""
         self._facts: JsonObject | None = None
         """The tokens of the model call, once they are known."""
 
     def take(self, line: bytes) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
         words = line.decode("utf-8", "replace").rstrip("\r\n")
-        if (self._prompt and words.startswith(_PROMPT)) or self._is_prompt(words):
+        if (self._prompt and words.startswith(_PROMPT)) or (line.endswith(b"\n") and self._is_prompt(words)):
             if not self._prompt:
                 yield from self._close_answer()
-            self._prompt.append((line, words))
+            self._prompt += line
             return
         yield from self._close_prompt()
         if line.startswith(b"#") and not line.endswith(b"\n"):  # it may become a prompt
@@ -176,7 +186,7 @@ class _Reader:
         tokens = _TOKENS.match(words)
         if self._facts is not None and (tokens or (words.strip() and not _is_notice(words))):
             yield from self._close_answer()
-        self._answer.append((line, words))
+        self._answer += line
         self._after_blank = not words.strip()
         if tokens:
             self._facts = self._step(tokens)
@@ -198,16 +208,15 @@ class _Reader:
 
     def _close_prompt(self) -> Iterator[SessionRecord]:
         if self._prompt:
-            said = "\n".join(words[len(_PROMPT) :].removesuffix("  ") for _, words in self._prompt)
-            raw = b"".join(line for line, _ in self._prompt)
+            raw, self._prompt = bytes(self._prompt), bytearray()
+            said = _PROMPT_LINE.sub(r"\1", _text(raw).removesuffix("\n"))
             self._number += 1
             self._prompted = True
             yield SessionRecord(f"{self._number}", "user", raw, (text_part(said),), at=self.at)
-            self._prompt = []
 
     def _close_answer(self) -> Iterator[SessionRecord | ImportedRecord]:
-        lines, facts, self._answer, self._facts = self._answer, self._facts, [], None
-        raw, parts = b"".join(line for line, _ in lines), tuple(_parts(words for _, words in lines))
+        raw, facts, self._answer, self._facts = bytes(self._answer), self._facts, bytearray(), None
+        parts = tuple(_parts(_text(raw)))
         if not self._prompted:
             if raw:
                 yield ImportedRecord(raw)
@@ -231,26 +240,25 @@ def _is_notice(words: str) -> bool:
     return words.startswith("> ") and words.endswith("  ")
 
 
-def _parts(lines: Iterable[str]) -> Iterator[Part]:
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _parts(text: str) -> Iterator[Part]:
     """Yield the text of an answer and, as notices, the lines of the program."""
-    told: list[str] = []
-    is_notice = False
-    for words in [*lines, ""]:
-        starts_notice = _is_notice(words)
-        if starts_notice != is_notice and not (is_notice and not words.strip()):
-            yield from _part(told, is_notice=is_notice)
-            told, is_notice = [], starts_notice
-        told.append(words)
-    yield from _part(told, is_notice=is_notice)
+    begin, is_notice = 0, False
+    for line in _LINE.finditer(text):
+        starts_notice = _is_notice(line[0])
+        if starts_notice != is_notice and not (is_notice and not line[0].strip()):
+            yield from _part(text[begin : line.start()].strip(), is_notice=is_notice)
+            begin, is_notice = line.start(), starts_notice
+    yield from _part(text[begin:].strip(), is_notice=is_notice)
 
 
-def _part(lines: list[str], *, is_notice: bool) -> Iterator[Part]:
-    said = "\n".join(lines).strip()
+def _part(said: str, *, is_notice: bool) -> Iterator[Part]:
     if said and is_notice:
-        yield {
-            "type": "data-notice",
-            "data": {"text": "\n".join(line.removeprefix("> ").rstrip() for line in said.splitlines() if line.strip())},
-        }
+        lines = (line.removeprefix("> ").rstrip() for line in said.split("\n") if line.strip())
+        yield {"type": "data-notice", "data": {"text": "\n".join(lines)}}
     elif said:
         yield text_part(said)
 

@@ -34,6 +34,7 @@ class CopilotCli(ManyFiles):
     stored_files: tuple[str, ...] = ("workspace.yaml",)
     resume_command = ("copilot", "--resume")
     files = ("session-state/*/events.jsonl", "session-state/*.jsonl", "history-session-state/*.jsonl")
+    companion_names: tuple[str, ...] = ("workspace.yaml",)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         folder = environment_folder(environ.get("COPILOT_HOME"), home / ".copilot")

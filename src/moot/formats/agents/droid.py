@@ -30,6 +30,7 @@ class Droid(ManyFiles):
     stored_files: tuple[str, ...] = ("*.settings.json",)
     resume_command = ("droid", "--resume")
     files = ("sessions/*.jsonl", "sessions/*/*.jsonl")
+    companion_names: tuple[str, ...] = ("*.settings.json",)
     depth = 3
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -31,8 +31,9 @@ _SPEECH = frozenset({"system", "user", "assistant", "reasoning", "tool_result", 
 
 class Grok(ManyFiles):
     name = "grok"
-    version = 1
+    version = 2
     files = ("chat_history.jsonl",)
+    companion_names: tuple[str, ...] = ("summary.json", "updates.jsonl")
     depth = 4
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -85,13 +86,14 @@ def _records(path: Path, about: JsonObject) -> Records:
         kind = text(value, "type")
         is_prompt = kind == "user" and text(value, "synthetic_reason") in _PERSON
         if last is not None and kind in ("user", "assistant", "system"):
-            yield _answer(*last, turns.pop(0) if is_prompt and turns else None)
+            yield _answer(*last, turns[: int(is_prompt)])
+            turns = turns[int(is_prompt) :]
             last = None
         if kind == "assistant":
             last = line, value
         elif kind == "tool_result":
             if last is not None:
-                yield _answer(*last, None)
+                yield _answer(*last, [])
                 last = None
             output = Output(text(value, "tool_call_id"), _output(value.get("content")))
             yield SessionRecord(f"line-{line.number}", "assistant", line.raw, outputs=(output,))
@@ -100,7 +102,7 @@ def _records(path: Path, about: JsonObject) -> Records:
         else:
             yield ImportedRecord(line.raw, value)
     if last is not None:
-        yield _answer(*last, turns.pop(0) if turns else None)
+        yield _answer(*last, turns)  # also those that were cancelled before their answer
 
 
 def _turns(path: Path) -> list[tuple[bytes, JsonObject]]:
@@ -125,23 +127,23 @@ def _other(line: Line, value: JsonObject, kind: str, *, is_prompt: bool) -> Sess
     return SessionRecord(id, "user" if is_prompt else "system", line.raw, tuple(_content(value.get("content"))))
 
 
-def _answer(line: Line, value: JsonObject, turn: tuple[bytes, JsonObject] | None) -> SessionRecord:
+def _answer(line: Line, value: JsonObject, turns: list[tuple[bytes, JsonObject]]) -> SessionRecord:
     content = value.get("content", value)
     is_known = content is None or isinstance(content, str | list)
     parts: list[Part] = list(_content(content)) if is_known else [{"type": "data-block", "data": value}]
     for call in objects(value, "tool_calls"):
         parts.append(tool_call(text(call, "id"), text(call, "name"), json_value(call.get("arguments"))))
     model = text(value, "model_id")
-    if turn is None:
+    if not turns:
         return SessionRecord(f"line-{line.number}", "assistant", line.raw, tuple(parts), step=step(model) or {"model": ""})
-    raw, models = turn
+    raw = line.raw + b"".join(raw for raw, _ in turns)
     usage, cost = Usage(), 0
     names = ("inputTokens", "outputTokens", "cachedReadTokens", "cacheWriteTokens", "reasoningTokens")
-    for counted in models.values():
+    for counted in (counted for _, models in turns for counted in models.values()):
         usage += Usage(*(whole_number(counted, name) for name in names))
         cost += (whole_number(counted, "costUsdTicks") or 0) // _TICKS
-    facts = step(model or next(iter(models)), usage=usage.to_json()) | {TOTAL_OF: "turn", "cost": cost}
-    return SessionRecord(f"line-{line.number}", "assistant", line.raw + raw, tuple(parts), step=facts)
+    facts = step(model or next(iter(turns[-1][1])), usage=usage.to_json()) | {TOTAL_OF: "turn", "cost": cost}
+    return SessionRecord(f"line-{line.number}", "assistant", raw, tuple(parts), step=facts)
 
 
 def _content(content: Json) -> Iterator[Part]:

@@ -71,6 +71,7 @@ class Kimi(ManyFiles):
     version = 1
     resume_command = ("kimi", "--session")
     files = ("wire.jsonl",)
+    companion_names: tuple[str, ...] = ("state.json",)
     depth = 4
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

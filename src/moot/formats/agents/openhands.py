@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from moot.errors import UsageError
 from moot.formats.anthropic import content_parts
 from moot.formats.kit.bases import ReadOnly
-from moot.formats.kit.fields import flag, local_milliseconds, money, obj, objects, text, whole_number
+from moot.formats.kit.fields import flag, items, local_milliseconds, milliseconds, money, obj, objects, text, whole_number
 from moot.formats.kit.json import elements, json_value, members_at, parse_json, read_document
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, output_value, reasoning, routed_step, tool_call
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json, JsonObject, empty
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
 from moot.types.usage import Usage
@@ -38,19 +39,27 @@ _ACTION = frozenset(
 _OUTPUTS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"})
 
 
+class _Call(NamedTuple):
+    """A model call in `base_state.json`."""
+
+    id: str
+    raw: bytes
+    facts: JsonObject
+    at: int
+
+
 @dataclass(slots=True)
 class _State:
     """The content of `base_state.json`."""
 
     about: JsonObject = field(default_factory=dict[str, Json])
-    calls: list[tuple[str, bytes, JsonObject]] = field(default_factory=list[tuple[str, bytes, JsonObject]])
-    """Id, bytes and step of each model call, in order."""
+    calls: list[_Call] = field(default_factory=list[_Call])
     problem: str = ""
 
 
 class OpenHands(ReadOnly):
     name = "openhands"
-    version = 1
+    version = 2
     suffix = ".json"
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -140,18 +149,19 @@ def _state(path: Path) -> _State:
         about = obj(parse_json(data))
     except (UsageError, ValueError):
         return _State(problem=f"{_STATE} is not valid JSON, so that tokens and costs are unknown")
-    calls: list[tuple[str, bytes, JsonObject]] = []
+    calls: list[_Call] = []
     for way, span in members_at(data, (*_METRICS, "token_usages")):
         if way[-1] != "token_usages" or len(way) != len(_METRICS) + 1:
             continue
         metrics = obj(about, *way[:-1])
-        costs = [money(one, "cost") for one in objects(metrics, "costs")]
+        costs = objects(metrics, "costs")
         usages = [(one.raw, obj(one.value)) for one in elements(data, span.begin)]
-        known = costs if len(costs) == len(usages) else [None] * len(usages)
+        known = costs if len(costs) == len(usages) else [empty()] * len(usages)
         for (raw, usage), cost in zip(usages, known, strict=True):
             model = text(usage, "model") or text(metrics, "model_name")
             counts = Usage(*(whole_number(usage, name) for name in _COUNTS)).to_json()
-            calls.append((text(usage, "response_id"), raw, routed_step(model, usage=counts, cost=cost)))
+            facts = routed_step(model, usage=counts, cost=money(cost, "cost"))
+            calls.append(_Call(text(usage, "response_id"), raw, facts, milliseconds(cost, "timestamp")))
     return _State(about, calls)
 
 
@@ -159,30 +169,19 @@ class _Answers:
     """The events of answers. Tool calls of one model call are separate events, of which the first has the text."""
 
     def __init__(self, state: _State, folder: Path) -> None:
-        self._calls = list(state.calls)
-        self._by_position = _matches_by_position(state, folder)
+        self._calls, self._others = _calls_of_answers(state.calls, folder)
+        self._place = -1
         self._open: tuple[str, SessionRecord] | None = None
-        self._known: set[str] = set()
         self._acp: set[str] = set()
 
     def take(self, raw: bytes, event: JsonObject, id: str) -> Records:
         kind, at = text(event, "kind"), local_milliseconds(event, "timestamp")
-        response = text(event, "llm_response_id")
-        if kind == "ActionEvent" or (kind == "MessageEvent" and event.get("source") == "agent"):
-            parts = tuple(_action(event) if kind == "ActionEvent" else _said(obj(event, "llm_message")))
-            if self._open is not None and response and self._open[0] == response:
-                before = self._open[1]
-                self._open = response, replace(before, raw=before.raw + raw, parts=(*before.parts, *parts))
-                return
-            yield from self.close()
-            more, facts = self._step(response)
-            self._open = response, SessionRecord(id, "assistant", raw + more, parts, at=at, step=facts)
+        if _is_answer(event):
+            yield from self._answer(raw, event, id, at)
             return
         yield from self.close()
         if kind in _OUTPUTS:
             yield SessionRecord(id, "assistant", raw, outputs=(_output(kind, event),), at=at)
-        elif kind == "ACPToolCallEvent":
-            yield self._acp_call(raw, event, id, at)
         elif kind == "MessageEvent":
             added: list[Part] = [{"type": "data-context", "data": one} for one in objects(event, "extended_content")]
             parts = (*_said(obj(event, "llm_message")), *added)
@@ -199,21 +198,34 @@ class _Answers:
             self._open = None
             yield record
 
-    def rest(self) -> Iterator[SessionRecord]:
-        """Yield the model calls that belong to no event, such as those of summaries."""
-        for number, (_, raw, facts) in enumerate(self._calls):
-            yield SessionRecord(f"call-{number}", "assistant", raw, step=facts)
+    def rest(self) -> Iterator[ImportedRecord]:
+        """Yield the model calls of a conversation without an answer."""
+        calls = (*self._calls.values(), *(call for calls in self._others.values() for call in calls))
+        yield from (ImportedRecord(call.raw, problem="a model call belongs to no answer, so that it is not counted") for call in calls)
 
-    def _step(self, response: str) -> tuple[bytes, JsonObject]:
-        """Return the bytes and the facts of a model call. A call whose answer has several parts is counted once."""
-        if response in self._known and response:
-            return b"", {"model": ""}
-        self._known.add(response)
-        found = next((at for at, call in enumerate(self._calls) if call[0] == response), 0 if self._by_position and self._calls else None)
-        if found is None:
-            return b"", {"model": ""}
-        _, raw, facts = self._calls.pop(found)
-        return raw, facts or {"model": ""}
+    def _answer(self, raw: bytes, event: JsonObject, id: str, at: int) -> Iterator[SessionRecord]:
+        """Add a part of an answer to the open model call, or begin another one."""
+        self._place += 1
+        others = self._others.pop(self._place, [])
+        further = tuple([call.facts for call in others])
+        raw += b"".join(call.raw for call in others)
+        if text(event, "kind") == "ACPToolCallEvent":
+            yield from self.close()
+            yield replace(self._acp_call(raw, event, id, at), further_steps=further)
+            return
+        response = text(event, "llm_response_id")
+        parts = tuple(_action(event) if text(event, "kind") == "ActionEvent" else _said(obj(event, "llm_message")))
+        if self._open is not None and response and self._open[0] == response:
+            before = self._open[1]
+            self._open = (
+                response,
+                replace(before, raw=before.raw + raw, parts=(*before.parts, *parts), further_steps=(*before.further_steps, *further)),
+            )
+            return
+        yield from self.close()
+        call = self._calls.pop(response, None)  # a call whose answer has several parts is counted once
+        raw, facts = (raw + call.raw, call.facts) if call is not None else (raw, {})
+        self._open = response, SessionRecord(id, "assistant", raw, parts, at=at, step=facts or {"model": ""}, further_steps=further)
 
     def _acp_call(self, raw: bytes, event: JsonObject, id: str, at: int) -> SessionRecord:
         """Convert the state of a call of an agent that speaks the Agent Client Protocol. A call has an event for each of its states."""
@@ -228,15 +240,36 @@ class _Answers:
         return SessionRecord(id, "assistant", raw, (named,), tuple(outputs), at=at)
 
 
-def _matches_by_position(state: _State, folder: Path) -> bool:
-    """Return whether calls and answers name different ids but have the same number, so that they can be matched in order."""
-    ids = {id for id, _, _ in state.calls}
-    answers: dict[str, None] = {}
-    for _, path in _events(folder) if state.calls else ():
-        value = obj(_event(path)[1])
-        if text(value, "kind") in ("ActionEvent", "MessageEvent") and value.get("source") == "agent":
-            answers[text(value, "llm_response_id")] = None
-    return ids.isdisjoint(answers) and len(answers) == len(state.calls)
+def _is_answer(event: JsonObject) -> bool:
+    kind = text(event, "kind")
+    return kind in ("ActionEvent", "ACPToolCallEvent") or (kind == "MessageEvent" and event.get("source") == "agent")
+
+
+def _calls_of_answers(calls: list[_Call], folder: Path) -> tuple[dict[str, _Call], dict[int, list[_Call]]]:
+    """Return the model calls by the response ids of their answers, and the others by the positions of the answers that they are added to.
+
+    If calls and answers name different ids but have the same number, they are matched in order. A call that belongs to no answer, such as
+    that of a title, is added to the latest answer at its time, or if that is unknown, to the answer of the call before it.
+    """
+    answers: list[tuple[str, int]] = []
+    for _, path in _events(folder) if calls else ():
+        event = obj(_event(path)[1])
+        if _is_answer(event):
+            answers.append((text(event, "llm_response_id"), local_milliseconds(event, "timestamp")))
+    places = {id: place for place, (id, _) in reversed(list(enumerate(answers)))}
+    ids = [call.id for call in calls]
+    if places.keys().isdisjoint(ids) and len(places) == len(calls):
+        ids = sorted(places, key=places.__getitem__)
+    matched: dict[str, _Call] = {}
+    others: dict[int, list[_Call]] = {}
+    latest = 0
+    for id, call in zip(ids, calls, strict=True):
+        if id in places and id not in matched:
+            matched[id], latest = call, places[id]
+        else:
+            earlier = [place for place, (_, at) in enumerate(answers) if at <= call.at] if call.at else [latest]
+            others.setdefault(earlier[-1] if earlier else 0, []).append(call)
+    return matched, others
 
 
 def _action(event: JsonObject) -> Iterator[Part]:
@@ -258,7 +291,7 @@ def _thoughts(value: JsonObject) -> Iterator[Part]:
     blocks, thought = objects(value, "thinking_blocks"), value.get("reasoning_content")
     yield from content_parts(list[Json](blocks))
     if isinstance(thought, str):
-        yield from [reasoning(thought)] if thought and not blocks else []
+        yield from [reasoning(thought)] if thought and not any(text(block, "thinking") for block in blocks) else []
     elif thought is not None:
         yield {"type": "data-block", "data": {"reasoning_content": thought}}
 
@@ -267,8 +300,8 @@ def _said(message: JsonObject) -> Iterator[Part]:
     yield from _thoughts(message)
     if isinstance(message.get("content"), str):
         yield text_part(text(message, "content"))
-    for block in objects(message, "content"):
-        yield from _block(block)
+    for block in items(message, "content"):
+        yield from _block(block if isinstance(block, dict) else {"type": "text", "text": block})
     for call in objects(message, "tool_calls"):
         yield tool_call(text(call, "id"), text(call, "name"), json_value(call.get("arguments")))
 

@@ -38,6 +38,7 @@ class KiroCli(ManyFiles):
     name = "kiro-cli"
     version = 1
     files = ("*.jsonl",)
+    companion_names: tuple[str, ...] = ("*.json",)
     depth = 1
     sniffed_depth = 1
 

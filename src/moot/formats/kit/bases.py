@@ -35,6 +35,8 @@ class ManyFiles(ReadOnly):
 
     files: tuple[str, ...] = ()
     """Patterns of the files below a folder (`Path.match`)."""
+    companion_names: tuple[str, ...] = ()
+    """Names of further files that are read for a conversation, next to its file. `*` stands for the name of that file without suffix."""
     depth = 3
     """Maximum depth of the folders that are searched for conversations."""
     sniffed_depth = 3
@@ -54,6 +56,9 @@ class ManyFiles(ReadOnly):
 
     def sources(self, folder: Path) -> Iterator[Path]:
         return (path for path in files_below(folder, depth=self.depth) if self._matches(path))
+
+    def companions(self, path: Path) -> Iterator[Path]:
+        return (path.with_name(name.replace("*", path.stem)) for name in self.companion_names)
 
     def _matches(self, path: Path) -> bool:
         return any(path.match(pattern) for pattern in self.files)

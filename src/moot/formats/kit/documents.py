@@ -39,15 +39,20 @@ def json_lines(path: Path) -> Iterator[Line]:
     """Yield each line that is not blank. Raise UsageError if the file can't be read."""
     try:
         with open_regular(path, buffering=_CHUNK) as file:
-            for number, (raw, offset) in enumerate(_lines(file), 1):
-                if raw is not None and (value := _object(raw)) is not None:
-                    yield Line(number, raw, value, "", offset)
-                elif raw is None:
-                    yield Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB", offset)
-                elif not raw.isspace():
-                    yield _line(number, raw, offset)
+            yield from lines_in(file)
     except OSError as error:
         raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+
+
+def lines_in(file: BinaryIO) -> Iterator[Line]:
+    """Yield each line of an open file that is not blank. Raise OSError if the file can't be read."""
+    for number, (raw, offset) in enumerate(_lines(file), 1):
+        if raw is not None and (value := _object(raw)) is not None:
+            yield Line(number, raw, value, "", offset)
+        elif raw is None:
+            yield Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB", offset)
+        elif not raw.isspace():
+            yield _line(number, raw, offset)
 
 
 def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:

@@ -52,6 +52,9 @@ class SessionRecord:
     at: int = 0
     step: JsonObject | None = None
     """Model, usage and cost of the model call, as returned by the function `step`. None if the record is not a model call."""
+    further_steps: tuple[JsonObject, ...] = ()
+    """Facts, like `step`, about model calls without any content, such as the one for a title. They have no `step-start`, so that they can
+    move to another message while the session grows."""
     metadata: JsonObject | None = None
     identity: str = ""
     """Identity of the model call or prompt, as in `ImportedMessage.identities`."""
@@ -198,7 +201,7 @@ class _Group:
         records = self.records
         role = records[0].role
         parts, steps = _parts(records, role)
-        own = steps[len([one for one in self.inherited if one.step]) :]
+        own = steps[sum(len(one.further_steps) + bool(one.step) for one in self.inherited) :]
         raw = b"".join(one.raw for one in records)
         at = next((one.at for one in (self.own or records) if one.at), 0)
         read = ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own), self._identities())
@@ -229,8 +232,7 @@ def _parts(records: tuple[SessionRecord, ...], role: Role) -> tuple[tuple[Part, 
         parts += [_unique(part, used_ids, number, at) if is_tool(part) else part for at, part in enumerate(one.parts)]
         for output in one.outputs:
             _settle(parts, output, used_ids, number)
-        if one.step:
-            steps.append({"step": number, **one.step})
+        steps += [{"step": number, **facts} for facts in (*one.further_steps, one.step) if facts]
     return tuple(parts), steps
 
 

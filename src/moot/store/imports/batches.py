@@ -297,8 +297,8 @@ def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earli
     usage, cost, unpriced = usage_of_steps(before.metadata)
     piece.usage += one.usage - usage
     piece.unpriced += one.unpriced - unpriced
-    if one.cost is not None:
-        piece.costs.append(one.cost - (cost or 0))
+    if one.cost is not None or cost is not None:
+        piece.costs.append((one.cost or 0) - (cost or 0))
     piece.counts["grown"] += 1
     return before.id
 

@@ -12,7 +12,7 @@ from moot.formats.agents.codex.configuration import configuration
 from moot.formats.agents.codex.lines import is_rollout_line, is_without_message, normalize
 from moot.formats.agents.codex.reader import SessionReader, call_that_began, parent_of
 from moot.formats.agents.codex.writer import SPACE, lines_of
-from moot.formats.kit.documents import any_line, json_lines
+from moot.formats.kit.documents import Line, any_line, json_lines
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered
 from moot.formats.kit.fields import milliseconds, text
 from moot.formats.kit.files import files_below
@@ -26,7 +26,7 @@ _LOOKED_AT = 20
 """Maximum number of lines examined to recognize a session."""
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 """Keys that identify a session if its first line is longer than the examined beginning of the file."""
-_UNPACKED = "moot.formats.agents.codex.packed:unpacked"
+_PACKED = "moot.formats.agents.codex.packed:packed_lines"
 """Loaded by name, because it imports a large package."""
 
 
@@ -47,22 +47,14 @@ class CodexFormat:
         return path.is_dir() and next(_sessions(path), None) is not None
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        if path.suffix != ".zst":
-            yield self._session(path, path)
-            return
-        with attribute(_UNPACKED)(path) as plain:
-            yield self._session(path, plain)
-
-    def _session(self, path: Path, plain: Path) -> ImportedConversation:
-        """Return the session at a path, read from its uncompressed file `plain`."""
-        meta = _meta_of(plain)
-        id = str(meta.get("id") or plain.stem)
+        meta = _meta_of(path)
+        id = str(meta.get("id") or path.name.removesuffix(".zst").removesuffix(".jsonl"))
         parent = parent_of(meta)
         call = call_that_began(path, id, parent) if parent is not None else None
         copied_from = text(meta, "forked_from_id") or parent
-        entries = SessionReader(AGENT).entries(json_lines(plain))
+        entries = SessionReader(AGENT).entries(_lines(path))
         started_at = milliseconds(meta, "timestamp")
-        return ImportedConversation(id, entries, parent, call, copied_from=copied_from, started_at=started_at)
+        yield ImportedConversation(id, entries, parent, call, copied_from=copied_from, started_at=started_at)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         configured = environ.get("CODEX_HOME", "")
@@ -106,10 +98,14 @@ def _sessions(folder: Path) -> Iterator[Path]:
                 yield path
 
 
+def _lines(path: Path) -> Iterator[Line]:
+    return attribute(_PACKED)(path) if path.suffix == ".zst" else json_lines(path)
+
+
 def _meta_of(path: Path) -> JsonObject:
     """Return the session's metadata. Raise UsageError if no line belongs to a session."""
     ours = False
-    for number, line in enumerate(json_lines(path)):
+    for number, line in enumerate(_lines(path)):
         if line.value is not None:
             kind, body = normalize(line.value)
             if kind == "session_meta":

@@ -1,13 +1,15 @@
 """The format `goose`: the database of Goose, `~/.local/share/goose/sessions/sessions.db`.
 
-The ledger has a row for each model call. Without it, the totals of the session are stored with its first answer. Reference:
-`crates/goose/src/session/session_manager.rs` of https://github.com/block/goose, and the schema that other readers document.
+The ledger has a row for each model call; those of summaries are added to the answer before them. Without a ledger, the totals of the
+session are stored with its first answer. Reference: `crates/goose/src/session/session_manager.rs` of
+https://github.com/block/goose, and the schema that other readers document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from moot.formats.kit.bases import ReadOnly, environment_folder
 from moot.formats.kit.database import Connection, conversations_in, is_database, open_own, readable_rows, row_bytes, row_object, tables
@@ -23,6 +25,7 @@ _SESSIONS = "SELECT * FROM sessions ORDER BY created_at, id"
 _MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
 _LEDGER = "SELECT * FROM usage_ledger WHERE session_id = ? ORDER BY id"
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_Row: TypeAlias = tuple[bytes, JsonObject]
 _NOTICES = frozenset(
     {"systemNotification", "toolConfirmationRequest", "conversationCompacted", "summarizationRequested", "contextLengthExceeded"}
 )
@@ -31,7 +34,7 @@ _NOTICES = frozenset(
 
 class Goose(ReadOnly):
     name = "goose"
-    version = 1
+    version = 2
     resume_command = ("goose", "session", "--resume", "--session-id")
     suffix = ".db"
 
@@ -69,23 +72,46 @@ def _records(connection: Connection, session: JsonObject, raw: bytes, *, has_led
         updated_at=milliseconds(session, "updated_at"),
     )
     problems: list[str] = []
-    calls = [(row_bytes(row), row_object(row)) for row in readable_rows(connection, problems, _LEDGER, id)] if has_ledger else []
-    totals = _facts(session, provider, model, "accumulated_") if not calls else {}
-    if calls or "usage" not in totals:
+    ledger = [(row_bytes(row), row_object(row)) for row in readable_rows(connection, problems, _LEDGER, id)] if has_ledger else []
+    answers = sum(_is_answer(row_object(row)) for row in readable_rows(connection, [], _MESSAGES, id)) if ledger else 0
+    calls = _calls_of_answers(ledger, answers)
+    totals = _facts(session, provider, model, "accumulated_") if not ledger else {}
+    if ledger or "usage" not in totals:
         yield ImportedRecord(raw, session)
+    place = -1
     for row in readable_rows(connection, problems, _MESSAGES, id):
         value, data = row_object(row), row_bytes(row)
-        facts: JsonObject = {}
-        if value.get("role") == "assistant" and not _is_hidden(value):
-            if calls:
-                counted, call = calls.pop(0)
-                data, facts = data + counted, _facts(call, provider, text(call, "model") or model)
-            elif "usage" in totals:
-                data, facts, totals = data + raw, {**totals, TOTAL_OF: "session"}, {}
-        yield _message(value, data, facts)
-    for counted, call in calls:  # calls without an answer, such as those of summaries
-        yield SessionRecord(f"ledger-{call.get('id')}", "assistant", counted, step=_facts(call, provider, text(call, "model") or model))
+        steps: list[JsonObject] = []
+        if _is_answer(value):
+            place += 1
+            if "usage" in totals:
+                data, steps, totals = data + raw, [{**totals, TOTAL_OF: "session"}], {}
+            for counted, call in calls.pop(place, []):
+                data += counted
+                steps.append(_facts(call, provider, text(call, "model") or model))
+        yield _message(value, data, steps)
+    for counted, call in (one for left in calls.values() for one in left):
+        yield ImportedRecord(counted, call, "a model call belongs to no answer, so that it is not counted")
     yield from (ImportedRecord(b"", problem=problem) for problem in problems)
+
+
+def _is_answer(value: JsonObject) -> bool:
+    return value.get("role") == "assistant" and not _is_hidden(value)
+
+
+def _calls_of_answers(ledger: list[_Row], answers: int) -> dict[int, list[_Row]]:
+    """Return the model calls of each answer, by its position: its own call, then those of summaries, which have no answer.
+
+    The call of an answer that is still being written is added to the answer before it.
+    """
+    found: dict[int, list[_Row]] = {}
+    before = 0
+    for raw, call in ledger:
+        is_own = not call.get("is_compaction") and before < answers
+        steps = found.setdefault(before if is_own else max(before - 1, 0), [])
+        steps.insert(0 if is_own else len(steps), (raw, call))
+        before += is_own
+    return found
 
 
 def _is_hidden(value: JsonObject) -> bool:
@@ -99,7 +125,7 @@ def _facts(row: JsonObject, provider: str, model: str, prefix: str = "") -> Json
     return step(model, provider, usage=usage, cost=money(row, "accumulated_cost" if prefix else "cost"))
 
 
-def _message(value: JsonObject, raw: bytes, facts: JsonObject) -> SessionRecord | ImportedRecord:
+def _message(value: JsonObject, raw: bytes, steps: list[JsonObject]) -> SessionRecord | ImportedRecord:
     id = text(value, "message_id") or str(value.get("id"))
     content = json_value(value.get("content_json"))
     if not isinstance(content, list):
@@ -108,7 +134,8 @@ def _message(value: JsonObject, raw: bytes, facts: JsonObject) -> SessionRecord 
     outputs = tuple(_output(block) for block in blocks if block.get("type") == "toolResponse")
     parts = tuple(_part(block) for block in blocks if block.get("type") not in ("toolResponse", *_NOTICES))
     if value.get("role") == "assistant":
-        return SessionRecord(id, "assistant", raw, parts, outputs, at=when, step=facts or None)
+        own, further = (steps[0], tuple(steps[1:])) if steps else (None, ())
+        return SessionRecord(id, "assistant", raw, parts, outputs, at=when, step=own, further_steps=further)
     if outputs:
         return SessionRecord(id, "assistant", raw, parts, outputs, at=when)
     if not parts:

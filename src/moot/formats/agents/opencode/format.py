@@ -97,6 +97,9 @@ class OpenCode:
         return ExportFile(b"".join(lines_of(exported, session, _of_document)), fidelity_of(exported, self.holds))
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
+        if not places:
+            words = "OpenCode keeps its sessions only in memory, because OPENCODE_DB is ':memory:'."
+            raise UsageError(words, fix="Unset OPENCODE_DB, or export without --install.")
         session = session_of(id)
         path = places[0].parent / "moot" / f"{session}.json"
         data = b"".join(lines_of(exported, session, _of_document))

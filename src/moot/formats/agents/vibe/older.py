@@ -6,6 +6,7 @@ mistral-vibe 2.18.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -21,12 +22,16 @@ from moot.types.message import Part, text_part
 from moot.types.usage import Usage
 
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
+_MESSAGES = "messages.jsonl"
+_YOUNG = 60
+"""Seconds after the last change of the messages during which the program is assumed to be still writing the metadata."""
 
 
 class VibeOld(ManyFiles):
     name = "vibe-old"
     version = 1
     files = ("session_*/messages.jsonl", "agents/*/messages.jsonl")
+    companion_names: tuple[str, ...] = ("meta.json",)
     depth = 5
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -40,6 +45,8 @@ class VibeOld(ManyFiles):
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
             raise UsageError(f"{str(path)!r} is not a Mistral Vibe session: no line has a role.")
         raw, about = _about(path.with_name("meta.json"))
+        if not raw and path.name == _MESSAGES and time.time() - path.stat().st_mtime < _YOUNG:
+            raise UsageError(f"{str(path)!r} has no 'meta.json' yet, which has the id of the session.", fix="Import it again in a minute.")
         parent = text(about, "parent_session_id") or None
         is_agent = path.parent.parent.name == "agents"
         id = text(about, "session_id") or path.parent.name

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from moot.formats.editors.cline.calls import Calls, calls_in, distinct
 from moot.formats.editors.cline.task import SHOWN, Task
@@ -113,12 +112,13 @@ def messages_shown(task: Task, item: ArrayItem, *, counts_cache: bool) -> Record
     yield from _end(step, calls, item)
 
 
-def _end(step: _Step | None, calls: Calls, item: ArrayItem) -> Iterator[SessionRecord]:
+def _end(step: _Step | None, calls: Calls, item: ArrayItem) -> Records:
     """Yield the last model call, and the costs that belong to no call."""
-    if step is not None:
-        if total := calls.total(obj(item.value)):
-            step.facts = {**(step.facts or {}), **total}
-            step.raws.append(item.raw)
-        yield step.record()
-    for number, (_, counted) in enumerate(calls.others):
-        yield SessionRecord(f"cost-{number}", "assistant", counted.raw, step=counted.facts)
+    others = [counted for _, counted in calls.others]
+    if step is None:
+        yield from (ImportedRecord(one.raw, problem="a cost belongs to no answer, so that it is not counted") for one in others)
+        return
+    if total := calls.total(obj(item.value)):
+        step.facts = {**(step.facts or {}), **total}
+        step.raws.append(item.raw)
+    yield replace(step.record(), further_steps=tuple([one.facts for one in others]))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats.editors.cline.display import is_shown, messages_shown
-from moot.formats.editors.cline.messages import messages_in
+from moot.formats.editors.cline.messages import is_text_block, messages_in
 from moot.formats.editors.cline.task import HISTORY, SHOWN, Task
 from moot.formats.editors.folders import user_folders
 from moot.formats.kit.bases import ReadOnly, environment_folder
@@ -33,7 +33,7 @@ _ROLES = frozenset({"user", "assistant"})
 class _Tasks(ReadOnly):
     """Folders of tasks. The program is known from the path, or from the shape of a folder that was copied elsewhere."""
 
-    version = 1
+    version = 2
     suffix = ".json"
     extension = ""
     """Id of the extension, which is the name of its folder in `globalStorage`."""
@@ -72,9 +72,8 @@ class _Tasks(ReadOnly):
             )
 
     def knows_record(self, body: JsonObject) -> bool:
-        is_block = body.get("type") == "text" and isinstance(body.get("text"), str) and not body.keys() - {"type", "text", "cache_control"}
         is_message = text(body, "role") in _ROLES and isinstance(body.get("content"), str)
-        return is_block or is_message or is_shown(body) or "tokensIn" in body
+        return is_text_block(body) or is_message or is_shown(body) or "tokensIn" in body
 
     def _records(self, task: Task, element: ArrayItem, started: int) -> Records:
         item = obj(element.value)

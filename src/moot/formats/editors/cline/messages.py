@@ -63,6 +63,11 @@ class _CallInText(NamedTuple):
     after: str
 
 
+def is_text_block(body: JsonObject) -> bool:
+    """Return whether a record is a block of text. Its text is read without the tags that the program added."""
+    return body.get("type") == "text" and isinstance(body.get("text"), str) and not body.keys() - {"type", "text", "cache_control"}
+
+
 def _is_added(text: str) -> bool:
     """Return whether the program added the text to a message, for example a list of the open files."""
     return text.lstrip().startswith(_ADDED)
@@ -126,9 +131,8 @@ class MessageReader:
         is_written = self.written_call.startswith(f"call-{id}-")  # the text of such a message is not repeated in its parts
         raw = b"".join([rest, *(raw for raw, _ in blocks)]) if is_written else element.raw
         first = {**model, **steps[0].facts} if steps else model
-        yield SessionRecord(id, "assistant", raw + (steps[0].raw if steps else b""), tuple(parts), at=at, step=first)
-        for number, more in enumerate(steps[1:], 1):
-            yield SessionRecord(f"{id}.{number}", "assistant", more.raw, at=at, step=more.facts)
+        raw += b"".join(one.raw for one in steps)
+        yield SessionRecord(id, "assistant", raw, tuple(parts), at=at, step=first, further_steps=tuple([one.facts for one in steps[1:]]))
 
     def prompt(self, element: ArrayItem, value: JsonObject, at: int) -> Iterator[SessionRecord | ImportedRecord]:
         """Yield a message of the role `user`: tool outputs, which belong to the answer before it, and what the user typed."""

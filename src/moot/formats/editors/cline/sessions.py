@@ -11,22 +11,23 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats.editors.cline.calls import Counted
-from moot.formats.editors.cline.messages import MessageReader, typed_text
+from moot.formats.editors.cline.messages import MessageReader, is_text_block, typed_text
 from moot.formats.kit.bases import ManyFiles, environment_folder
 from moot.formats.kit.fields import milliseconds, money, obj, text, whole_number
-from moot.formats.kit.json import PartialDocument, array_items, load_document, parse_json, partial_document, read_document
+from moot.formats.kit.json import PartialDocument, array_items, load_document, member, parse_json, partial_document, read_document
 from moot.formats.kit.records import Records, entries_of, step, usage_without_cache
 from moot.types.canonical import JsonObject
 from moot.types.format import TOTAL_OF, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.usage import Usage
 
 _END = ".messages.json"
+_TOTALS = ("usage", "aggregateUsage", "totalCost")
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
 
 
 class ClineCli(ManyFiles):
     name = "cline-cli"
-    version = 1
+    version = 2
     suffix = _END
     files = (f"*{_END}",)
     depth = 2
@@ -39,6 +40,12 @@ class ClineCli(ManyFiles):
     def is_own(self, path: Path, head: bytes) -> bool:
         return path.name.endswith(_END) and "messages" in partial_document(head)
 
+    def knows_record(self, body: JsonObject) -> bool:
+        return is_text_block(body) or any(name in body for name in _TOTALS)  # the latter are facts about a session
+
+    def companions(self, path: Path) -> Iterator[Path]:
+        yield path.with_name(f"{path.name.removesuffix(_END)}.json")
+
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for file in self.sources(path) if path.is_dir() else [path]:
             yield self._session(file)
@@ -48,24 +55,25 @@ class ClineCli(ManyFiles):
         if "messages" not in document:
             raise UsageError(f"{str(path)!r} is not a session of Cline: it has no messages.")
         session, name = path.parent.name, path.name.removesuffix(_END)
-        about = _manifest(path.with_name(f"{name}.json"))
+        data, about = _manifest(path.with_name(f"{name}.json"))
         is_child = name != session and path.with_name(f"{session}{_END}").is_file()
         parent = session if is_child else None
         id = text(about, "session_id") or (f"{session}/{name}" if is_child else name)
-        return ImportedConversation(id, entries_of(_records(document, about)), parent, started_at=milliseconds(about, "started_at"))
+        return ImportedConversation(id, entries_of(_records(document, data, about)), parent, started_at=milliseconds(about, "started_at"))
 
 
-def _manifest(path: Path) -> JsonObject:
-    """Return the facts about a session; empty if they can't be read."""
+def _manifest(path: Path) -> tuple[bytes, JsonObject]:
+    """Return the facts about a session with their bytes; empty if they can't be read."""
     if not path.is_file() or path.is_symlink():
-        return {}
+        return b"", {}
     try:
-        return obj(parse_json(read_document(path)))
+        data = read_document(path)
+        return data, obj(parse_json(data))
     except (UsageError, ValueError):
-        return {}
+        return b"", {}
 
 
-def _records(document: PartialDocument, about: JsonObject) -> Records:
+def _records(document: PartialDocument, data: bytes, about: JsonObject) -> Records:
     prompt = text(about, "prompt")
     model = step(text(about, "model"), text(about, "provider"))
     yield ImportedFacts(
@@ -76,7 +84,7 @@ def _records(document: PartialDocument, about: JsonObject) -> Records:
         created_at=milliseconds(about, "started_at"),
         updated_at=milliseconds(about, "ended_at"),
     )
-    total = {} if b'"metrics"' in document.raw("messages") else _total(about)
+    total = Counted(b"", {}) if b'"metrics"' in document.raw("messages") else _total(data, about)
     reader = MessageReader()
     if not document.raw("messages").startswith(b"["):
         yield ImportedRecord(document.raw("messages"), problem="'messages' is not an array")
@@ -86,10 +94,9 @@ def _records(document: PartialDocument, about: JsonObject) -> Records:
             yield ImportedRecord(element.raw, element.value, f"message {element.number} {element.problem or 'has an unknown role'}")
         elif value["role"] == "assistant":
             used = step(text(value, "modelInfo", "id"), text(value, "modelInfo", "provider")) or model
-            yield from reader.answer(
-                element, value, [Counted(b"", {**used, **_facts(obj(value, "metrics"), "cost"), **total} or {"model": ""})], at
-            )
-            total = {}
+            facts = {**used, **_facts(obj(value, "metrics"), "cost"), **total.facts} or {"model": ""}
+            yield from reader.answer(element, value, [Counted(total.raw, facts)], at)
+            total = Counted(b"", {})
         else:
             yield from reader.prompt(element, value, at)
 
@@ -102,8 +109,13 @@ def _facts(counts: JsonObject, cost: str) -> JsonObject:
     return step("", usage=usage.to_json(), cost=money(counts, cost))
 
 
-def _total(about: JsonObject) -> JsonObject:
-    """Return the tokens and the cost of the session, which are used if those of its calls are unknown."""
-    counts = obj(about, "metadata", "usage") or obj(about, "metadata", "aggregateUsage")
-    facts = _facts(counts, "totalCost") if counts else step("", cost=money(about, "metadata", "totalCost"))
-    return {**facts, TOTAL_OF: "session"} if facts else {}
+def _total(data: bytes, about: JsonObject) -> Counted:
+    """Return the tokens and the cost of the session, which are used if those of its calls are unknown.
+
+    Their bytes become part of the first answer, so that it changes when the session grows.
+    """
+    own, whole, cost = _TOTALS
+    counts = obj(about, "metadata", own) or obj(about, "metadata", whole)
+    facts = _facts(counts, cost) if counts else step("", cost=money(about, "metadata", cost))
+    span = member(data, "metadata")
+    return Counted(data[span.begin : span.end], {**facts, TOTAL_OF: "session"}) if facts and span is not None else Counted(b"", {})
