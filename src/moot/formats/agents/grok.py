@@ -33,6 +33,7 @@ class Grok(ManyFiles):
     name = "grok"
     version = 1
     files = ("chat_history.jsonl",)
+    stored_files = ("summary.json", "updates.jsonl")
     depth = 4
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -71,6 +71,7 @@ class Kimi(ManyFiles):
     version = 1
     resume_command = ("kimi", "--session")
     files = ("wire.jsonl",)
+    stored_files = ("state.json",)
     depth = 4
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -185,6 +186,7 @@ class KimiCode(ManyFiles):
     version = 1
     resume_command = ("kimi", "--session")
     files = ("agents/*/wire.jsonl",)
+    stored_files = ("state.json",)
     depth = 5
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

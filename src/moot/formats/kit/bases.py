@@ -35,6 +35,8 @@ class ManyFiles(ReadOnly):
 
     files: tuple[str, ...] = ()
     """Patterns of the files below a folder (`Path.match`)."""
+    stored_files: tuple[str, ...] = ()
+    """Patterns of further files that `read` needs; see `NamesFiles`."""
     depth = 3
     """Maximum depth of the folders that are searched for conversations."""
     sniffed_depth = 3

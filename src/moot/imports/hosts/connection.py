@@ -265,10 +265,10 @@ def _read_listing(data: bytes, places: Places, found: Listing) -> None:
         state, path = _state(numbers.decode("ascii", "replace")), os.fsdecode(name)
         if not record:
             continue
-        if state is None or not _is_plain(path):
-            refused.append(path or "?")
-        elif places.wants(path):
+        if places.wants(path) and state is not None and _is_plain(path):
             found.files[path] = state
+        elif places.wants(path) or state is None or not _is_below(path):
+            refused.append(path or "?")
     if refused:
         some = ", ".join(ascii(name)[:80] for name in refused[:3])
         found.problems.append(
@@ -276,7 +276,12 @@ def _read_listing(data: bytes, places: Places, found: Listing) -> None:
         )
 
 
+def _is_below(path: str) -> bool:
+    """Return whether the path leads to a file below the home."""
+    return not any(part in ("", ".", "..") for part in path.split("/"))
+
+
 def _is_plain(path: str) -> bool:
     parts = path.split("/")
     is_short = len(os.fsencode(path)) <= 1_000 and len(parts) <= 48 and all(len(os.fsencode(part)) <= 255 for part in parts)
-    return is_short and not any(part in ("", ".", "..") for part in parts) and not any(ord(one) < 32 or ord(one) == 127 for one in path)
+    return is_short and _is_below(path) and not any(ord(one) < 32 or ord(one) == 127 for one in path)

@@ -55,13 +55,13 @@ class Mirror:
     def save(self) -> None:
         write_atomically(self.folder / "files.json", json.dumps(self.states, separators=(",", ":")).encode())
 
-    def path(self, name: str) -> Path:
+    def _path(self, name: str) -> Path:
         return self.home / name
 
     def size(self, name: str) -> int:
         """Return the size of a copy, or -1 if there is none."""
         try:
-            return self.path(name).stat(follow_symlinks=False).st_size
+            return self._path(name).stat(follow_symlinks=False).st_size
         except OSError:
             return -1
 
@@ -72,14 +72,14 @@ class Mirror:
 
     def ends(self, name: str, size: int) -> tuple[bytes, bytes]:
         """Return the first and the last `size` bytes of a copy."""
-        with self.path(name).open("rb") as file:
+        with self._path(name).open("rb") as file:
             first = file.read(size)
             file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             return first, file.read(size)
 
     def replace(self, name: str, state: FileState, part: Path, modified: int) -> None:
         """Make the received file the copy. `modified` is its time in ns. Raise OSError if that is not possible."""
-        target = self.path(name)
+        target = self._path(name)
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.utime(part, ns=(modified, modified))
         part.replace(target)
@@ -87,9 +87,9 @@ class Mirror:
 
     def extend(self, name: str, state: FileState, part: BinaryIO, modified: int) -> None:
         """Append the rest of a received file to the copy."""
-        with self.path(name).open("ab") as file:
+        with self._path(name).open("ab") as file:
             shutil.copyfileobj(part, file, _COPY)
-        os.utime(self.path(name), ns=(modified, modified))
+        os.utime(self._path(name), ns=(modified, modified))
         self.states[name] = state
 
     def keep_only(self, names: Iterable[str]) -> int:
@@ -98,7 +98,7 @@ class Mirror:
         gone = [name for name in self.states if name not in wanted]
         for name in gone:
             with suppress(OSError):
-                self.path(name).unlink(missing_ok=True)
+                self._path(name).unlink(missing_ok=True)
             del self.states[name]
         return len(gone)
 

@@ -237,7 +237,7 @@ class _Fetch:
         if unit.overlap is not None:
             return self._extend(unit, received, states)
         for name in [name for name, state in unit.expected.items() if state is None]:
-            self.mirror.path(name).unlink(missing_ok=True)
+            (self.mirror.home / name).unlink(missing_ok=True)
         for path, part in zip(received, unit.parts, strict=True):
             state = unit.expected[part.path]
             assert state is not None

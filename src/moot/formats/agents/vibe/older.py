@@ -27,6 +27,7 @@ class VibeOld(ManyFiles):
     name = "vibe-old"
     version = 1
     files = ("session_*/messages.jsonl", "agents/*/messages.jsonl")
+    stored_files = ("session_*/meta.json", "agents/*/meta.json")
     depth = 5
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

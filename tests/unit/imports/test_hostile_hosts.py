@@ -1,0 +1,159 @@
+"""Synchronization with hostile and broken machines, and with systems of other kinds."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from host_stage import FILE, SESSION, Machines, line, opencode, titles
+from import_stage import stored
+from moot.imports.hosts.mirror import Mirror
+
+pytestmark = pytest.mark.anyio
+
+
+FAULTS = {
+    "garbage": ("head -c 400000 /dev/zero; exit 0", "sent more data than expected"),
+    "nothing": ("exit 0", "The connection ended early"),
+    "words": ("echo '\033[31mno\033[0m way' >&2; exit 1", "ended early: no way"),
+    "refused": ("echo 'Permission denied (publickey).' >&2; exit 255", "Permission denied (publickey)"),
+    "silent": ("sleep 60", "sent nothing for 1 seconds"),
+    "flood": ("cat /dev/zero; exit 0", "sent more data than expected"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_broken_machine_is_reported_and_the_others_are_imported(machines: Machines, fault: str) -> None:
+    before, message = FAULTS[fault]
+    machines.write("laptop", FILE, line(1, "hello"))
+    machines.write("broken", FILE, line(1, "never", at="2026-08-02T10:00"))
+    machines.answer(f'case "$HOME" in */broken) {before};; esac')
+    async with stored(machines.home) as store:
+        broken, fine = await machines.sync(store, "broken", "laptop", timeout=1 if fault == "silent" else 20)
+        assert message in broken.error and "\033" not in broken.error
+        assert not fine.faulty
+        assert await titles(store) == [("laptop", "hello", 1)]
+
+
+BSD = """[ "$1" = -f ] || exit 1
+format=$(printf %s "$2" | sed 's/%z/%s/; s/%Fm/%.9Y/; s/%N/%n/'); shift 2
+exec /usr/bin/stat -c "$format" "$@"
+"""
+STATS = {"bsd": BSD, "busybox": '[ "$1" = -c ] || exit 1\nexec /usr/bin/stat "$@"\n'}
+
+
+@pytest.mark.parametrize("system", STATS)
+async def test_systems_without_gnu_find_are_read_too(machines: Machines, system: str) -> None:
+    machines.tool("find", 'case "$*" in *-printf*) exit 1;; esac\nexec /usr/bin/find "$@"\n')
+    machines.tool("stat", STATS[system])
+    file = machines.write("laptop", FILE, line(1, "hello"))
+    (file.parent / "a\nb.jsonl").write_text("{}\n")
+    with closing(opencode(machines.homes / "laptop" / ".local/share/opencode/opencode.db", ["one"])):
+        async with stored(machines.home) as store:
+            (first,) = await machines.sync(store, "laptop")
+            assert (first.new, first.faulty) == (3, False)
+            os.utime(file, (1_700_000_000, 1_700_000_000))
+            await machines.sync(store, "laptop")
+            (again,) = await machines.sync(store, "laptop")
+            assert again.unchanged >= 1 and not again.faulty
+            with file.open("a") as opened:
+                opened.write(line(2, "hi"))
+            (grown,) = await machines.sync(store, "laptop")
+            assert (grown.grown, machines.copy("laptop", FILE).read_bytes()) == (1, file.read_bytes())
+            assert await titles(store) == [("laptop", "hello", 2), ("laptop", "one", 1)]
+
+
+async def test_a_machine_without_find_and_stat_is_reported(machines: Machines) -> None:
+    for name in ("find", "stat"):
+        machines.tool(name, "exit 1\n")
+    async with stored(machines.home) as store:
+        machines.write("laptop", FILE, line(1, "hello"))
+        (report,) = await machines.sync(store, "laptop")
+        assert report.error == "The machine has neither GNU find nor stat."
+
+
+async def test_greetings_are_ignored(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    machines.answer("printf 'Welcome!\\nready 1\\n'; echo noise >&2")
+    async with stored(machines.home) as store:
+        (report,) = await machines.sync(store, "laptop")
+        assert not report.faulty and await titles(store) == [("laptop", "hello", 1)]
+
+
+async def test_nothing_is_imported_after_a_lost_connection_until_everything_has_arrived(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    later = SESSION.replace("1", "9")
+    text = line(1, "last", at="2026-08-02T10:00", session=later) + " " * 300_000
+    machines.write("laptop", f".claude/projects/z/{later}.jsonl", text)
+    head = machines.tool("head", '[ "$2" -gt 300000 ] && { /usr/bin/head -c 1000; kill -9 $PPID; }\nexec /usr/bin/head "$@"\n')
+    async with stored(machines.home) as store:
+        (report,) = await machines.sync(store, "laptop")
+        assert "The connection ended early" in report.error
+        assert await titles(store) == [] and machines.copied("laptop") == {FILE}
+        head.unlink()
+        (again,) = await machines.sync(store, "laptop")
+        assert (again.error, again.new, again.unchanged) == ("", 1, 1)
+        assert [title for _, title, _ in await titles(store)] == ["hello", "last"]
+
+
+async def test_unusual_names_are_skipped_and_reported(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    folder = machines.write("laptop", ".workbuddy/projects/p/1.jsonl", "{}\n").parent
+    for name in ("a\nb.jsonl", "\033[2J.jsonl"):
+        (folder / name).write_text(line(1, "bad"))
+    good = {"-rf.jsonl", "$(touch x).jsonl", "it's.jsonl", "ü \udcff.jsonl", "*.jsonl"}
+    for name in good:
+        (folder / name).write_text("{}\n")
+    async with stored(machines.home) as store:
+        (report,) = await machines.sync(store, "laptop")
+        assert len(report.problems) == 1 and "Files with unusual names are skipped" in report.problems[0]
+        assert report.problems[0].isprintable()
+        assert {Path(path).name for path in machines.copied("laptop")} == {*good, "1.jsonl", Path(FILE).name}
+        assert await titles(store) == [("laptop", "hello", 1)]
+
+
+@pytest.mark.parametrize(
+    "record", ["1 1 1 ./../../x.jsonl", "1 1 1 /etc/x.jsonl", "1 1 1 ./.claude/projects/../../../x.jsonl", "-5 1 1 ./x"]
+)
+async def test_a_machine_cannot_choose_where_its_files_are_stored(machines: Machines, record: str) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    machines.tool("find", f"printf '%s\\0' '{record}'\nexec /usr/bin/find \"$@\"\n")
+    async with stored(machines.home) as store:
+        (report,) = await machines.sync(store, "laptop")
+        assert machines.copied("laptop") <= {FILE}
+        assert report.error or any("unusual names" in problem for problem in report.problems)
+    assert not list(machines.home.parent.glob("x.jsonl")) and not (machines.home / "data" / "x.jsonl").exists()
+
+
+async def test_a_list_of_projects_cannot_name_files_of_this_machine(machines: Machines, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with closing(sqlite3.connect(tmp_path / "mine" / "crush.db")) as connection:
+        connection.execute("CREATE TABLE sessions (id TEXT)")
+    listed = {
+        "projects": [
+            {"path": "/", "data_dir": str(tmp_path / "mine")},
+            {"path": "/", "data_dir": "~/" + "../" * 12 + str(tmp_path / "mine")},
+        ]
+    }
+    machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        file = machines.copy("laptop", ".local/share/crush/projects.json")
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(listed))
+        (report,) = await machines.sync(store, "laptop")
+        assert (report.imported.sources, report.imported.failed) == (1, [])
+
+
+async def test_two_synchronizations_at_once_do_not_disturb_each_other(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        with Mirror(machines.home / "data" / "hosts" / "laptop").locked():
+            (report,) = await machines.sync(store, "laptop")
+        assert report.error == "Another process is synchronizing it. Try again when it is finished."
+        assert not (await machines.sync(store, "laptop"))[0].faulty
