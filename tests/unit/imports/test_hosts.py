@@ -18,7 +18,7 @@ from moot.config.settings import HostSettings
 from moot.imports.conversations import ImportOptions
 from moot.imports.hosts.connection import ssh_command
 from moot.imports.hosts.places import remote_places
-from moot.imports.hosts.sync import sync_hosts
+from moot.imports.hosts.sync import LARGEST, sync_hosts
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
 from moot.imports.sources import local_places, local_sources
@@ -140,6 +140,21 @@ async def test_a_file_that_keeps_changing_is_reported_and_the_rest_is_imported(m
         assert report.problems == ["~/.local/share/amp/threads/T-1.json can't be read completely, or keeps changing."]
         assert await titles(store) == [("laptop", "hello", 1)]
     assert machines.copied("laptop") == {FILE}
+
+
+async def test_a_file_that_grows_while_it_is_fetched_is_limited_too(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = machines.write("laptop", ".local/share/amp/threads/T-1.json", "{}")
+    machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        machines.tool("tail", f'case "$3" in *T-1*) truncate -s {LARGEST + 1} "$3"; exit;; esac\nexec /usr/bin/tail "$@"\n')
+        (report,) = await machines.sync(store, "laptop")
+        assert report.problems == ["~/.local/share/amp/threads/T-1.json is larger than 4 GiB and is skipped."]
+        assert machines.copied("laptop") == {FILE}
+        thread.write_text("{}")
+        machines.tool("tail", 'case "$3" in *T-1*) truncate -s 1G "$3"; exit;; esac\nexec /usr/bin/tail "$@"\n')
+        monkeypatch.setattr("moot.imports.hosts.sync._FREE", shutil.disk_usage(machines.home).free - (512 << 20))
+        (report,) = await machines.sync(store, "laptop")
+        assert "There is not enough disk space: 1,024 MB are needed" in report.error
 
 
 async def test_deleted_files_are_removed_from_the_copies_and_their_conversations_stay(machines: Machines) -> None:

@@ -130,14 +130,15 @@ class _Fetch:
         """Fetch the units. Raise HostError if the connection fails; what arrived completely is kept."""
         try:
             waiting = list(units)
-            free = shutil.disk_usage(self.mirror.folder).free
-            self.total = sum(unit.size for unit in waiting)
-            if self.total > free - _FREE:
-                raise HostError(f"There is not enough disk space: {self.total >> 20:,} MB are needed, {free >> 20:,} MB are free.")
             for attempt in range(_TRIES):
                 again: list[_Unit] = []
+                left = sum(unit.size for unit in waiting)
+                self.total += left
                 for at in range(0, len(waiting), _WINDOW):
-                    again += await self._window(waiting[at : at + _WINDOW], is_last=attempt == _TRIES - 1)
+                    window = waiting[at : at + _WINDOW]
+                    await to_thread.run_sync(self._check_space, left)
+                    again += await self._window(window, is_last=attempt == _TRIES - 1)
+                    left -= sum(unit.size for unit in window)
                 waiting = again
             if listing.is_complete:
                 self.report.gone = await to_thread.run_sync(self.mirror.keep_only, list(listing.files))
@@ -145,20 +146,26 @@ class _Fetch:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self.mirror.save)
 
+    def _check_space(self, size: int) -> None:
+        free = shutil.disk_usage(self.mirror.folder).free
+        if size > free - _FREE:
+            raise HostError(f"There is not enough disk space: {size >> 20:,} MB are needed, {free >> 20:,} MB are free.")
+
     def plan(self, listing: Listing) -> list[_Unit]:
         """Return the files to fetch, and count the others."""
         units: list[_Unit] = []
         for names in _units(listing.files):
             states = {name: listing.files.get(name) for name in names}
-            if any(state is not None and state.size > LARGEST for state in states.values()):
-                self.report.problem(f"~/{names[0]} is larger than {LARGEST >> 30} GiB and is skipped.")
-            elif (unit := self._unit(states)).parts:
+            if (unit := self._unit(states)).parts:
                 units.append(unit)
         return units
 
     def _unit(self, states: Mapping[str, FileState | None], *, whole: bool = False) -> _Unit:
-        """Return the unit to fetch. Without parts, nothing has changed. If `whole`, all files are fetched completely."""
+        """Return the unit to fetch. Without parts, nothing has changed, or a file is too large. If `whole`, fetch all files completely."""
         mirror, report = self.mirror, self.report
+        if any(state is not None and state.size > LARGEST for state in states.values()):
+            report.problem(f"~/{next(iter(states))} is larger than {LARGEST >> 30} GiB and is skipped.")
+            return _Unit(dict(states), [], "skipped")
         names = [name for name, state in states.items() if state is not None]
         changed = [name for name in names if whole or not self._is_done(name, states[name])]
         if not whole:
@@ -196,7 +203,7 @@ class _Fetch:
                 continue
             if other is None:
                 self.report.count(unit.outcome, {part.path for part in unit.parts})
-            elif is_last:
+            elif other.parts and is_last:
                 self.report.problem(f"~/{unit.parts[0].path} can't be read completely, or keeps changing.")
             elif other.parts:
                 again.append(other)
