@@ -90,14 +90,21 @@ async def test_nothing_is_imported_after_a_lost_connection_until_everything_has_
     later = SESSION.replace("1", "9")
     text = line(1, "last", at="2026-08-02T10:00", session=later) + " " * 300_000
     machines.write("laptop", f".claude/projects/z/{later}.jsonl", text)
+    mirror = machines.home / "data" / "hosts" / "laptop"
     head = machines.tool("head", '[ "$2" -gt 300000 ] && { /usr/bin/head -c 1000; kill -9 $PPID; }\nexec /usr/bin/head "$@"\n')
     async with stored(machines.home) as store:
         (report,) = await machines.sync(store, "laptop")
         assert "The connection ended early" in report.error
         assert await titles(store) == [] and machines.copied("laptop") == {FILE}
+        assert {path.name for path in mirror.iterdir()} == {"home", "lock", "files.json"}
         head.unlink()
+        (mirror / "part7").write_text("received before the process was killed")
         (again,) = await machines.sync(store, "laptop")
         assert (again.error, again.new, again.unchanged) == ("", 1, 1)
+        with (machines.homes / "laptop" / FILE).open("a") as opened:
+            opened.write(line(2, "hi"))
+        assert (await machines.sync(store, "laptop"))[0].grown == 1
+        assert {path.name for path in mirror.iterdir()} == {"home", "lock", "files.json"}
         assert [title for _, title, _ in await titles(store)] == ["hello", "last"]
 
 

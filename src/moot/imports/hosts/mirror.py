@@ -36,7 +36,10 @@ class Mirror:
         return self.folder / "home"
 
     def locked(self) -> ExitStack:
-        """Create the folder and take its lock, which the returned context releases. Raise HostError if another process has it."""
+        """Create the folder and take its lock, which the returned context releases. Raise HostError if another process has it.
+
+        Parts of files that an interrupted synchronization left are deleted at the beginning and at the end.
+        """
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
         lock = FileLock(self.folder / "lock")
@@ -44,6 +47,8 @@ class Mirror:
             raise HostError("Another process is synchronizing it.", fix="Try again when it is finished.")
         stack = ExitStack()
         stack.callback(lock.release)
+        stack.callback(delete_parts, self.folder)
+        delete_parts(self.folder)
         return stack
 
     def load(self) -> None:
@@ -105,3 +110,9 @@ class Mirror:
     def total(self) -> int:
         """Return the size of all copies in bytes."""
         return sum(max(0, self.size(name)) for name in self.states)
+
+
+def delete_parts(folder: Path) -> None:
+    """Delete received files in the folder of a mirror that did not replace a copy. Its lock must be held."""
+    for part in folder.glob("part[0-9]*"):
+        part.unlink(missing_ok=True)
