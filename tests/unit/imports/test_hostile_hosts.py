@@ -23,6 +23,7 @@ FAULTS = {
     "words": ("echo '\033[31mno\033[0m way' >&2; exit 1", "ended early: no way"),
     "refused": ("echo 'Permission denied (publickey).' >&2; exit 255", "Permission denied (publickey)"),
     "silent": ("sleep 60", "sent nothing for 1 seconds"),
+    "clock": ("export PATH=$HOME/bin:$PATH", "clock shows an impossible time"),
     "flood": ("cat /dev/zero; exit 0", "sent more data than expected"),
 }
 
@@ -30,6 +31,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_broken_machine_is_reported_and_the_others_are_imported(machines: Machines, fault: str) -> None:
     before, message = FAULTS[fault]
+    machines.write("broken", "bin/date", f"#!/bin/sh\necho {'9' * 30}\n").chmod(0o755)
     machines.write("laptop", FILE, line(1, "hello"))
     machines.write("broken", FILE, line(1, "never", at="2026-08-02T10:00"))
     machines.answer(f'case "$HOME" in */broken) {before};; esac')
@@ -155,6 +157,18 @@ async def test_a_list_of_projects_cannot_name_files_of_this_machine(machines: Ma
         file.write_text(json.dumps(listed))
         (report,) = await machines.sync(store, "laptop")
         assert (report.imported.sources, report.imported.failed) == (1, [])
+
+
+@pytest.mark.parametrize("modified", ["99999999999.5", "-5.25", "-99999999999999999999", "0.0000000000"])
+async def test_a_file_with_an_impossible_time_is_fetched(machines: Machines, modified: str) -> None:
+    machines.write("broken", FILE, line(1, "hello"))
+    machines.write("fine", FILE, line(1, "of another machine", at="2026-08-02T10:00"))
+    lie = f'/usr/bin/find "$@" | sed -z "s/ [0-9.]* / {modified} /"; exit'
+    machines.tool("find", f'case "$PWD $*" in */broken*-printf*%s*) {lie};; esac\nexec /usr/bin/find "$@"\n')
+    async with stored(machines.home) as store:
+        reports = await machines.sync(store, "broken", "fine")
+        assert [(one.new, one.faulty) for one in reports] == [(1, False), (1, False)]
+        assert await titles(store) == [("broken", "hello", 1), ("fine", "of another machine", 1)]
 
 
 async def test_two_synchronizations_at_once_do_not_disturb_each_other(machines: Machines) -> None:

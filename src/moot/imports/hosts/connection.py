@@ -63,7 +63,9 @@ bsd) find -H "$@" -maxdepth {deep} -type f ! -path '*
 *' -exec stat -c '%s %Y %i %n' {{}} + 2>/dev/null | tr '\\n' '\\000' ;;
 esac </dev/null; fi; e=$?; printf '\\n%s %s.\\n' "$n" "$e"
 """
-_NUMBERS = re.compile(r"(\d{1,18}) (\d{1,12}(?:\.\d{1,10})?) (\d{1,20})")
+_NUMBERS = re.compile(r"(\d{1,18}) (-?\d{1,20}(?:\.\d{1,10})?) (\d{1,20})")
+LATEST = 1 << 33
+"""The latest time that a machine or a file can have, in seconds since the epoch: the year 2242."""
 
 Sink: TypeAlias = Callable[[bytes], Awaitable[None]]
 
@@ -221,6 +223,8 @@ async def connect(host: HostSettings) -> AsyncGenerator[Connection, None]:
         if words[:1] != [b"ready"] or not words[-1].isdigit():
             raise HostError("The machine has neither GNU find nor stat.")
         connection.now = int(words[-1])
+        if connection.now > LATEST:
+            raise HostError("The machine's clock shows an impossible time.", fix="Correct its clock.")
         yield connection
     finally:
         await child.kill(0)

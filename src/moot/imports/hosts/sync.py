@@ -17,7 +17,7 @@ from moot.config.settings import HostSettings, mirror_of
 from moot.convert.imports import path_at_host
 from moot.errors import HostError, MootError, StoreError
 from moot.imports.conversations import ImportOptions
-from moot.imports.hosts.connection import Connection, FileState, Listing, Part, Sink, commands, connect
+from moot.imports.hosts.connection import LATEST, Connection, FileState, Listing, Part, Sink, commands, connect
 from moot.imports.hosts.mirror import Mirror
 from moot.imports.hosts.places import DATABASES, LOGS, remote_places
 from moot.imports.importer import import_sources
@@ -268,8 +268,9 @@ class _Fetch:
         return state._replace(modified="") if is_recent else state
 
     def _modified(self, state: FileState) -> int:
+        """Return the time in ns to give to the copy. File systems can't store every time, so impossible ones are limited."""
         whole, _, part = state.modified.partition(".")
-        return (int(whole) + self.skew) * 1_000_000_000 + int(f"{part[:9]:0<9}")
+        return min(max(int(whole) + self.skew, 0), LATEST) * 1_000_000_000 + int(f"{part[:9]:0<9}")
 
 
 def _units(names: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
