@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 from contextlib import closing
 from pathlib import Path
 
@@ -169,6 +170,30 @@ async def test_a_file_with_an_impossible_time_is_fetched(machines: Machines, mod
         reports = await machines.sync(store, "broken", "fine")
         assert [(one.new, one.faulty) for one in reports] == [(1, False), (1, False)]
         assert await titles(store) == [("broken", "hello", 1), ("fine", "of another machine", 1)]
+
+
+async def test_copies_are_durable_before_their_states_are_stored(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = machines.write("laptop", FILE, line(1, "hello"))
+    mirror = machines.home / "data" / "hosts" / "laptop"
+    order, fsync = list[tuple[int, int]](), os.fsync
+
+    def recorded(descriptor: int) -> None:
+        about = os.fstat(descriptor)
+        order.append((about.st_ino, about.st_size if stat.S_ISREG(about.st_mode) else 0))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    async with stored(machines.home) as store:
+        for text in ("", line(2, "hi")):
+            with file.open("a") as opened:
+                opened.write(text)
+            order.clear()
+            await machines.sync(store, "laptop")
+            copy, states = machines.copy("laptop", FILE).stat(), (mirror / "files.json").stat()
+            last = order.index((states.st_ino, states.st_size))
+            assert order.index((copy.st_ino, copy.st_size)) < last
+            folders = {folder.stat().st_ino for folder in machines.copy("laptop", FILE).parents if folder.is_relative_to(mirror)}
+            assert text or folders <= {inode for inode, _ in order[:last]}
 
 
 async def test_two_synchronizations_at_once_do_not_disturb_each_other(machines: Machines) -> None:

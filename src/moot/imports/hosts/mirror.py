@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from moot.config.home import write_atomically
 from moot.errors import HostError
 from moot.imports.hosts.connection import FileState
-from moot.store.database.locks import FileLock
+from moot.store.database.locks import FileLock, sync_folder
 
 _COPY = 1 << 20
 
@@ -30,6 +30,8 @@ class Mirror:
     folder: Path
     states: dict[str, FileState] = field(default_factory=dict[str, FileState])
     """Path below the home → state of the original."""
+    _changed: set[Path] = field(default_factory=set[Path])
+    """Folders in which copies were replaced since the states were saved."""
 
     @property
     def home(self) -> Path:
@@ -58,6 +60,10 @@ class Mirror:
             self.states = {str(path): FileState(int(one[0]), str(one[1]), str(one[2])) for path, one in stored.items()}
 
     def save(self) -> None:
+        """Store the states. All copies are durable before, so that no state describes a copy that a power loss destroyed."""
+        for folder in self._changed:
+            sync_folder(folder)
+        self._changed.clear()
         write_atomically(self.folder / "files.json", json.dumps(self.states, separators=(",", ":")).encode())
 
     def _path(self, name: str) -> Path:
@@ -87,13 +93,18 @@ class Mirror:
         target = self._path(name)
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.utime(part, ns=(modified, modified))
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
         part.replace(target)
+        self._changed.update((target.parent, *(above for above in target.parent.parents if above.is_relative_to(self.folder))))
         self.states[name] = state
 
     def extend(self, name: str, state: FileState, part: BinaryIO, modified: int) -> None:
         """Append the rest of a received file to the copy."""
         with self._path(name).open("ab") as file:
             shutil.copyfileobj(part, file, _COPY)
+            file.flush()
+            os.fsync(file.fileno())
         os.utime(self._path(name), ns=(modified, modified))
         self.states[name] = state
 
