@@ -1,7 +1,7 @@
 """The mirror: a folder with copies of the files of another machine, and the state of the originals when they were copied.
 
 It is kept, so that the next synchronization fetches only what has changed. A file is replaced or extended only when its new content has
-arrived completely. An empty file in place of a larger one means that its conversation was purged, so that it is not fetched again.
+arrived completely. Files of purged conversations are in a list, so that they are not fetched again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from moot.config.home import write_atomically
 from moot.errors import HostError
 from moot.imports.hosts.connection import FileState
 from moot.store.database.locks import FileLock, sync_folder
+from moot.store.maintenance.purge.mirrors import is_purged, purged_paths
 
 _COPY = 1 << 20
 
@@ -30,6 +31,8 @@ class Mirror:
     folder: Path
     states: dict[str, FileState] = field(default_factory=dict[str, FileState])
     """Path below the home → state of the original."""
+    purged: set[str] = field(default_factory=set[str])
+    """Files and folders that are not fetched again, because their conversations were purged."""
     _changed: set[Path] = field(default_factory=set[Path])
     """Folders in which copies were replaced since the states were saved."""
 
@@ -54,10 +57,12 @@ class Mirror:
         return stack
 
     def load(self) -> None:
-        """Read the states. A missing or damaged list means that all files are fetched again."""
+        """Read the states. Without a readable list, all files are fetched again. Raise HostError if that of purged files is damaged."""
+        self.purged = purged_paths(self.folder)
         with suppress(OSError, ValueError, AttributeError, TypeError, IndexError):
             stored: Any = json.loads((self.folder / "files.json").read_text(encoding="utf-8"))
-            self.states = {str(path): FileState(int(one[0]), str(one[1]), str(one[2])) for path, one in stored.items()}
+            states = {str(path): FileState(int(one[0]), str(one[1]), str(one[2])) for path, one in stored.items()}
+            self.states = {path: state for path, state in states.items() if not is_purged(path, self.purged)}
 
     def save(self) -> None:
         """Store the states. All copies are durable before, so that no state describes a copy that a power loss destroyed."""
@@ -77,9 +82,8 @@ class Mirror:
             return -1
 
     def is_current(self, name: str, state: FileState) -> bool:
-        """Return whether the copy has this state, or was purged."""
-        known, size = self.states.get(name), self.size(name)
-        return (known == state and size == state.size) or (known is not None and known.size > 0 and size == 0)
+        """Return whether the copy has this state."""
+        return self.states.get(name) == state and self.size(name) == state.size
 
     def ends(self, name: str, size: int) -> tuple[bytes, bytes]:
         """Return the first and the last `size` bytes of a copy."""

@@ -23,6 +23,7 @@ from moot.imports.hosts.places import DATABASES, LOGS, remote_places
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
 from moot.imports.sources import Source, local_sources
+from moot.store.maintenance.purge.mirrors import is_purged
 from moot.types.canonical import Json, JsonObject
 from moot.types.store import OwnerStore
 
@@ -156,7 +157,7 @@ class _Fetch:
         units: list[_Unit] = []
         for names in _units(listing.files):
             states = {name: listing.files.get(name) for name in names}
-            if (unit := self._unit(states)).parts:
+            if not is_purged(names[0], self.mirror.purged) and (unit := self._unit(states)).parts:
                 units.append(unit)
         return units
 
