@@ -12,7 +12,9 @@ import pytest
 
 from host_stage import FILE, SESSION, Machines, add_session, line, opencode, titles
 from import_stage import stored
+from moot.errors import Busy, HostError
 from moot.imports.conversations import ImportOptions
+from moot.imports.hosts.mirror import Mirror
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
 from moot.imports.sources import local_sources
@@ -154,3 +156,35 @@ async def test_a_damaged_list_of_purged_files_is_reported(machines: Machines) ->
         (machines.home / "data" / "hosts" / "laptop" / "purged.json").write_text("[")
         (report,) = await machines.sync(store, "laptop")
         assert "Can't read the list of purged files" in report.error and machines.copied("laptop") == set()
+
+
+async def test_a_purge_waits_for_no_synchronization_and_leaves_nothing(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    mirror = machines.home / "data" / "hosts" / "laptop"
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        (only,) = (await store.conversations.list()).items
+        with Mirror(mirror).locked(), pytest.raises(Busy, match="Conversations of laptop are being synchronized"):
+            await store.erasure.purge([only.id])
+        assert not await store.has_pending_erasure()
+        assert (machines.copied("laptop"), await titles(store)) == ({FILE}, [("laptop", "hello", 1)])
+        (mirror / "part3").write_text(line(1, "hello"))  # a killed synchronization
+        await store.erasure.purge([only.id])
+        assert {path.name for path in mirror.iterdir()} == {"home", "lock", "files.json", "purged.json"}
+        assert not (await machines.sync(store, "laptop"))[0].faulty
+
+
+async def test_an_interrupted_purge_is_finished_after_the_synchronization(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        (only,) = (await store.conversations.list()).items
+        (machines.home / "data" / "hosts" / "laptop" / "purged.json").write_text("[")
+        with pytest.raises(HostError, match="Can't read the list of purged files"):
+            await store.erasure.purge([only.id])
+        (machines.home / "data" / "hosts" / "laptop" / "purged.json").unlink()
+        with Mirror(machines.home / "data" / "hosts" / "laptop").locked():
+            (receipt,) = await store.erasure.finish()
+            assert receipt.done_at is None and machines.copied("laptop") == {FILE}
+        (receipt,) = await store.erasure.finish()
+        assert receipt.done_at is not None and machines.copied("laptop") == set()

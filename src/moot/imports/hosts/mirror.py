@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 from moot.config.home import write_atomically
 from moot.errors import HostError
 from moot.imports.hosts.connection import FileState
-from moot.store.database.locks import FileLock, sync_folder
-from moot.store.maintenance.purge.mirrors import is_purged, purged_paths
+from moot.store.database.locks import sync_folder
+from moot.store.maintenance.purge.mirrors import is_purged, purged_paths, take_mirror
 
 _COPY = 1 << 20
 
@@ -41,20 +41,13 @@ class Mirror:
         return self.folder / "home"
 
     def locked(self) -> ExitStack:
-        """Create the folder and take its lock, which the returned context releases. Raise HostError if another process has it.
-
-        Parts of files that an interrupted synchronization left are deleted at the beginning and at the end.
-        """
+        """Create the folder and take its lock, which the returned context releases. Raise HostError if another process has it."""
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
-        lock = FileLock(self.folder / "lock")
-        if not lock.take(wait=False):
-            raise HostError("Another process is synchronizing it.", fix="Try again when it is finished.")
-        stack = ExitStack()
-        stack.callback(lock.release)
-        stack.callback(delete_parts, self.folder)
-        delete_parts(self.folder)
-        return stack
+        taken = take_mirror(self.folder)
+        if taken is None:
+            raise HostError("Another process is synchronizing it or purging its conversations.", fix="Try again when it is finished.")
+        return taken
 
     def load(self) -> None:
         """Read the states. Without a readable list, all files are fetched again. Raise HostError if that of purged files is damaged."""
@@ -125,9 +118,3 @@ class Mirror:
     def total(self) -> int:
         """Return the size of all copies in bytes."""
         return sum(max(0, self.size(name)) for name in self.states)
-
-
-def delete_parts(folder: Path) -> None:
-    """Delete received files in the folder of a mirror that did not replace a copy. Its lock must be held."""
-    for part in folder.glob("part[0-9]*"):
-        part.unlink(missing_ok=True)

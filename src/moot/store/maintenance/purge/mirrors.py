@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
@@ -19,9 +20,9 @@ from typing import Any
 from moot.config.home import write_atomically
 from moot.config.settings import mirror_of
 from moot.convert.imports import key_at_host, path_at_host
-from moot.errors import HostError
+from moot.errors import Busy, HostError
 from moot.store.database.connection import Queries
-from moot.store.database.locks import sync_folder
+from moot.store.database.locks import FileLock, sync_folder
 from moot.types.maintenance import FileOutcome
 
 _PURGED = "purged.json"
@@ -71,8 +72,41 @@ def mirrored_sources(queries: Queries, conversations: Collection[int]) -> list[M
     return [sources for sources in found.values() if sources.purged]
 
 
+def take_mirror(mirror: Path) -> ExitStack | None:
+    """Take the lock of a mirror, which the returned context releases. Return None if another holder has it.
+
+    Parts of files that an interrupted synchronization left are deleted at the beginning and at the end.
+    """
+    lock = FileLock(mirror / "lock")
+    if not lock.take(wait=False):
+        return None
+    stack = ExitStack()
+    stack.callback(lock.release)
+    stack.callback(_delete_parts, mirror)
+    _delete_parts(mirror)
+    return stack
+
+
+def _delete_parts(mirror: Path) -> None:
+    for part in mirror.glob("part[0-9]*"):
+        part.unlink(missing_ok=True)
+
+
+def lock_mirrors(hosts: Iterable[str], data: Path) -> ExitStack:
+    """Take the locks of several mirrors, so that nothing is fetched into them. Raise Busy if one is being synchronized."""
+    with ExitStack() as stack:
+        for host in hosts:
+            if not mirror_of(data, host).is_dir():
+                continue
+            taken = take_mirror(mirror_of(data, host))
+            if taken is None:
+                raise Busy(f"Conversations of {host} are being synchronized.", fix="Try again when 'moot sync' is done.")
+            stack.enter_context(taken)
+        return stack.pop_all()
+
+
 def delete_mirrored(found: Collection[MirroredSources], data: Path) -> list[FileOutcome]:
-    """Delete the copies of these sources and of the files that belong to them. Blocks."""
+    """Delete the copies of these sources and of the files that belong to them. The mirrors must be locked. Blocks."""
     outcomes: list[FileOutcome] = []
     for sources in found:
         mirror = mirror_of(data, sources.host)
