@@ -6,14 +6,19 @@ import json
 import os
 import sqlite3
 import stat
+import threading
 from contextlib import closing
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from host_stage import FILE, SESSION, Machines, line, opencode, titles
 from import_stage import stored
+from moot.config.settings import HostSettings
+from moot.imports.hosts.connection import connect
 from moot.imports.hosts.mirror import Mirror
+from moot.imports.hosts.places import Places, remote_places
 
 pytestmark = pytest.mark.anyio
 
@@ -194,6 +199,49 @@ async def test_copies_are_durable_before_their_states_are_stored(machines: Machi
             assert order.index((copy.st_ino, copy.st_size)) < last
             folders = {folder.stat().st_ino for folder in machines.copy("laptop", FILE).parents if folder.is_relative_to(mirror)}
             assert text or folders <= {inode for inode, _ in order[:last]}
+
+
+class Observed(Places):
+    """Places that record the threads in which the list is read."""
+
+    threads: ClassVar[set[int]] = set()
+
+    def wants(self, path: str) -> bool:
+        self.threads.add(threading.get_ident())
+        return Places.wants(self, path)
+
+
+async def test_the_list_of_files_is_read_outside_of_the_event_loop(machines: Machines) -> None:
+    names = {f".workbuddy/projects/p/{number}.jsonl" for number in range(40)}
+    for name in names:
+        machines.write("laptop", name, "{}")
+    machines.tool("find", f"""printf '%s\\0' {" ".join(f"'1 1.5 1 ./x{number}'" for number in range(20_000))}\nexec /usr/bin/find "$@"\n""")
+    async with connect(HostSettings("laptop", "laptop")) as connection:
+        listing = await connection.list(Observed(remote_places().all))
+    assert set(listing.files) == names and not listing.problems
+    assert threading.get_ident() not in Observed.threads and Observed.threads
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"), [("_FILES", "more than 50 files in"), ("_WANTED", "more than 50 files with conversations in")]
+)
+async def test_a_list_with_too_many_files_is_refused(machines: Machines, monkeypatch: pytest.MonkeyPatch, limit: str, message: str) -> None:
+    monkeypatch.setattr(f"moot.imports.hosts.connection.{limit}", 50)
+    machines.write("fine", FILE, line(1, "hello"))
+    for number in range(51):
+        machines.write("broken", f".workbuddy/projects/p/{number}.jsonl", "{}")
+    async with stored(machines.home) as store:
+        broken, fine = await machines.sync(store, "broken", "fine")
+        assert message in broken.error and machines.copied("broken") == set()
+        assert not fine.faulty
+
+
+async def test_a_list_without_entries_is_refused(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    machines.tool("find", 'case "$*" in *%s*) head -c 40000 /dev/zero | tr "\\0" x;; esac\nexec /usr/bin/find "$@"\n')
+    async with stored(machines.home) as store:
+        (report,) = await machines.sync(store, "laptop")
+        assert report.error == "The list of files can't be read."
 
 
 async def test_two_synchronizations_at_once_do_not_disturb_each_other(machines: Machines) -> None:

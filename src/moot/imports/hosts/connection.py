@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import anyio
+from anyio import to_thread
 
 from moot.config.settings import HostSettings
 from moot.errors import HostError, Refused
@@ -34,6 +35,12 @@ _GREETING = 256 << 10
 """Maximum bytes that the machine may print before the shell answers."""
 _LISTED = 128 << 20
 """Maximum size of a list of files, in bytes."""
+_RECORD = 8 << 10
+"""Maximum size of an entry of the list, in bytes."""
+_FILES = 1_000_000
+"""Maximum number of files in the list."""
+_WANTED = 300_000
+"""Maximum number of files to copy, which limits the memory."""
 _ERRORS = 16 << 10
 _PATIENCE = 5
 _READ = 256 << 10
@@ -114,15 +121,16 @@ class Connection:
         """Return all wanted files. Names that can't be those of agents' files are reported as problems."""
         lines = ["set --", *(line for place in places.all for line in _arguments(place.path)), _FIND.format(deep=_DEEP)]
         self.send("\n".join(lines))
-        data, found = bytearray(), Listing(now=self.now)
+        found = Listing(now=self.now)
+        reader = _ListReader(places, found)
 
         async def add(chunk: bytes) -> None:
-            data.extend(chunk)
+            await to_thread.run_sync(reader.feed, chunk)
 
         with anyio.move_on_after(self.timeout * 10):
             await self.until(f"\n{self.nonce} ".encode(), _LISTED, add)
             end = (await self.line(64)).decode("ascii", "replace")
-            _read_listing(bytes(data), places, found)
+            reader.close()
             if end != "0.":
                 found.is_complete = False
                 found.problems.append("Some folders can't be read.")
@@ -262,22 +270,53 @@ def _state(text: str) -> FileState | None:
     return None if found is None else FileState(int(found[1]), found[2], found[3])
 
 
-def _read_listing(data: bytes, places: Places, found: Listing) -> None:
-    refused: list[str] = []
-    for record in data.split(b"\0"):
+@dataclass(slots=True)
+class _ListReader:
+    """A reader of the list of files, which arrives in pieces."""
+
+    places: Places
+    found: Listing
+    _rest: bytes = b""
+    """The beginning of an entry that has not arrived completely."""
+    _count: int = 0
+    _refused: int = 0
+    _examples: list[str] = field(default_factory=list[str])
+
+    def feed(self, data: bytes) -> None:
+        """Read the next piece. Raise HostError if there are too many files."""
+        *records, self._rest = (self._rest + data).split(b"\0")
+        self._count += len(records)
+        if max(map(len, (*records, self._rest))) > _RECORD:
+            raise HostError("The list of files can't be read.")
+        for record in records:
+            self._add(record)
+        if self._count > _FILES or len(self.found.files) > _WANTED:
+            count, what = (_FILES, "") if self._count > _FILES else (_WANTED, " with conversations")
+            raise HostError(
+                f"The machine has more than {count:,} files{what} in the agents' folders.",
+                fix="Restrict the agents of the host in the configuration.",
+            )
+
+    def close(self) -> None:
+        """Read the last entry, and report the names that are skipped."""
+        self.feed(b"\0")
+        if self._refused:
+            more = self._refused - len(self._examples)
+            some = f"{', '.join(self._examples)}{f' and {more:,} more' if more else ''}"
+            self.found.problems.append(f"Files with unusual names are skipped: {some}")
+
+    def _add(self, record: bytes) -> None:
+        if not record:
+            return
         numbers, _, name = record.partition(b" ./")
         state, path = _state(numbers.decode("ascii", "replace")), os.fsdecode(name)
-        if not record:
-            continue
-        if places.wants(path) and state is not None and _is_plain(path):
-            found.files[path] = state
-        elif places.wants(path) or state is None or not _is_below(path):
-            refused.append(path or "?")
-    if refused:
-        some = ", ".join(ascii(name)[:80] for name in refused[:3])
-        found.problems.append(
-            f"Files with unusual names are skipped: {some}{f' and {len(refused) - 3:,} more' if len(refused) > 3 else ''}"
-        )
+        is_wanted = self.places.wants(path)
+        if is_wanted and state is not None and _is_plain(path):
+            self.found.files[path] = state
+        elif is_wanted or state is None or not _is_below(path):
+            self._refused += 1
+            if len(self._examples) < 3:
+                self._examples.append(ascii(path or "?")[:80])
 
 
 def _is_below(path: str) -> bool:

@@ -312,7 +312,7 @@ async def _written(path: Path) -> AsyncGenerator[BinaryIO, None]:
 
 async def _fetch(host: HostSettings, mirror: Mirror, report: HostReport, progress: Progress, *, dry_run: bool) -> None:
     async with connect(host) as connection:
-        listing = await connection.list(remote_places(host.agents))
+        listing = await connection.list(await to_thread.run_sync(remote_places, host.agents))
         report.problems += listing.problems
         difference = await to_thread.run_sync(_difference, listing.now)
         fetch = _Fetch(connection, mirror, report, progress, difference)
