@@ -76,6 +76,55 @@ async def test_systems_without_gnu_find_are_read_too(machines: Machines, system:
             assert await titles(store) == [("laptop", "hello", 2), ("laptop", "one", 1)]
 
 
+@pytest.mark.parametrize("system", ["gnu", *STATS])
+async def test_the_folder_of_an_agent_can_be_a_link_but_no_file(machines: Machines, system: str) -> None:
+    if system != "gnu":
+        machines.tool("find", 'case "$*" in *-printf*) exit 1;; esac\nexec /usr/bin/find "$@"\n')
+        machines.tool("stat", STATS[system])
+    home = machines.homes / "laptop"
+    file = machines.write("laptop", f"elsewhere/p/{SESSION}.jsonl", line(1, "hello"))
+    (file.parent / f"{SESSION[:-1]}6.jsonl").symlink_to(file)
+    (file.parent.parent / "linked").symlink_to(file.parent)
+    with closing(opencode(home / "real" / "opencode.db", ["one"])):
+        pass
+    for link, target in ((".claude/projects", "../elsewhere"), (".local/share/opencode/opencode.db", "../../../real/opencode.db")):
+        (home / link).parent.mkdir(parents=True)
+        (home / link).symlink_to(target)
+    (home / ".pi").symlink_to("missing")
+    async with stored(machines.home) as store:
+        for new in (1, 0):
+            (report,) = await machines.sync(store, "laptop")
+            assert (report.new, report.problems) == (new, ["Links to files are not followed: '.local/share/opencode/opencode.db'"])
+        file.write_text(line(1, "hello") + line(2, "hi"))
+        (report,) = await machines.sync(store, "laptop")
+        assert (report.grown, machines.copied("laptop")) == (1, {f".claude/projects/p/{SESSION}.jsonl"})
+
+
+@pytest.mark.parametrize("command", ['rm "$3"', 'ln -sf /etc/hostname "$3"'])
+async def test_a_file_that_disappears_is_reported(machines: Machines, command: str) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    machines.write("laptop", ".local/share/amp/threads/T-1.json", "{}")
+    machines.tool("tail", f'case "$3" in *T-1*) {command};; esac\nexec /usr/bin/tail "$@"\n')
+    async with stored(machines.home) as store:
+        (report,) = await machines.sync(store, "laptop")
+        assert report.problems == ["~/.local/share/amp/threads/T-1.json disappeared or became a link while it was fetched."]
+        assert machines.copied("laptop") == {FILE}
+
+
+@pytest.mark.parametrize("system", ["gnu", *STATS])
+async def test_copies_are_kept_if_a_folder_cannot_be_read(machines: Machines, system: str) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        find = 'case "$*" in *%s*|*stat*) /usr/bin/find ./.claude/missing; exit 1;; esac\nexec /usr/bin/find "$@"\n'
+        machines.tool("find", find if system == "gnu" else f'case "$*" in *-printf*) exit 1;; esac\n{find}')
+        if system != "gnu":
+            machines.tool("stat", STATS[system])
+        (report,) = await machines.sync(store, "laptop")
+        assert report.problems == ["Some folders can't be read."]
+        assert (report.gone, machines.copied("laptop")) == (0, {FILE})
+
+
 async def test_a_machine_without_find_and_stat_is_reported(machines: Machines) -> None:
     for name in ("find", "stat"):
         machines.tool(name, "exit 1\n")

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shlex
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -55,20 +56,21 @@ elif stat -c '%s' . >/dev/null 2>&1 </dev/null; then k=busybox
 else printf '\\n%s tools\\n' "$n"; exit 4; fi
 s() {{ printf '%s ' "$n"; for p; do
 if [ -f "$p" ] && [ ! -L "$p" ]; then case $k in
-gnu) find "$p" -maxdepth 0 -printf '%s %T@ %i ' ;;
-bsd) stat -f '%z %Fm %i' "$p" | tr '\\n' ' ' ;;
-*) stat -c '%s %Y %i' "$p" | tr '\\n' ' ' ;;
-esac; else printf '%s' '- - - '; fi; done </dev/null 2>/dev/null; printf '.\\n'; }}
+gnu) r=$(find "$p" -maxdepth 0 -printf '%s %T@ %i') ;;
+bsd) r=$(stat -f '%z %Fm %i' "$p") ;;
+*) r=$(stat -c '%s %Y %i' "$p") ;;
+esac || r=; else r=; fi; printf '%s ' "${{r:-- - -}}"; done </dev/null 2>/dev/null; printf '.\\n'; }}
 f() {{ if [ -f "$1" ] && [ ! -L "$1" ]; then tail -c "+$2" "$1" </dev/null 2>/dev/null | head -c "$3"; fi; printf '\\n%s.\\n' "$n"; }}
 printf '\\n%s ready %s\\n' "$n" "$(date +%s)"
 """
-_FIND = """if [ $# -gt 0 ]; then case $k in
-gnu) find -H "$@" -maxdepth {deep} -type f -printf '%s %T@ %i %p\\0' 2>/dev/null ;;
-bsd) find -H "$@" -maxdepth {deep} -type f ! -path '*
-*' -exec stat -f '%z %Fm %i %N' {{}} + 2>/dev/null | tr '\\n' '\\000' ;;
-*) find -H "$@" -maxdepth {deep} -type f ! -path '*
-*' -exec stat -c '%s %Y %i %n' {{}} + 2>/dev/null | tr '\\n' '\\000' ;;
-esac </dev/null; fi; e=$?; printf '\\n%s %s.\\n' "$n" "$e"
+_PLACE = """if [ -L "$p" ] && [ -f "$p" ]; then printf 'link %s\\0' "$p"; elif [ -e "$p" ]; then set -- "$@" "$p"; fi"""
+"""Commands for one place. The folder of a place can be a link; links to files are only listed, and links below a place are not followed."""
+_FIND = """e=0; l='*
+*'; {{ if [ $# -gt 0 ]; then e=$({{ case $k in
+gnu) find -H "$@" -maxdepth {deep} -type f -printf '%s %T@ %i %p\\0' >&4; echo $? >&3 ;;
+bsd) {{ find -H "$@" -maxdepth {deep} -type f ! -path "$l" -exec stat -f '%z %Fm %i %N' {{}} +; echo $? >&3; }} | tr '\\n' '\\000' >&4 ;;
+*) {{ find -H "$@" -maxdepth {deep} -type f ! -path "$l" -exec stat -c '%s %Y %i %n' {{}} +; echo $? >&3; }} | tr '\\n' '\\000' >&4 ;;
+esac; }} 3>&1 2>/dev/null </dev/null); fi; }} 4>&1; printf '\\n%s %s.\\n' "$n" "$e"
 """
 _NUMBERS = re.compile(r"(\d{1,18}) (-?\d{1,20}(?:\.\d{1,10})?) (\d{1,20})")
 LATEST = 1 << 33
@@ -119,7 +121,7 @@ class Connection:
 
     async def list(self, places: Places) -> Listing:
         """Return all wanted files. Names that can't be those of agents' files are reported as problems."""
-        lines = ["set --", *(line for place in places.all for line in _arguments(place.path)), _FIND.format(deep=_DEEP)]
+        lines = ["set --", *(_loop(place.path) for place in places.all), _FIND.format(deep=_DEEP)]
         self.send("\n".join(lines))
         found = Listing(now=self.now)
         reader = _ListReader(places, found)
@@ -146,7 +148,7 @@ class Connection:
         await self.until(f"{self.nonce} ".encode(), 0, _nothing)
         words = (await self.line(count * 64 + 64)).decode("ascii", "replace").removesuffix(".").split()
         if len(words) != count * 3:
-            return [None] * count  # a file disappeared while its state was read
+            raise HostError("The machine sent no state of a file.")
         return [_state(" ".join(words[at : at + 3])) for at in range(0, len(words), 3)]
 
     # ── bytes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -256,9 +258,9 @@ def _quoted(path: str) -> str:
     return shlex.quote(f"./{path}")
 
 
-def _arguments(path: str) -> Iterable[str]:
+def _loop(path: str) -> str:
     words = "/".join(part if part == "*" else "*".join(map(shlex.quote, part.split("*"))) for part in path.split("/")).replace("''", "")
-    yield f'for p in ./{words}; do [ -e "$p" ] && set -- "$@" "$p"; done' if "*" in path else f'[ -e ./{words} ] && set -- "$@" ./{words}'
+    return f"for p in ./{words}; do {_PLACE}; done"
 
 
 async def _nothing(data: bytes) -> None:
@@ -279,8 +281,9 @@ class _ListReader:
     _rest: bytes = b""
     """The beginning of an entry that has not arrived completely."""
     _count: int = 0
-    _refused: int = 0
-    _examples: list[str] = field(default_factory=list[str])
+    _skipped: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Reason → first names of files that are skipped."""
+    _skips: Counter[str] = field(default_factory=Counter[str])
 
     def feed(self, data: bytes) -> None:
         """Read the next piece. Raise HostError if there are too many files."""
@@ -300,10 +303,9 @@ class _ListReader:
     def close(self) -> None:
         """Read the last entry, and report the names that are skipped."""
         self.feed(b"\0")
-        if self._refused:
-            more = self._refused - len(self._examples)
-            some = f"{', '.join(self._examples)}{f' and {more:,} more' if more else ''}"
-            self.found.problems.append(f"Files with unusual names are skipped: {some}")
+        for reason, names in self._skipped.items():
+            more = self._skips[reason] - len(names)
+            self.found.problems.append(f"{reason}: {', '.join(names)}{f' and {more:,} more' if more else ''}")
 
     def _add(self, record: bytes) -> None:
         if not record:
@@ -313,10 +315,16 @@ class _ListReader:
         is_wanted = self.places.wants(path)
         if is_wanted and state is not None and _is_plain(path):
             self.found.files[path] = state
+        elif numbers == b"link" and _is_plain(path):
+            self._skip("Links to files are not followed", path)
         elif is_wanted or state is None or not _is_below(path):
-            self._refused += 1
-            if len(self._examples) < 3:
-                self._examples.append(ascii(path or "?")[:80])
+            self._skip("Files with unusual names are skipped", path)
+
+    def _skip(self, reason: str, path: str) -> None:
+        self._skips[reason] += 1
+        names = self._skipped.setdefault(reason, [])
+        if len(names) < 3:
+            names.append(ascii(path or "?")[:80])
 
 
 def _is_below(path: str) -> bool:

@@ -169,6 +169,8 @@ class _Fetch:
             return _Unit(dict(states), [], "skipped")
         names = [name for name, state in states.items() if state is not None]
         changed = [name for name in names if whole or not self._is_done(name, states[name])]
+        if whole and not names:
+            report.problem(f"~/{next(iter(states))} disappeared or became a link while it was fetched.")
         if not whole:
             report.unchanged += len(names) - len(changed)
         if not changed:
