@@ -333,6 +333,10 @@ def _is_below(path: str) -> bool:
 
 
 def _is_plain(path: str) -> bool:
-    parts = path.split("/")
-    is_short = len(os.fsencode(path)) <= 1_000 and len(parts) <= 48 and all(len(os.fsencode(part)) <= 255 for part in parts)
+    """Return whether the path can be stored. A purge couldn't find the copy if the path were not UTF-8."""
+    try:
+        parts = path.encode().split(b"/")
+    except UnicodeEncodeError:
+        return False
+    is_short = len(path.encode()) <= 1_000 and len(parts) <= 48 and all(len(part) <= 255 for part in parts)
     return is_short and _is_below(path) and not any(ord(one) < 32 or ord(one) == 127 for one in path)
