@@ -167,6 +167,42 @@ async def test_deleted_files_are_removed_from_the_copies_and_their_conversations
         assert await titles(store) == [("laptop", "hello", 1)]
 
 
+async def test_a_file_can_take_the_place_of_a_folder(machines: Machines) -> None:
+    names = [".claude/projects/p/agent-a.jsonl", ".claude/projects/p/agent-a.jsonl/agent-b.jsonl"]
+    async with stored(machines.home) as store:
+        for name in (*names, names[0]):
+            shutil.rmtree(machines.homes / "laptop", ignore_errors=True)
+            machines.write("laptop", name, line(1, "hello"))
+            (report,) = await machines.sync(store, "laptop")
+            assert (report.new, report.problems, machines.copied("laptop")) == (1, [], {name})
+        shutil.rmtree(machines.homes / "laptop" / ".claude")
+        await machines.sync(store, "laptop")
+        assert list((machines.home / "data" / "hosts" / "laptop" / "home").iterdir()) == []
+
+
+async def test_the_log_of_a_database_that_keeps_changing_is_kept(machines: Machines) -> None:
+    path = machines.homes / "laptop" / ".local/share/opencode/opencode.db"
+    with closing(opencode(path, ["one"])):
+        async with stored(machines.home) as store:
+            await machines.sync(store, "laptop")
+            path.with_name("opencode.db-wal").unlink()
+            machines.tool("tail", 'case "$3" in *opencode.db) touch "$3";; esac\nexec /usr/bin/tail "$@"\n')
+            os.utime(path)
+            (report,) = await machines.sync(store, "laptop")
+            assert "keeps changing" in report.problems[0]
+            assert await titles(store) == [("laptop", "one", 1)]
+            assert machines.copied("laptop") >= {f".local/share/opencode/opencode.db{end}" for end in ("", "-wal")}
+
+
+async def test_many_problems_are_counted(machines: Machines) -> None:
+    for number in range(23):
+        machines.write("laptop", f".workbuddy/projects/p/{number:02}.jsonl", "{}")
+    machines.tool("tail", 'rm "$3"\n')
+    async with stored(machines.home) as store:
+        (report,) = await machines.sync(store, "laptop")
+        assert (len(report.problems), report.problems[-1]) == (21, "3 more problems.")
+
+
 async def test_a_dry_run_fetches_and_stores_nothing(machines: Machines) -> None:
     machines.write("laptop", FILE, line(1, "hello"))
     async with stored(machines.home) as store:

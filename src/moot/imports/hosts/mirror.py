@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from moot.config.home import write_atomically
 from moot.errors import HostError
 from moot.imports.hosts.connection import FileState
+from moot.imports.hosts.places import database_of
 from moot.store.database.locks import sync_folder
 from moot.store.maintenance.purge.mirrors import is_purged, purged_paths, take_mirror
 
@@ -105,14 +106,25 @@ class Mirror:
         os.utime(self._path(name), ns=(modified, modified))
         self.states[name] = state
 
-    def keep_only(self, names: Iterable[str]) -> int:
-        """Delete the copies of files that no longer exist on the machine, and return their number."""
-        wanted = set(names)
-        gone = [name for name in self.states if name not in wanted]
+    def remove(self, name: str) -> None:
+        """Delete a copy, if there is one, and folders that it leaves empty."""
+        path = self._path(name)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.unlink()
+        self.states.pop(name, None)
+        for folder in path.parents:
+            if folder == self.home or not folder.is_dir() or next(folder.iterdir(), None) is not None:
+                break
+            folder.rmdir()
+
+    def keep_only(self, names: Collection[str]) -> int:
+        """Delete the copies of files that no longer exist on the machine, and return their number.
+
+        The log of a database stays until the database is fetched again, because a copy may be damaged without it.
+        """
+        gone = [name for name in self.states if name not in names and database_of(name) not in names]
         for name in gone:
-            with suppress(OSError):
-                self._path(name).unlink(missing_ok=True)
-            del self.states[name]
+            self.remove(name)
         return len(gone)
 
     def total(self) -> int:

@@ -49,8 +49,7 @@ class Places:
 
     def wants(self, path: str) -> bool:
         """Return whether to copy the file. A file at a place itself is wanted, also with the ending of a database's log."""
-        ends = (path.removesuffix(end) for end in LOGS if path.endswith(end))
-        return self._wants(path) or any(base.endswith(DATABASES) and self._wants(base) for base in ends)
+        return self._wants(path) or self._wants(database_of(path))
 
     def _wants(self, path: str) -> bool:
         return self._wanted.fullmatch(path) is not None
@@ -66,6 +65,12 @@ def remote_places(agents: Collection[str] = ()) -> Places:
             names = (*found[place.path].names, *place.names) if place.path in found else place.names
             found[place.path] = Place(place.path, tuple(dict.fromkeys(names)))
     return Places(tuple(found.values()))
+
+
+def database_of(path: str) -> str:
+    """Return the database to which a log belongs, or the path itself if it is not that of a log."""
+    bases = (path.removesuffix(end) for end in LOGS if path.endswith(end))
+    return next((base for base in bases if base.endswith(DATABASES)), path)
 
 
 def _places_of(location: Location) -> Iterator[Place]:

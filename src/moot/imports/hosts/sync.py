@@ -19,7 +19,7 @@ from moot.errors import HostError, MootError, StoreError
 from moot.imports.conversations import ImportOptions
 from moot.imports.hosts.connection import LATEST, Connection, FileState, Listing, Part, Sink, commands, connect
 from moot.imports.hosts.mirror import Mirror
-from moot.imports.hosts.places import DATABASES, LOGS, remote_places
+from moot.imports.hosts.places import DATABASES, LOGS, database_of, remote_places
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
 from moot.imports.sources import Source, local_sources
@@ -61,10 +61,11 @@ class HostReport:
     size: int = 0
     """Size of the mirror in bytes."""
     problems: list[str] = field(default_factory=list[str])
-    """Descriptions of files that were not fetched; at most 20."""
+    """Descriptions of files that were not fetched; at most 20, and the number of the others."""
     error: str = ""
     """Why nothing was imported; empty if the files were fetched."""
     imported: Report = field(default_factory=Report)
+    _omitted: int = 0
 
     @property
     def faulty(self) -> bool:
@@ -80,8 +81,8 @@ class HostReport:
                 self.changed += len(names)
 
     def problem(self, text: str) -> None:
-        if len(self.problems) < _PROBLEMS:
-            self.problems.append(text)
+        self._omitted += len(self.problems) >= _PROBLEMS
+        self.problems[_PROBLEMS:] = [f"{self._omitted:,} more problems."] if self._omitted else [text]
 
     def to_json(self) -> JsonObject:
         files: JsonObject = {name: getattr(self, name) for name in ("new", "grown", "changed", "unchanged", "gone")}
@@ -130,6 +131,8 @@ class _Fetch:
     async def run(self, listing: Listing, units: Sequence[_Unit]) -> None:
         """Fetch the units. Raise HostError if the connection fails; what arrived completely is kept."""
         try:
+            if listing.is_complete:  # before fetching, because a file can have the name of a deleted folder
+                self.report.gone = await to_thread.run_sync(self.mirror.keep_only, listing.files)
             waiting = list(units)
             for attempt in range(_TRIES):
                 again: list[_Unit] = []
@@ -141,8 +144,6 @@ class _Fetch:
                     again += await self._window(window, is_last=attempt == _TRIES - 1)
                     left -= sum(unit.size for unit in window)
                 waiting = again
-            if listing.is_complete:
-                self.report.gone = await to_thread.run_sync(self.mirror.keep_only, list(listing.files))
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self.mirror.save)
@@ -247,7 +248,7 @@ class _Fetch:
         if unit.overlap is not None:
             return self._extend(unit, received, states)
         for name in [name for name, state in unit.expected.items() if state is None]:
-            (self.mirror.home / name).unlink(missing_ok=True)
+            self.mirror.remove(name)
         for path, part in zip(received, unit.parts, strict=True):
             state = unit.expected[part.path]
             assert state is not None
@@ -280,8 +281,7 @@ def _units(names: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
     """Yield the names of files that must be fetched together."""
     seen: set[str] = set()
     for name in sorted(names):
-        base = next((name.removesuffix(end) for end in LOGS if name.endswith(end)), name)
-        base = base if base.endswith(DATABASES) else name
+        base = database_of(name)
         if base not in seen:
             seen.add(base)
             yield (base, *(f"{base}{end}" for end in LOGS)) if base.endswith(DATABASES) else (base,)
