@@ -30,6 +30,7 @@ FAULTS = {
     "refused": ("echo 'Permission denied (publickey).' >&2; exit 255", "Permission denied (publickey)"),
     "silent": ("sleep 60", "sent nothing for 1 seconds"),
     "clock": ("export PATH=$HOME/bin:$PATH", "clock shows an impossible time"),
+    "slow": ("while printf x; do sleep 0.1; done", "sends too slowly"),
     "flood": ("cat /dev/zero; exit 0", "sent more data than expected"),
 }
 
@@ -42,7 +43,7 @@ async def test_a_broken_machine_is_reported_and_the_others_are_imported(machines
     machines.write("broken", FILE, line(1, "never", at="2026-08-02T10:00"))
     machines.answer(f'case "$HOME" in */broken) {before};; esac')
     async with stored(machines.home) as store:
-        broken, fine = await machines.sync(store, "broken", "laptop", timeout=1 if fault == "silent" else 20)
+        broken, fine = await machines.sync(store, "broken", "laptop", timeout=1 if fault in ("silent", "slow") else 20)
         assert message in broken.error and "\033" not in broken.error
         assert not fine.faulty
         assert await titles(store) == [("laptop", "hello", 1)]

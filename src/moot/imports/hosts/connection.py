@@ -42,6 +42,8 @@ _FILES = 1_000_000
 """Maximum number of files in the list."""
 _WANTED = 300_000
 """Maximum number of files to copy, which limits the memory."""
+_SLOWEST = 1 << 10
+"""Minimum number of bytes per second of an answer that takes longer than the timeout."""
 _ERRORS = 16 << 10
 _PATIENCE = 5
 _READ = 256 << 10
@@ -160,8 +162,8 @@ class Connection:
             self.child.stdin.write(os.fsencode(script) + b"\n")
 
     async def until(self, mark: bytes, limit: int, sink: Sink) -> None:
-        """Pass bytes to `sink` until the mark, which is removed. Raise HostError if there are more than `limit` before it."""
-        passed = 0
+        """Pass bytes to `sink` until the mark, which is removed. Raise HostError if there are more than `limit` before it, or too slow."""
+        passed, started = 0, anyio.current_time()
         while (at := self._buffer.find(mark)) < 0:
             keep = len(mark) - 1
             if len(self._buffer) > keep:
@@ -172,6 +174,8 @@ class Connection:
                     raise HostError("The machine sent more data than expected.")
                 await sink(chunk)
             await self._more()
+            if anyio.current_time() - started > self.timeout + passed / _SLOWEST:
+                raise HostError("The machine sends too slowly.", fix="Check the connection, or raise its timeout.")
         if passed + at > limit:
             raise HostError("The machine sent more data than expected.")
         if at:
