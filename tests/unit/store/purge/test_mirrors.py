@@ -78,7 +78,7 @@ def test_only_the_files_of_the_conversation_are_deleted(tmp_path: Path, case: st
     path, id, deleted, purged, others = CASES[case]
     home = write(tmp_path, deleted | others)
     for attempt in range(2):  # a second attempt after a crash finds nothing left to do
-        outcomes = delete_mirrored([MirroredSources("laptop", {path: {id}}, set())], tmp_path)
+        outcomes = delete_mirrored([MirroredSources("laptop", {path: {id}})], tmp_path)
         assert {str(Path(one.path).relative_to(home)) for one in outcomes} == (set() if attempt else deleted)
         assert {str(one.relative_to(home)) for one in home.rglob("*") if one.is_file()} == others
         assert purged_paths(home.parent) == purged
@@ -89,8 +89,25 @@ def test_only_the_files_of_the_conversation_are_deleted(tmp_path: Path, case: st
 def test_a_folder_with_another_conversation_is_kept(tmp_path: Path) -> None:
     mine, other = f".claude/projects/p/{ID}.jsonl", f".claude/projects/p/{ID}/subagents/agent-a.jsonl"
     home = write(tmp_path, {mine, other})
-    delete_mirrored([MirroredSources("laptop", {mine: {ID}}, {other, f".claude/projects/p/{ID}"})], tmp_path)
+    delete_mirrored([MirroredSources("laptop", {mine: {ID}}, {other}, {f".claude/projects/p/{ID}"})], tmp_path)
     assert not (home / mine).exists() and (home / other).exists()
     assert purged_paths(home.parent) == {mine}
     delete_mirrored([MirroredSources("laptop", {other: {f"{ID}/agent-a"}}, {other})], tmp_path)  # the file has two conversations
     assert not (home / other).exists() and purged_paths(home.parent) == {mine}
+
+
+def test_files_that_name_the_session_are_deleted_and_fetched_again(tmp_path: Path) -> None:
+    kiro, execution = ".config/Kiro/User/globalStorage/kiro.kiroagent", "22222222-2222-4333-8444-555555555555"
+    mine, other, titles, log, unrelated = (
+        f"{kiro}/{name}" for name in (f"ws/{ID}.json", f"ws/{ID[:-1]}6.json", "ws/sessions.json", "runs/1", "runs/2")
+    )
+    home = write(tmp_path, {mine, other, titles, log, unrelated})
+    (home / mine).write_text(f'{{"sessionId":"{ID}","executionId":"{execution}"}}')
+    (home / other).write_text(f'{{"parent":"{ID}"}}')
+    (home / titles).write_text(f'[{{"sessionId":"{ID}","title":"secret plan"}}]')
+    (home / log).write_text(f'{{"executionId":"{execution}","output":"secret plan"}}')
+    (home / unrelated).write_text('{"executionId":"33333333-2222-4333-8444-555555555555"}')
+    outcomes = delete_mirrored([MirroredSources("laptop", {mine: {ID}}, {other}, {f"{kiro}/ws"})], tmp_path)
+    assert {str(Path(one.path).relative_to(home)): "again" in one.why for one in outcomes} == {mine: False, titles: True, log: True}
+    assert {str(one.relative_to(home)) for one in home.rglob("*") if one.is_file()} == {other, unrelated}
+    assert purged_paths(home.parent) == {mine}

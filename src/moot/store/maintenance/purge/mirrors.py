@@ -37,6 +37,10 @@ _DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 _ENDINGS = re.compile(r"\.(?:(?:messages|settings|meta|conversation)\.json|jsonl(?:\.zst)?|json|txt|yaml|md|chat)")
 """Endings of the files of sessions. Those of one session differ only in their ending."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_LONG = 8
+"""Minimum length of the ids that files are searched for."""
+_WORD = re.compile(rb"[\w-]{%d,}" % _LONG)
+_READ = 64 << 20
 _NEAR = 3
 """Maximum number of folders between a session's own folder and its files."""
 
@@ -49,11 +53,13 @@ class MirroredSources:
     purged: dict[str, set[str]] = field(default_factory=lambda: defaultdict[str, set[str]](set))
     """Path → ids of the sessions in it."""
     kept: set[str] = field(default_factory=set[str])
-    """Sources of other conversations, and the folders that contain them."""
+    """Sources of other conversations."""
+    folders: set[str] = field(default_factory=set[str])
+    """Folders that contain sources of other conversations."""
 
     def is_own(self, path: PurePosixPath) -> bool:
         """Return whether no other conversation is known to come from a file or folder."""
-        return str(path) not in self.kept
+        return str(path) not in self.kept and str(path) not in self.folders
 
 
 def mirrored_sources(queries: Queries, conversations: Collection[int]) -> list[MirroredSources]:
@@ -68,7 +74,8 @@ def mirrored_sources(queries: Queries, conversations: Collection[int]) -> list[M
         if no in conversations:
             sources.purged[path].add(str(source_id or "").removeprefix(key_at_host(host, "")))
         else:
-            sources.kept.update(_with_folders(path))
+            sources.kept.add(path)
+            sources.folders.update(map(str, PurePosixPath(path).parents))
     return [sources for sources in found.values() if sources.purged]
 
 
@@ -115,13 +122,20 @@ def delete_mirrored(found: Collection[MirroredSources], data: Path) -> list[File
         home = mirror / "home"
         whole = {path: [*_named_after(path, ids, sources, home)] for path, ids in sources.purged.items()}
         _remember(mirror, (str(place) for places in whole.values() for place in places))
-        for path, places in whole.items():
-            words = f"a copy of a file of {sources.host}, where the original remains"
-            if not places:
-                words = f"a copy of a file of {sources.host}; the next sync fetches it again, because it may contain other conversations"
-            for file in _files(home, places or _files_beside(PurePosixPath(path), sources, home)):
-                file.unlink(missing_ok=True)
-                outcomes.append(FileOutcome(str(file), "deleted", words))
+        own = {file for places in whole.values() for file in _files(home, places)}
+        shared = {
+            *(
+                file
+                for path, places in whole.items()
+                if not places
+                for file in _files(home, _files_beside(PurePosixPath(path), sources, home))
+            ),
+            *_naming(home, sources, own),
+        }
+        for file in sorted(own | shared):
+            again = "where the original remains" if file in own else "which is fetched again, because it may contain other conversations"
+            file.unlink(missing_ok=True)
+            outcomes.append(FileOutcome(str(file), "deleted", f"a copy of a file of {sources.host}, {again}"))
     return outcomes
 
 
@@ -192,6 +206,27 @@ def _files_beside(path: PurePosixPath, sources: MirroredSources, home: Path) -> 
         belongs = name in logs if path.name.endswith(_DATABASES) else _base(name) == _base(path.name) and sources.is_own(one)
         if one == path or belongs:
             yield one
+
+
+def _naming(home: Path, sources: MirroredSources, own: Iterable[Path]) -> Iterator[Path]:
+    """Yield files of the same programs that contain the id of a session, or an id from its files, except sources of other conversations.
+
+    Examples are lists of sessions with their titles, and logs of which a session names only the id.
+    """
+    ids = {id.encode() for found in sources.purged.values() for id in found if len(id) >= _LONG}
+    ids.update(id for file in own for id in _words(file) if _UUID.fullmatch(id.decode()))
+    tops = {PurePosixPath(*PurePosixPath(path).parts[:2]) for path in sources.purged if not path.endswith(_DATABASES)}
+    for file in _files(home, sorted(tops)) if ids else ():
+        path = file.relative_to(home).as_posix()
+        is_source = not sources.kept.isdisjoint(_with_folders(path)) or path.endswith((*_DATABASES, *_LOGS))
+        if not is_source and any(word in ids for word in _words(file)):
+            yield file
+
+
+def _words(file: Path) -> Iterator[bytes]:
+    """Yield what can be an id in a file. Very large files are not read."""
+    if not file.is_symlink() and file.stat().st_size <= _READ:
+        yield from (found[0] for found in _WORD.finditer(file.read_bytes()))
 
 
 def _base(name: str) -> str:
