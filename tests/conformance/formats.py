@@ -10,6 +10,8 @@ from typing import Any
 
 from format_samples import samples_of
 from moot.errors import MootError, UsageError
+from moot.formats.kit.bases import ManyFiles
+from moot.imports.hosts.places import DATABASES, LOGS, remote_places
 from moot.types.conversation import Conversation
 from moot.types.format import (
     DeclaresFidelity,
@@ -53,6 +55,33 @@ FOREIGN = (
     b"just some words\n",
     b"a,b\n1,2\n",
 )
+
+
+SECRETS = (
+    *(
+        "auth.json",
+        "auth-profiles.json",
+        ".credentials.json",
+        "credentials.json",
+        "oauth_creds.json",
+        "token.json",
+        "secrets.json",
+        "key.json",
+    ),
+    *(
+        "settings.json",
+        "settings.local.json",
+        "config.json",
+        "config.yaml",
+        "config.toml",
+        "mcp.json",
+        "models.json",
+        ".claude.json",
+        ".env",
+    ),
+    *("id_rsa", "server.pem", "keys.db", "cookies.sqlite", "customers.db", "service-account.json", "unknown.json"),
+)
+"""Names of files with keys, settings and other data that no format needs."""
 
 
 PACKED = (b"SQLite format 3\x00", b"PK\x03\x04", b"\x1f\x8b")
@@ -125,6 +154,20 @@ def check_itself(format: Format) -> None:
         assert set(format.holds) <= THINGS, f"nobody knows what {sorted(set(format.holds) - THINGS)} are"
     if isinstance(format, WriteOnly):
         assert isinstance(format, DeclaresFidelity), "what is only written says what it holds"
+
+
+def check_only_named_files_are_copied(format: Format) -> None:
+    """In each of its locations, the format names the files that it needs, and nothing else is copied from another machine."""
+    places = remote_places((format.name,))
+    sources = [name for name in (format.files if isinstance(format, ManyFiles) else ()) if "/" in name]
+    for place in (place.path.replace("*", "x") for place in places.all):
+        if places.wants(f"{place}/x"):
+            raise AssertionError(f"every file in {place} is copied")
+        found = [f"{place}/{below}{name}" for below in ("", "a/", "a/b/", "a/b/c/") for name in SECRETS]
+        # a folder in which each file with this ending is a conversation
+        assert not [path for path in found if places.wants(path) and not any(Path(path).match(name) for name in sources)]
+    unnamed = [place.path for place in places.all if not place.names and not place.path.endswith((*DATABASES, *LOGS))]
+    assert not unnamed, f"stored_files doesn't say which files in {unnamed} are needed"
 
 
 def check_round_trip(format: Format, folder: Path, texts: Sequence[str]) -> None:

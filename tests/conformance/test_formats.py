@@ -28,6 +28,10 @@ def test_a_format_describes_itself(format: Any) -> None:
     formats.check_itself(format)
 
 
+def test_only_the_files_that_a_format_names_are_copied_from_other_machines(format: Any) -> None:
+    formats.check_only_named_files_are_copied(format)
+
+
 @quick
 @given(texts=TEXTS)
 def test_messages_survive_a_round_trip(format: Any, tmp_path: Path, texts: list[str]) -> None:

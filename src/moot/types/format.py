@@ -295,11 +295,11 @@ class HasProjectFile(Protocol):
 
 @runtime_checkable
 class NamesFiles(Protocol):
-    """Optional capability: name the files that `read` needs. Others in the standard locations may contain secrets and are not copied from
-    other machines. Without it, these are JSON files and databases whose names don't look like settings or secrets."""
+    """Required of a format whose standard locations are folders: name the files that `sources` and `read` need. Others there may contain
+    keys and settings. They are not copied from other machines."""
 
     stored_files: tuple[str, ...]
-    """Patterns of names in the locations; see `PurePath.match`."""
+    """Patterns of names in the locations, with those of the folders above them; see `PurePath.match`."""
 
 
 @runtime_checkable

@@ -12,7 +12,9 @@ import pytest
 
 from host_stage import FILE, SESSION, Machines, add_session, line, opencode, titles
 from import_stage import stored
+from moot.errors import Busy, HostError
 from moot.imports.conversations import ImportOptions
+from moot.imports.hosts.mirror import Mirror
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
 from moot.imports.sources import local_sources
@@ -104,4 +106,85 @@ async def test_a_purged_conversation_and_its_copy_do_not_return(machines: Machin
         (report,) = await machines.sync(store, "laptop")
         assert report.imported.conversations["purged"] == 1
         assert [title for _, title, _ in await titles(store)] == ["three", "two"]
+        assert machines.copied("laptop") == {".local/share/opencode/opencode.db"}
+
+
+async def test_purged_sub_agents_are_not_fetched_again(machines: Machines) -> None:
+    folder = FILE.removesuffix(".jsonl")
+    agents = [f"{folder}/subagents/agent-{name}.jsonl" for name in ("a1", "a2")]
+    machines.write("laptop", FILE, line(1, "hello") + line(2, "hi"))
+    for number, agent in enumerate(agents):
+        machines.write("laptop", agent, line(1, f"task {number}").replace('"type": "user"', '"type": "user", "isSidechain": true'))
+        machines.write("laptop", agent.replace(".jsonl", ".meta.json"), '{"toolUseId": "c"}')
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        (session,) = (await store.conversations.list()).items
+        (first, _) = sorted((await store.conversations.list(parent=session.id)).items, key=lambda one: one.title)
+        await store.erasure.purge([first.id])
+        for agent in agents:
+            with (machines.homes / "laptop" / agent).open("a") as opened:
+                opened.write(line(3, "more"))
+        (report,) = await machines.sync(store, "laptop")
+        assert (report.grown, report.new, report.changed) == (1, 0, 0)
+        assert machines.copied("laptop") == {FILE, agents[1], agents[1].replace(".jsonl", ".meta.json")}
+        await store.erasure.purge([session.id])
+        machines.write("laptop", f"{folder}/subagents/agent-a3.jsonl", line(1, "later"))
+        (report,) = await machines.sync(store, "laptop")
+        assert (report.fetched, machines.copied("laptop"), await titles(store)) == (0, set(), [])
+
+
+async def test_an_empty_copy_is_fetched_again(machines: Machines) -> None:
+    file = machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        machines.copy("laptop", FILE).write_bytes(b"")  # as after a power loss
+        (report,) = await machines.sync(store, "laptop")
+        assert (report.changed, machines.copy("laptop", FILE).read_bytes()) == (1, file.read_bytes())
+        file.write_bytes(b"")
+        await machines.sync(store, "laptop")
         assert machines.copy("laptop", FILE).read_bytes() == b""
+        file.write_text(line(1, "hello") + line(2, "hi"))
+        await machines.sync(store, "laptop")
+        assert await titles(store) == [("laptop", "hello", 2)]
+
+
+async def test_a_damaged_list_of_purged_files_is_reported(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        await store.erasure.purge([one.id for one in (await store.conversations.list()).items])
+        (machines.home / "data" / "hosts" / "laptop" / "purged.json").write_text("[")
+        (report,) = await machines.sync(store, "laptop")
+        assert "Can't read the list of purged files" in report.error and machines.copied("laptop") == set()
+
+
+async def test_a_purge_waits_for_no_synchronization_and_leaves_nothing(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    mirror = machines.home / "data" / "hosts" / "laptop"
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        (only,) = (await store.conversations.list()).items
+        with Mirror(mirror).locked(), pytest.raises(Busy, match="Conversations of laptop are being synchronized"):
+            await store.erasure.purge([only.id])
+        assert not await store.has_pending_erasure()
+        assert (machines.copied("laptop"), await titles(store)) == ({FILE}, [("laptop", "hello", 1)])
+        (mirror / "part3").write_text(line(1, "hello"))  # a killed synchronization
+        await store.erasure.purge([only.id])
+        assert {path.name for path in mirror.iterdir()} == {"home", "lock", "files.json", "purged.json"}
+        assert not (await machines.sync(store, "laptop"))[0].faulty
+
+
+async def test_an_interrupted_purge_is_finished_after_the_synchronization(machines: Machines) -> None:
+    machines.write("laptop", FILE, line(1, "hello"))
+    async with stored(machines.home) as store:
+        await machines.sync(store, "laptop")
+        (only,) = (await store.conversations.list()).items
+        (machines.home / "data" / "hosts" / "laptop" / "purged.json").write_text("[")
+        with pytest.raises(HostError, match="Can't read the list of purged files"):
+            await store.erasure.purge([only.id])
+        (machines.home / "data" / "hosts" / "laptop" / "purged.json").unlink()
+        with Mirror(machines.home / "data" / "hosts" / "laptop").locked():
+            (receipt,) = await store.erasure.finish()
+            assert receipt.done_at is None and machines.copied("laptop") == {FILE}
+        (receipt,) = await store.erasure.finish()
+        assert receipt.done_at is not None and machines.copied("laptop") == set()

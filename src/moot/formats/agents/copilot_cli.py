@@ -31,7 +31,7 @@ _NAME = 64 << 10
 class CopilotCli(ManyFiles):
     name = "copilot-cli"
     version = 1
-    stored_files: tuple[str, ...] = ("workspace.yaml",)
+    stored_files = ("workspace.yaml",)
     resume_command = ("copilot", "--resume")
     files = ("session-state/*/events.jsonl", "session-state/*.jsonl", "history-session-state/*.jsonl")
     companion_names: tuple[str, ...] = ("workspace.yaml",)

@@ -27,7 +27,7 @@ _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationToken
 class Droid(ManyFiles):
     name = "droid"
     version = 1
-    stored_files: tuple[str, ...] = ("*.settings.json",)
+    stored_files = ("*.settings.json",)
     resume_command = ("droid", "--resume")
     files = ("sessions/*.jsonl", "sessions/*/*.jsonl")
     companion_names: tuple[str, ...] = ("*.settings.json",)

@@ -34,6 +34,7 @@ class Grok(ManyFiles):
     version = 2
     files = ("chat_history.jsonl",)
     companion_names: tuple[str, ...] = ("summary.json", "updates.jsonl")
+    stored_files = ("summary.json", "updates.jsonl")
     depth = 4
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

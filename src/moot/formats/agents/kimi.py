@@ -72,6 +72,7 @@ class Kimi(ManyFiles):
     resume_command = ("kimi", "--session")
     files = ("wire.jsonl",)
     companion_names: tuple[str, ...] = ("state.json",)
+    stored_files = ("state.json",)
     depth = 4
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -186,6 +187,7 @@ class KimiCode(ManyFiles):
     version = 1
     resume_command = ("kimi", "--session")
     files = ("agents/*/wire.jsonl",)
+    stored_files = ("state.json",)
     depth = 5
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -60,6 +60,7 @@ class _State:
 class OpenHands(ReadOnly):
     name = "openhands"
     version = 2
+    stored_files: tuple[str, ...] = (_STATE, "events/event-*.json")
     suffix = ".json"
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -33,7 +33,6 @@ _TIMED = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)-(.*)")
 class Aichat(ManyFiles):
     name = "aichat"
     version = 1
-    stored_files: tuple[str, ...] = ()
     suffix = ".yaml"
     files = ("sessions/*.yaml", "sessions/_/*.yaml", "messages.md")
     depth = 5

@@ -32,7 +32,7 @@ _CHAT_ROLES: dict[str, Role] = {"human": "user", "bot": "assistant", "tool": "as
 class KiroIde(ManyFiles):
     name = "kiro-ide"
     version = 1
-    stored_files: tuple[str, ...] = ("*.json", "?" * 32)
+    stored_files = (f"{_EXECUTIONS}/*",)
     suffix = ".json"
     files = ("workspace-sessions/*/*.json", "*.chat")
 

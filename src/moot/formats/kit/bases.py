@@ -37,6 +37,8 @@ class ManyFiles(ReadOnly):
     """Patterns of the files below a folder (`Path.match`)."""
     companion_names: tuple[str, ...] = ()
     """Names of further files that are read for a conversation, next to its file. `*` stands for the name of that file without suffix."""
+    stored_files: tuple[str, ...] = ()
+    """Patterns of further files that `read` needs; see `NamesFiles`."""
     depth = 3
     """Maximum depth of the folders that are searched for conversations."""
     sniffed_depth = 3

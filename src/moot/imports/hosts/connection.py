@@ -10,12 +10,14 @@ import os
 import re
 import secrets
 import shlex
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import anyio
+from anyio import to_thread
 
 from moot.config.settings import HostSettings
 from moot.errors import HostError, Refused
@@ -34,6 +36,14 @@ _GREETING = 256 << 10
 """Maximum bytes that the machine may print before the shell answers."""
 _LISTED = 128 << 20
 """Maximum size of a list of files, in bytes."""
+_RECORD = 8 << 10
+"""Maximum size of an entry of the list, in bytes."""
+_FILES = 1_000_000
+"""Maximum number of files in the list."""
+_WANTED = 300_000
+"""Maximum number of files to copy, which limits the memory."""
+_SLOWEST = 1 << 10
+"""Minimum number of bytes per second of an answer that takes longer than the timeout."""
 _ERRORS = 16 << 10
 _PATIENCE = 5
 _READ = 256 << 10
@@ -48,22 +58,25 @@ elif stat -c '%s' . >/dev/null 2>&1 </dev/null; then k=busybox
 else printf '\\n%s tools\\n' "$n"; exit 4; fi
 s() {{ printf '%s ' "$n"; for p; do
 if [ -f "$p" ] && [ ! -L "$p" ]; then case $k in
-gnu) find "$p" -maxdepth 0 -printf '%s %T@ %i ' ;;
-bsd) stat -f '%z %Fm %i' "$p" | tr '\\n' ' ' ;;
-*) stat -c '%s %Y %i' "$p" | tr '\\n' ' ' ;;
-esac; else printf '%s' '- - - '; fi; done </dev/null 2>/dev/null; printf '.\\n'; }}
+gnu) r=$(find "$p" -maxdepth 0 -printf '%s %T@ %i') ;;
+bsd) r=$(stat -f '%z %Fm %i' "$p") ;;
+*) r=$(stat -c '%s %Y %i' "$p") ;;
+esac || r=; else r=; fi; printf '%s ' "${{r:-- - -}}"; done </dev/null 2>/dev/null; printf '.\\n'; }}
 f() {{ if [ -f "$1" ] && [ ! -L "$1" ]; then tail -c "+$2" "$1" </dev/null 2>/dev/null | head -c "$3"; fi; printf '\\n%s.\\n' "$n"; }}
 printf '\\n%s ready %s\\n' "$n" "$(date +%s)"
 """
-_FIND = """if [ $# -gt 0 ]; then case $k in
-gnu) find -H "$@" -maxdepth {deep} -type f -printf '%s %T@ %i %p\\0' 2>/dev/null ;;
-bsd) find -H "$@" -maxdepth {deep} -type f ! -path '*
-*' -exec stat -f '%z %Fm %i %N' {{}} + 2>/dev/null | tr '\\n' '\\000' ;;
-*) find -H "$@" -maxdepth {deep} -type f ! -path '*
-*' -exec stat -c '%s %Y %i %n' {{}} + 2>/dev/null | tr '\\n' '\\000' ;;
-esac </dev/null; fi; e=$?; printf '\\n%s %s.\\n' "$n" "$e"
+_PLACE = """if [ -L "$p" ] && [ -f "$p" ]; then printf 'link %s\\0' "$p"; elif [ -e "$p" ]; then set -- "$@" "$p"; fi"""
+"""Commands for one place. The folder of a place can be a link; links to files are only listed, and links below a place are not followed."""
+_FIND = """e=0; l='*
+*'; {{ if [ $# -gt 0 ]; then e=$({{ case $k in
+gnu) find -H "$@" -maxdepth {deep} -type f -printf '%s %T@ %i %p\\0' >&4; echo $? >&3 ;;
+bsd) {{ find -H "$@" -maxdepth {deep} -type f ! -path "$l" -exec stat -f '%z %Fm %i %N' {{}} +; echo $? >&3; }} | tr '\\n' '\\000' >&4 ;;
+*) {{ find -H "$@" -maxdepth {deep} -type f ! -path "$l" -exec stat -c '%s %Y %i %n' {{}} +; echo $? >&3; }} | tr '\\n' '\\000' >&4 ;;
+esac; }} 3>&1 2>/dev/null </dev/null); fi; }} 4>&1; printf '\\n%s %s.\\n' "$n" "$e"
 """
-_NUMBERS = re.compile(r"(\d{1,18}) (\d{1,12}(?:\.\d{1,10})?) (\d{1,20})")
+_NUMBERS = re.compile(r"(\d{1,18}) (-?\d{1,20}(?:\.\d{1,10})?) (\d{1,20})")
+LATEST = 1 << 33
+"""The latest time that a machine or a file can have, in seconds since the epoch: the year 2242."""
 
 Sink: TypeAlias = Callable[[bytes], Awaitable[None]]
 
@@ -110,17 +123,18 @@ class Connection:
 
     async def list(self, places: Places) -> Listing:
         """Return all wanted files. Names that can't be those of agents' files are reported as problems."""
-        lines = ["set --", *(line for place in places.all for line in _arguments(place.path)), _FIND.format(deep=_DEEP)]
+        lines = ["set --", *(_loop(place.path) for place in places.all), _FIND.format(deep=_DEEP)]
         self.send("\n".join(lines))
-        data, found = bytearray(), Listing(now=self.now)
+        found = Listing(now=self.now)
+        reader = _ListReader(places, found)
 
         async def add(chunk: bytes) -> None:
-            data.extend(chunk)
+            await to_thread.run_sync(reader.feed, chunk)
 
         with anyio.move_on_after(self.timeout * 10):
             await self.until(f"\n{self.nonce} ".encode(), _LISTED, add)
             end = (await self.line(64)).decode("ascii", "replace")
-            _read_listing(bytes(data), places, found)
+            reader.close()
             if end != "0.":
                 found.is_complete = False
                 found.problems.append("Some folders can't be read.")
@@ -136,7 +150,7 @@ class Connection:
         await self.until(f"{self.nonce} ".encode(), 0, _nothing)
         words = (await self.line(count * 64 + 64)).decode("ascii", "replace").removesuffix(".").split()
         if len(words) != count * 3:
-            return [None] * count  # a file disappeared while its state was read
+            raise HostError("The machine sent no state of a file.")
         return [_state(" ".join(words[at : at + 3])) for at in range(0, len(words), 3)]
 
     # ── bytes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -148,8 +162,8 @@ class Connection:
             self.child.stdin.write(os.fsencode(script) + b"\n")
 
     async def until(self, mark: bytes, limit: int, sink: Sink) -> None:
-        """Pass bytes to `sink` until the mark, which is removed. Raise HostError if there are more than `limit` before it."""
-        passed = 0
+        """Pass bytes to `sink` until the mark, which is removed. Raise HostError if there are more than `limit` before it, or too slow."""
+        passed, started = 0, anyio.current_time()
         while (at := self._buffer.find(mark)) < 0:
             keep = len(mark) - 1
             if len(self._buffer) > keep:
@@ -160,6 +174,8 @@ class Connection:
                     raise HostError("The machine sent more data than expected.")
                 await sink(chunk)
             await self._more()
+            if anyio.current_time() - started > self.timeout + passed / _SLOWEST:
+                raise HostError("The machine sends too slowly.", fix="Check the connection, or raise its timeout.")
         if passed + at > limit:
             raise HostError("The machine sent more data than expected.")
         if at:
@@ -221,6 +237,8 @@ async def connect(host: HostSettings) -> AsyncGenerator[Connection, None]:
         if words[:1] != [b"ready"] or not words[-1].isdigit():
             raise HostError("The machine has neither GNU find nor stat.")
         connection.now = int(words[-1])
+        if connection.now > LATEST:
+            raise HostError("The machine's clock shows an impossible time.", fix="Correct its clock.")
         yield connection
     finally:
         await child.kill(0)
@@ -244,9 +262,9 @@ def _quoted(path: str) -> str:
     return shlex.quote(f"./{path}")
 
 
-def _arguments(path: str) -> Iterable[str]:
+def _loop(path: str) -> str:
     words = "/".join(part if part == "*" else "*".join(map(shlex.quote, part.split("*"))) for part in path.split("/")).replace("''", "")
-    yield f'for p in ./{words}; do [ -e "$p" ] && set -- "$@" "$p"; done' if "*" in path else f'[ -e ./{words} ] && set -- "$@" ./{words}'
+    return f"for p in ./{words}; do {_PLACE}; done"
 
 
 async def _nothing(data: bytes) -> None:
@@ -258,25 +276,71 @@ def _state(text: str) -> FileState | None:
     return None if found is None else FileState(int(found[1]), found[2], found[3])
 
 
-def _read_listing(data: bytes, places: Places, found: Listing) -> None:
-    refused: list[str] = []
-    for record in data.split(b"\0"):
+@dataclass(slots=True)
+class _ListReader:
+    """A reader of the list of files, which arrives in pieces."""
+
+    places: Places
+    found: Listing
+    _rest: bytes = b""
+    """The beginning of an entry that has not arrived completely."""
+    _count: int = 0
+    _skipped: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Reason → first names of files that are skipped."""
+    _skips: Counter[str] = field(default_factory=Counter[str])
+
+    def feed(self, data: bytes) -> None:
+        """Read the next piece. Raise HostError if there are too many files."""
+        *records, self._rest = (self._rest + data).split(b"\0")
+        self._count += len(records)
+        if max(map(len, (*records, self._rest))) > _RECORD:
+            raise HostError("The list of files can't be read.")
+        for record in records:
+            self._add(record)
+        if self._count > _FILES or len(self.found.files) > _WANTED:
+            count, what = (_FILES, "") if self._count > _FILES else (_WANTED, " with conversations")
+            raise HostError(
+                f"The machine has more than {count:,} files{what} in the agents' folders.",
+                fix="Restrict the agents of the host in the configuration.",
+            )
+
+    def close(self) -> None:
+        """Read the last entry, and report the names that are skipped."""
+        self.feed(b"\0")
+        for reason, names in self._skipped.items():
+            more = self._skips[reason] - len(names)
+            self.found.problems.append(f"{reason}: {', '.join(names)}{f' and {more:,} more' if more else ''}")
+
+    def _add(self, record: bytes) -> None:
+        if not record:
+            return
         numbers, _, name = record.partition(b" ./")
         state, path = _state(numbers.decode("ascii", "replace")), os.fsdecode(name)
-        if not record:
-            continue
-        if state is None or not _is_plain(path):
-            refused.append(path or "?")
-        elif places.wants(path):
-            found.files[path] = state
-    if refused:
-        some = ", ".join(ascii(name)[:80] for name in refused[:3])
-        found.problems.append(
-            f"Files with unusual names are skipped: {some}{f' and {len(refused) - 3:,} more' if len(refused) > 3 else ''}"
-        )
+        is_wanted = self.places.wants(path)
+        if is_wanted and state is not None and _is_plain(path):
+            self.found.files[path] = state
+        elif numbers == b"link" and _is_plain(path):
+            self._skip("Links to files are not followed", path)
+        elif is_wanted or state is None or not _is_below(path):
+            self._skip("Files with unusual names are skipped", path)
+
+    def _skip(self, reason: str, path: str) -> None:
+        self._skips[reason] += 1
+        names = self._skipped.setdefault(reason, [])
+        if len(names) < 3:
+            names.append(ascii(path or "?")[:80])
+
+
+def _is_below(path: str) -> bool:
+    """Return whether the path leads to a file below the home."""
+    return not any(part in ("", ".", "..") for part in path.split("/"))
 
 
 def _is_plain(path: str) -> bool:
-    parts = path.split("/")
-    is_short = len(os.fsencode(path)) <= 1_000 and len(parts) <= 48 and all(len(os.fsencode(part)) <= 255 for part in parts)
-    return is_short and not any(part in ("", ".", "..") for part in parts) and not any(ord(one) < 32 or ord(one) == 127 for one in path)
+    """Return whether the path can be stored. A purge couldn't find the copy if the path were not UTF-8."""
+    try:
+        parts = path.encode().split(b"/")
+    except UnicodeEncodeError:
+        return False
+    is_short = len(path.encode()) <= 1_000 and len(parts) <= 48 and all(len(part) <= 255 for part in parts)
+    return is_short and _is_below(path) and not any(ord(one) < 32 or ord(one) == 127 for one in path)

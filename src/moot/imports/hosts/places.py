@@ -1,7 +1,6 @@
 """Places of agents' conversations below the home folder of another machine, and the files to copy from there.
 
-The places are those of the formats. Folders of programs also contain keys and other secrets, so only files with the names of conversations
-are copied.
+The places are those of the formats. Folders of programs also contain keys and other secrets, so only files that a format names are copied.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from fnmatch import translate
-from itertools import accumulate
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from moot.formats.kit.bases import ManyFiles
 from moot.imports.sources import Location, local_places
@@ -22,9 +19,7 @@ _HOME = Path("/home-of-the-other-machine")
 DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 LOGS = ("-wal", "-journal")
 """Ends of the names of files that belong to a database."""
-_USUAL = ("*.jsonl", "*.json", *(f"*{end}" for end in DATABASES))
-_SECRET = re.compile(r"auth|credential|secret|token|passw|api.?key|cookie|keychain|private|\.env|\.pem|settings|config", re.IGNORECASE)
-"""Names of files that are copied only if a format names them."""
+_WILD = re.compile(r"\*|\?|\[[^]/]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +30,29 @@ class Place:
     names: tuple[str, ...] = ()
     """Patterns of the files in a folder, with those of the folders above them; see `PurePath.match`."""
 
+    @property
+    def expression(self) -> str:
+        """The regular expression of the paths to copy: of the place itself, and of the files in it with one of the names."""
+        place, names = _expression(self.path), "|".join(map(_expression, self.names))
+        return f"{place}|(?={place}/)(?:.*/)?(?:{names})" if names else place
+
 
 @dataclass(slots=True)
 class Places:
     """All places to look for."""
 
     all: Sequence[Place]
-    _exact: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
-    _patterns: list[tuple[re.Pattern[str], Place]] = field(default_factory=list[tuple[re.Pattern[str], Place]])
+    _wanted: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        for place in self.all:
-            if "*" in place.path:
-                parts = "/".join(translate(part)[4:-3].replace(".*", "[^/]*") for part in place.path.split("/"))
-                self._patterns.append((re.compile(parts), place))
-            else:
-                self._exact.setdefault(place.path, []).append(place)
+        self._wanted = re.compile("|".join(place.expression for place in self.all) or "(?!)", re.DOTALL)
 
     def wants(self, path: str) -> bool:
         """Return whether to copy the file. A file at a place itself is wanted, also with the ending of a database's log."""
-        ends = (path.removesuffix(end) for end in LOGS if path.endswith(end))
-        return self._wants(path) or any(base.endswith(DATABASES) and self._wants(base) for base in ends)
+        return self._wants(path) or self._wants(database_of(path))
 
     def _wants(self, path: str) -> bool:
-        name, whole = path.rpartition("/")[2], PurePosixPath(path)
-        for above in accumulate(path.split("/"), lambda one, other: f"{one}/{other}"):
-            for place in (*self._exact.get(above, ()), *(place for pattern, place in self._patterns if pattern.fullmatch(above))):
-                if above == path or any(whole.match(pattern) for pattern in place.names if pattern not in _USUAL):
-                    return True
-                if not _SECRET.search(name) and any(whole.match(pattern) for pattern in place.names):
-                    return True
-        return False
+        return self._wanted.fullmatch(path) is not None
 
 
 def remote_places(agents: Collection[str] = ()) -> Places:
@@ -80,14 +67,27 @@ def remote_places(agents: Collection[str] = ()) -> Places:
     return Places(tuple(found.values()))
 
 
+def database_of(path: str) -> str:
+    """Return the database to which a log belongs, or the path itself if it is not that of a log."""
+    bases = (path.removesuffix(end) for end in LOGS if path.endswith(end))
+    return next((base for base in bases if base.endswith(DATABASES)), path)
+
+
 def _places_of(location: Location) -> Iterator[Place]:
     format = location.format
     if _HOME not in location.place.parents:
         return
     files = format.files if isinstance(format, ManyFiles) else ()
-    names = (*files, *(format.stored_files if isinstance(format, NamesFiles) else _USUAL))
+    names = (*files, *(format.stored_files if isinstance(format, NamesFiles) else ()))
     for place in (location.place, *(format.neighbors(location.place) if isinstance(format, HasNeighbors) else ())):
         path = str(place.relative_to(_HOME))
         yield Place(path, names)
         if path.endswith(DATABASES):
             yield from (Place(f"{path}{end}") for end in LOGS)
+
+
+def _expression(pattern: str) -> str:
+    wild = {"*": "[^/]*", "?": "[^/]"}
+    pieces = (re.escape(piece) for piece in _WILD.split(pattern))
+    signs = (wild.get(found[0], found[0]) for found in _WILD.finditer(pattern))
+    return "".join(piece + sign for piece, sign in zip(pieces, (*signs, ""), strict=True))

@@ -17,12 +17,13 @@ from moot.config.settings import HostSettings, mirror_of
 from moot.convert.imports import path_at_host
 from moot.errors import HostError, MootError, StoreError
 from moot.imports.conversations import ImportOptions
-from moot.imports.hosts.connection import Connection, FileState, Listing, Part, Sink, commands, connect
+from moot.imports.hosts.connection import LATEST, Connection, FileState, Listing, Part, Sink, commands, connect
 from moot.imports.hosts.mirror import Mirror
-from moot.imports.hosts.places import DATABASES, LOGS, remote_places
+from moot.imports.hosts.places import DATABASES, LOGS, database_of, remote_places
 from moot.imports.importer import import_sources
 from moot.imports.report import Report
 from moot.imports.sources import Source, local_sources
+from moot.store.maintenance.purge.mirrors import is_purged
 from moot.types.canonical import Json, JsonObject
 from moot.types.store import OwnerStore
 
@@ -60,10 +61,11 @@ class HostReport:
     size: int = 0
     """Size of the mirror in bytes."""
     problems: list[str] = field(default_factory=list[str])
-    """Descriptions of files that were not fetched; at most 20."""
+    """Descriptions of files that were not fetched; at most 20, and the number of the others."""
     error: str = ""
     """Why nothing was imported; empty if the files were fetched."""
     imported: Report = field(default_factory=Report)
+    _omitted: int = 0
 
     @property
     def faulty(self) -> bool:
@@ -79,8 +81,8 @@ class HostReport:
                 self.changed += len(names)
 
     def problem(self, text: str) -> None:
-        if len(self.problems) < _PROBLEMS:
-            self.problems.append(text)
+        self._omitted += len(self.problems) >= _PROBLEMS
+        self.problems[_PROBLEMS:] = [f"{self._omitted:,} more problems."] if self._omitted else [text]
 
     def to_json(self) -> JsonObject:
         files: JsonObject = {name: getattr(self, name) for name in ("new", "grown", "changed", "unchanged", "gone")}
@@ -129,38 +131,47 @@ class _Fetch:
     async def run(self, listing: Listing, units: Sequence[_Unit]) -> None:
         """Fetch the units. Raise HostError if the connection fails; what arrived completely is kept."""
         try:
+            if listing.is_complete:  # before fetching, because a file can have the name of a deleted folder
+                self.report.gone = await to_thread.run_sync(self.mirror.keep_only, listing.files)
             waiting = list(units)
-            free = shutil.disk_usage(self.mirror.folder).free
-            self.total = sum(unit.size for unit in waiting)
-            if self.total > free - _FREE:
-                raise HostError(f"There is not enough disk space: {self.total >> 20:,} MB are needed, {free >> 20:,} MB are free.")
             for attempt in range(_TRIES):
                 again: list[_Unit] = []
+                left = sum(unit.size for unit in waiting)
+                self.total += left
                 for at in range(0, len(waiting), _WINDOW):
-                    again += await self._window(waiting[at : at + _WINDOW], is_last=attempt == _TRIES - 1)
+                    window = waiting[at : at + _WINDOW]
+                    await to_thread.run_sync(self._check_space, left)
+                    again += await self._window(window, is_last=attempt == _TRIES - 1)
+                    left -= sum(unit.size for unit in window)
                 waiting = again
-            if listing.is_complete:
-                self.report.gone = await to_thread.run_sync(self.mirror.keep_only, list(listing.files))
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self.mirror.save)
+
+    def _check_space(self, size: int) -> None:
+        free = shutil.disk_usage(self.mirror.folder).free
+        if size > free - _FREE:
+            raise HostError(f"There is not enough disk space: {size >> 20:,} MB are needed, {free >> 20:,} MB are free.")
 
     def plan(self, listing: Listing) -> list[_Unit]:
         """Return the files to fetch, and count the others."""
         units: list[_Unit] = []
         for names in _units(listing.files):
             states = {name: listing.files.get(name) for name in names}
-            if any(state is not None and state.size > LARGEST for state in states.values()):
-                self.report.problem(f"~/{names[0]} is larger than {LARGEST >> 30} GiB and is skipped.")
-            elif (unit := self._unit(states)).parts:
+            if not is_purged(names[0], self.mirror.purged) and (unit := self._unit(states)).parts:
                 units.append(unit)
         return units
 
     def _unit(self, states: Mapping[str, FileState | None], *, whole: bool = False) -> _Unit:
-        """Return the unit to fetch. Without parts, nothing has changed. If `whole`, all files are fetched completely."""
+        """Return the unit to fetch. Without parts, nothing has changed, or a file is too large. If `whole`, fetch all files completely."""
         mirror, report = self.mirror, self.report
+        if any(state is not None and state.size > LARGEST for state in states.values()):
+            report.problem(f"~/{next(iter(states))} is larger than {LARGEST >> 30} GiB and is skipped.")
+            return _Unit(dict(states), [], "skipped")
         names = [name for name, state in states.items() if state is not None]
         changed = [name for name in names if whole or not self._is_done(name, states[name])]
+        if whole and not names:
+            report.problem(f"~/{next(iter(states))} disappeared or became a link while it was fetched.")
         if not whole:
             report.unchanged += len(names) - len(changed)
         if not changed:
@@ -196,7 +207,7 @@ class _Fetch:
                 continue
             if other is None:
                 self.report.count(unit.outcome, {part.path for part in unit.parts})
-            elif is_last:
+            elif other.parts and is_last:
                 self.report.problem(f"~/{unit.parts[0].path} can't be read completely, or keeps changing.")
             elif other.parts:
                 again.append(other)
@@ -237,7 +248,7 @@ class _Fetch:
         if unit.overlap is not None:
             return self._extend(unit, received, states)
         for name in [name for name, state in unit.expected.items() if state is None]:
-            self.mirror.path(name).unlink(missing_ok=True)
+            self.mirror.remove(name)
         for path, part in zip(received, unit.parts, strict=True):
             state = unit.expected[part.path]
             assert state is not None
@@ -261,16 +272,16 @@ class _Fetch:
         return state._replace(modified="") if is_recent else state
 
     def _modified(self, state: FileState) -> int:
+        """Return the time in ns to give to the copy. File systems can't store every time, so impossible ones are limited."""
         whole, _, part = state.modified.partition(".")
-        return (int(whole) + self.skew) * 1_000_000_000 + int(f"{part[:9]:0<9}")
+        return min(max(int(whole) + self.skew, 0), LATEST) * 1_000_000_000 + int(f"{part[:9]:0<9}")
 
 
 def _units(names: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
     """Yield the names of files that must be fetched together."""
     seen: set[str] = set()
     for name in sorted(names):
-        base = next((name.removesuffix(end) for end in LOGS if name.endswith(end)), name)
-        base = base if base.endswith(DATABASES) else name
+        base = database_of(name)
         if base not in seen:
             seen.add(base)
             yield (base, *(f"{base}{end}" for end in LOGS)) if base.endswith(DATABASES) else (base,)
@@ -303,7 +314,7 @@ async def _written(path: Path) -> AsyncGenerator[BinaryIO, None]:
 
 async def _fetch(host: HostSettings, mirror: Mirror, report: HostReport, progress: Progress, *, dry_run: bool) -> None:
     async with connect(host) as connection:
-        listing = await connection.list(remote_places(host.agents))
+        listing = await connection.list(await to_thread.run_sync(remote_places, host.agents))
         report.problems += listing.problems
         difference = await to_thread.run_sync(_difference, listing.now)
         fetch = _Fetch(connection, mirror, report, progress, difference)

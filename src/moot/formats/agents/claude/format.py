@@ -49,6 +49,10 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 class ClaudeFormat:
     name = "claude"
     version = 4
+    stored_files: tuple[str, ...] = (
+        *("????????-????-????-????-????????????.jsonl", "agent-*.jsonl", "agent-*.meta.json"),
+        "local-agent-mode-sessions/*/*/local_*.json",
+    )
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True

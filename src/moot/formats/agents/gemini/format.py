@@ -75,7 +75,7 @@ class _Message:
 class Gemini(ManyFiles):
     name = "gemini"
     version = 3
-    stored_files: tuple[str, ...] = ("*.json", ".project_root")
+    stored_files = (_OWNER,)
     resume_command = ("gemini", "--resume")
     files = ("chats/session-*.jsonl", "chats/*/*.jsonl", "chats/session-*.json")
     depth = sniffed_depth = 4

@@ -48,7 +48,10 @@ class _Log:
 class Vibe(ReadOnly):
     name = "vibe"
     version = 2
-    stored_files: tuple[str, ...] = ("*.json", "*.jsonl", "CURRENT")
+    stored_files: tuple[str, ...] = (
+        *("CURRENT", "meta.json", "chunks/*.json", "journal/*.jsonl"),
+        *("generations/*/manifest.json", "generations/*/projection-state.json"),
+    )
     resume_command = ("vibe", "--resume")
     resumable: Literal[True] = True
 

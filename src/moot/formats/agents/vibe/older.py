@@ -32,6 +32,7 @@ class VibeOld(ManyFiles):
     version = 1
     files = ("session_*/messages.jsonl", "agents/*/messages.jsonl")
     companion_names: tuple[str, ...] = ("meta.json",)
+    stored_files = ("session_*/meta.json", "agents/*/meta.json")
     depth = 5
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats.editors.cline.display import is_shown, messages_shown
 from moot.formats.editors.cline.messages import is_text_block, messages_in
-from moot.formats.editors.cline.task import HISTORY, SHOWN, Task
+from moot.formats.editors.cline.task import HISTORY, ITEM, METADATA, SHOWN, Task
 from moot.formats.editors.folders import user_folders
 from moot.formats.kit.bases import ReadOnly, environment_folder
 from moot.formats.kit.fields import milliseconds, obj, text
@@ -34,6 +34,7 @@ class _Tasks(ReadOnly):
     """Folders of tasks. The program is known from the path, or from the shape of a folder that was copied elsewhere."""
 
     version = 2
+    stored_files: tuple[str, ...] = (HISTORY, SHOWN, ITEM, METADATA)
     suffix = ".json"
     extension = ""
     """Id of the extension, which is the name of its folder in `globalStorage`."""

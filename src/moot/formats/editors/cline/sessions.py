@@ -30,6 +30,7 @@ class ClineCli(ManyFiles):
     version = 2
     suffix = _END
     files = (f"*{_END}",)
+    stored_files = ("[0-9]*_*.json",)  # of the sessions, whose names begin with a time
     depth = 2
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -14,8 +14,8 @@ from moot.types.format import ImportedRecord
 
 HISTORY = "api_conversation_history.json"
 SHOWN = "ui_messages.json"
-_ITEM = "history_item.json"
-_METADATA = "task_metadata.json"
+ITEM = "history_item.json"
+METADATA = "task_metadata.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Task:
 
     def metadata(self) -> JsonObject:
         """Return the content of `task_metadata.json`."""
-        return obj(self._document(_METADATA).value)
+        return obj(self._document(METADATA).value)
 
     def records(self) -> Iterator[ImportedRecord]:
         """Yield what the files contain next to the messages."""
-        for element in (self.item(), self._document(_METADATA)):
+        for element in (self.item(), self._document(METADATA)):
             if element.raw:
                 yield ImportedRecord(element.raw, element.value, element.problem)
         for element in self.elements(SHOWN):
@@ -58,8 +58,8 @@ class Task:
 
     def item(self) -> ArrayItem:
         """Return the task's entry in its own file, or in the list of all tasks. Without one, the bytes are empty."""
-        if self.path(_ITEM) is not None:
-            return self._document(_ITEM)
+        if self.path(ITEM) is not None:
+            return self._document(ITEM)
         listed = self.folder.parent.parent / "state" / "taskHistory.json"
         links = (listed, listed.parent)
         if listed.is_file() and not any(path.is_symlink() for path in links):

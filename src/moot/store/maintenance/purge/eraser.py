@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -26,7 +26,7 @@ from moot.store.maintenance.purge.checkpoints import forget_checkpoints, redact_
 from moot.store.maintenance.purge.conversations import expired, prompts
 from moot.store.maintenance.purge.files import forget_typed, redact_files
 from moot.store.maintenance.purge.jobs import EraseJob
-from moot.store.maintenance.purge.mirrors import delete_mirrored, mirrored_sources
+from moot.store.maintenance.purge.mirrors import delete_mirrored, lock_mirrors, mirrored_sources
 from moot.store.maintenance.purge.originals import original_files, originals
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.scanner import StoreScanner
@@ -80,7 +80,7 @@ class Eraser:
             return work.receipt
         if not work.conversations:
             raise UsageError("Nothing to purge.", fix="Use `moot purge ID` or `moot purge --deleted`.")
-        async with alone(self._state, self._turn):
+        async with alone(self._state, self._turn), self._mirrors(work):
             work = await self._writer.write(partial(_hidden, work), sync=True)
             return await self._work(work, tell or silent)
 
@@ -126,7 +126,15 @@ class Eraser:
             # another task of this process may have finished some while this one waited
             found = {receipt.no: receipt for receipt in await self.receipts() if receipt.no in unfinished}
             for no, work, receipt in await self._reader.read(jobs.open_jobs):
-                found[no] = await (self._work(work, silent) if work is not None else self._cleaned(receipt, True))
+                if work is None:
+                    found[no] = await self._cleaned(receipt, True)
+                    continue
+                async with AsyncExitStack() as mirrors:
+                    try:
+                        await mirrors.enter_async_context(self._mirrors(work))
+                    except Busy:  # a machine is being synchronized; the job stays unfinished
+                        continue
+                    found[no] = await self._work(work, silent)
             return [found[no] for no in sorted(found)]
 
     async def register_files(self, files: Sequence[StoredCopy]) -> None:
@@ -173,6 +181,16 @@ class Eraser:
             work = await self._writer.write(partial(purging.purge, work, no), sync=True)
             point("forget.one")
         return work
+
+    @asynccontextmanager
+    async def _mirrors(self, work: EraseJob) -> AsyncGenerator[None]:
+        """Lock the copies of other machines' files from which a purge deletes. Raise Busy if one is being synchronized."""
+        if not self.reaches or work.receipt.kind != "purge":
+            yield
+            return
+        sources = await self._reader.read(lambda connection: mirrored_sources(connection, work.conversations))
+        with await to_thread.run_sync(lock_mirrors, [one.host for one in sources], self._path.parent):
+            yield
 
     async def _originals(self, work: EraseJob) -> Sequence[FileOutcome]:
         found = await self._reader.read(lambda connection: originals(connection, work.conversations))
