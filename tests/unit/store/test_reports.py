@@ -148,6 +148,19 @@ async def test_windows_have_the_calls_and_the_newest_limits_of_a_program(tmp_pat
         assert (await store.of("nobody").stats.windows(now)).current == ()
 
 
+async def test_limits_of_an_unknown_form_are_ignored(tmp_path: Path) -> None:
+    now = at("2026-05-02T12:00")
+    sound = {"limit": "x", "minutes": 300, "used": 40, "resets_at": now + HOUR, "at": now - 1}
+    wrong: list[Any] = [1, None, [], {}, {"limit": "x"}]
+    wrong += [{**sound, name: value} for name in sound for value in (None, [], {}, "", -1, 1 << 62) if (name, value) != ("limit", "")]
+    async with stored(tmp_path / "home") as store:
+        answers = [
+            {"agent": "codex", "at": now - HOUR, "limits": one} for one in (*([each] for each in wrong), [*wrong, sound], "x", {"a": 1})
+        ]
+        await take(store, talk(tmp_path, "c", *answers))
+        assert [(one.agent, one.minutes, one.used) for one in (await store.stats.windows(now)).current] == [("codex", 300, 40)]
+
+
 async def test_changes_of_files_are_listed_newest_first(tmp_path: Path) -> None:
     def edit(path: str, new: str = "b\nc") -> Any:
         given = {"file_path": path, "old_string": "a", "new_string": new}
