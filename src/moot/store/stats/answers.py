@@ -14,7 +14,7 @@ from moot.store.database.connection import Connection
 from moot.store.database.transaction import Transaction
 from moot.store.log import segments
 from moot.store.log.rows import Row, before_redaction
-from moot.store.rows import EVENT, LISTED_AGENT_OF_C, parse_stored, plain
+from moot.store.rows import EVENT, parse_stored, plain
 from moot.store.stats.windows import spans_of
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, is_tool, tool_name
@@ -143,8 +143,15 @@ def _text(value: Json) -> str:
 
 _BATCH = 256
 _OVER = "m.status IN ('finished', 'failed', 'cancelled')"
+_PROGRAM = (
+    "coalesce(json_extract(CAST(c.origin AS TEXT), '$.agent'), json_extract(CAST(c.origin AS TEXT), '$.program'),"
+    " json_extract(CAST(c.origin AS TEXT), '$.format'), 'default')"
+)
+"""For `conversation AS c`: what made its answers that name no agent. Not its agent, which is that of the next answer and can be changed."""
+_MODEL = "iif(c.origin IS NULL, '', coalesce(json_extract(CAST(c.origin AS TEXT), '$.model'), c.model))"
+"""The model of answers that name none: that of the source they were imported from. Imports by old versions did not record it."""
 _DUE = (
-    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {LISTED_AGENT_OF_C}, c.model, r.no, r.agent, r.model,"
+    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {_PROGRAM}, {_MODEL}, r.no, r.agent, r.model,"
     " r.status, r.error, r.usage, r.cost, (SELECT json_group_array(json_array(i.step, i.is_copy)) FROM import_identity AS i"
     " WHERE i.message = m.no), c.owner_id, c.parent_id, r.parent_run, r.agent_type, m.id"
     " FROM to_count AS t JOIN message AS m ON m.no = t.message"
@@ -166,7 +173,7 @@ _TOP_CONVERSATION = (
     "WITH RECURSIVE above(no, parent) AS (SELECT no, parent_id FROM conversation WHERE id = ?1"
     " UNION SELECT c.no, c.parent_id FROM above AS a JOIN conversation AS c ON c.id = a.parent)"
     " SELECT coalesce((SELECT iif(json_valid(CAST(m.metadata AS TEXT)), nullif(CAST(m.metadata AS TEXT) ->> '$.agent', ''), NULL)"
-    f" FROM message AS m WHERE m.conversation = c.no AND m.role = 'assistant' LIMIT 1), {LISTED_AGENT_OF_C})"
+    f" FROM message AS m WHERE m.conversation = c.no AND m.role = 'assistant' LIMIT 1), {_PROGRAM})"
     " FROM above AS a JOIN conversation AS c ON c.no = a.no WHERE a.parent IS NULL"
 )
 
