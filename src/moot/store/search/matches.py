@@ -196,8 +196,12 @@ def scope_of(connection: Connection, query: Query, asked: SearchOptions, before:
     after = _first(query.after) - 1
     before = before if query.before is None else min(before, _first(query.before))
     checks, values = _checks(connection, query, asked.owner)
-    words = [quoted(word) for pattern in query.patterns for word in attribute(f"{_REGEXES}:words_of")(pattern)]
-    match = _match(connection, query, asked, [[each] for each in (*map(phrase, query.terms), *words)])
+    terms = [[phrase(term)] for term in query.terms]
+    for word in (word for pattern in query.patterns for word in attribute(f"{_REGEXES}:words_of")(pattern)):
+        parts = Parts(connection)
+        spelled = [quoted(word.text)] if word.is_whole else parts.phrases(word.text)
+        terms += [] if parts.cut else [spelled]
+    match = _match(connection, query, asked, terms)
     return Scope(connection, query, asked, match, (after, before), checks, values)
 
 

@@ -10,7 +10,7 @@ from moot.errors import UsageError
 from moot.store import SqliteStore
 from moot.store.search import matches
 from moot.store.search.query import parse
-from moot.store.search.regexes import words_of
+from moot.store.search.regexes import compiled, words_of
 from moot.types.conversation import Conversation
 from moot.types.message import Message, Part, text_part
 
@@ -102,19 +102,66 @@ async def test_pages_of_an_expression_have_each_match_once(filled: SqliteStore) 
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        (r"exit code \d+", ("code",)),
-        (r"\bTypeError\b", ("typeerror",)),
-        (r"\BTypeError\b", ()),
-        (r"^panic: .*nil (pointer) x", ("panic", "pointer")),
-        (r"(?:first one )?second half ", ("half",)),
-        (r" some | other ", ()),
-        (r" many+ ", ()),
-        (r"é word é", ("word",)),
-        (r"\pL \Q.\E", ()),
+        (r"exit code \d+", ["code"]),
+        (r"\bTypeError\b", ["~typeerror"]),
+        (r" \bTypeError\b: x", ["typeerror"]),
+        (r"\BTypeError\b", []),
+        (r"^panic: .*nil (pointer) x", ["panic", "pointer"]),
+        (r"(?:first one )?second half ", ["half"]),
+        (r"(?i) (?P<name>one (two three) )? four ", ["four"]),
+        (r" (?:one (?s:two three) )four ", ["one", "two", "three", "four"]),
+        (r" some | other ", []),
+        (r" (some | other ) word ", ["word"]),
+        (r" many+ ", []),
+        (r" many{2,}? (lazy )+? word ", ["word"]),
+        (r" {many} a{many} ", ["many"]),
+        (r"é word é", ["word"]),
+        (r"\pL \Q.\E", []),
+        (r" word \x41", []),
+        (r"[[:digit:]]word ", []),
+        (r"[]a] word [^]|(\]] more ", ["word", "more"]),
+        (r"\/src\/moot\.py\t", ["src", "moot"]),
     ],
 )
-async def test_whole_words_of_every_match_select_the_messages(pattern: str, words: tuple[str, ...]) -> None:
-    assert words_of(pattern) == words
+def test_words_of_every_match_select_the_messages(pattern: str, words: list[str]) -> None:
+    compiled(pattern)
+    assert [word.text if word.is_whole else f"~{word.text}" for word in words_of(pattern)] == words
+
+
+TEXTS = [
+    "7test passed",
+    "\u00eatre l\u00e0",
+    "a test, passed",
+    "tre",
+    "x=\u017fkip y",
+    "a]b foo bar",
+    "\u00e9TypeError\u4f60",
+    "one\ntwo three",
+    "trees",
+]
+PATTERNS = [
+    *(
+        r"[[:digit:]]test ",
+        r"\btre\b",
+        r"\bTRE",
+        r" skip |x=skip ",
+        r"[]b]+ foo ",
+        r"\btypeerror\b",
+        r"^two three$",
+        r"(?:two )three\b",
+        r"\D\btest\b",
+    ),
+    *(r"[^[:space:]]test passed\z", r"\pLtre\b", r"\Qa]b\E foo ", r"a{0}tre", r"\x74re\b", r" (?:test|none), ", r"[a&&b]?\]b foo "),
+]
+
+
+async def test_the_index_excludes_no_match(store: SqliteStore) -> None:
+    await store.conversations.create(Conversation("a"))
+    for text in TEXTS:
+        await store.conversations.add_message(Message(text, "user", (text_part(text),), conversation="a", created_at=1000))
+    for pattern in PATTERNS:
+        expected = [text for text in TEXTS if compiled(pattern).search(text)]
+        assert expected and sorted(hit.message for hit in (await store.search.search(f"/{pattern}/")).hits) == sorted(expected), pattern
 
 
 @pytest.mark.parametrize(
