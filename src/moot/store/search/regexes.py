@@ -13,6 +13,8 @@ from moot.errors import UsageError
 _COMPILED: Any = re2
 _LEAST = 3  # minimum length of a word by which messages are selected
 _LINES = "(?m)"
+_PROBES = ("", "a b", "ab")
+"""Texts in which expressions that need no character have an empty match. `\\b` and `\\B` need characters next to them."""
 _ANYTHING, _SEPARATOR, _BOUNDARY = "\0", "\n", "\1"
 _ITEM = re.compile(
     r"(?P<flags>\(\?[imsU]*(?:-[imsU]+)?\))|(?P<group>\((?:\?(?:P?<\w+>|[imsU]*(?:-[imsU]+)?:))?)|(?P<end>\))|(?P<or>\|)"
@@ -26,18 +28,27 @@ _WORD = re.compile("[a-z0-9]+")
 
 @lru_cache(64)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Compile the expression: case is ignored, and `^` and `$` match at lines. Raise UsageError if RE2 does not support it."""
+    """Compile the expression: case is ignored, and `^` and `$` match at lines.
+
+    Raise UsageError if RE2 does not support it, or if it also matches empty text, and so every message.
+    """
     options = _COMPILED.Options()
     options.log_errors = False
     options.case_sensitive = False
     try:
-        return cast("re.Pattern[str]", _COMPILED.compile(f"{_LINES}{pattern}", options))
+        found = cast("re.Pattern[str]", _COMPILED.compile(f"{_LINES}{pattern}", options))
     except _COMPILED.error as error:
         reason = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else str(error)
         raise UsageError(
             f"Invalid regular expression /{pattern}/: {reason.replace(_LINES, '', 1)}.",
             fix=f'The syntax is that of RE2, without lookaround and backreferences. To search for the text itself, quote it: "/{pattern}/"',
         ) from error
+    if any(match is not None and match.start() == match.end() for match in map(found.search, _PROBES)):
+        raise UsageError(
+            f"The regular expression /{pattern}/ also matches empty text, so it would find every message.",
+            fix="Require at least one character, for example with + instead of *.",
+        )
+    return found
 
 
 class Word(NamedTuple):

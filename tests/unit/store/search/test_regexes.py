@@ -69,6 +69,13 @@ async def test_an_unsupported_expression_is_a_usage_error(pattern: str, reason: 
         parse("-/x/", now=0)
 
 
+@pytest.mark.parametrize("pattern", ["x*", "^$", r"^\s*$", "()", "$", r"\b", r"\B", "x|y?", "(?-i)x{0,3}", r"foo|\b"])
+def test_an_expression_that_matches_empty_text_is_a_usage_error(pattern: str) -> None:
+    with pytest.raises(UsageError, match="also matches empty text") as raised:
+        parse(f"word /{pattern}/", now=0)
+    assert "+" in raised.value.fix
+
+
 async def test_an_expression_that_backtracks_elsewhere_takes_no_time(store: SqliteStore) -> None:
     await store.conversations.create(Conversation("a"))
     await store.conversations.add_message(Message("m", "user", (text_part("a" * 900_000 + "!"),), conversation="a", created_at=1))
