@@ -15,7 +15,7 @@ from moot.store.log.events import Events
 from moot.store.rows import MESSAGE, message_of
 from moot.store.search.documents import texts_of
 from moot.store.search.excerpts import Marker
-from moot.store.search.query import COLUMNS, Condition, Query, expression
+from moot.store.search.query import COLUMNS, CONTEXT, Condition, Query, expression
 from moot.store.search.text import apart, phrase, quoted
 from moot.store.search.vocabulary import Parts
 from moot.types.canonical import dumps
@@ -123,7 +123,9 @@ class _Matches:
 
 
 def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPage:
-    """Return a page of hits, without deleted messages. Raise UsageError for an invalid cursor or an unknown project."""
+    """Return a page of hits, without deleted messages. Raise UsageError for an invalid cursor, an unknown project or too much context."""
+    if not 0 <= asked.context <= CONTEXT:
+        raise UsageError(f"context must be from 0 to {CONTEXT} lines.")
     if query.patterns:
         asked = replace(asked, best=False)
     place = _placed(asked)

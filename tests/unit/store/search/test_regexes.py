@@ -185,6 +185,12 @@ async def test_context_is_the_lines_around_the_match(filled: SqliteStore, query:
     assert hit.context == expected
 
 
+@pytest.mark.parametrize("lines", [-1, 101, 10**6])
+async def test_context_has_bounds(filled: SqliteStore, lines: int) -> None:
+    with pytest.raises(UsageError, match="from 0 to 100 lines"):
+        await filled.search.search("code", context=lines)
+
+
 async def test_context_of_a_long_line_is_cut(store: SqliteStore) -> None:
     await store.conversations.create(Conversation("a"))
     text = "word " * 50_000 + "needle" + " word" * 50_000
