@@ -50,7 +50,8 @@ def _above(head: JsonObject) -> tuple[str | None, str | None]:
 
 
 def _entries(raw: bytes, head: JsonObject, lines: Iterator[Any]) -> Iterator[Entry]:
-    yield ImportedFacts(title=str(head.get("title", "")), directory=str(head.get("directory", "")), agent=str(head.get("agent", "")))
+    title, directory, agent, model = (str(head.get(name, "")) for name in ("title", "directory", "agent", "model"))
+    yield ImportedFacts(title=title, directory=directory, agent=agent, model=model)
     yield ImportedRecord(raw, head)
     open_: ImportedMessage | None = None
     for line in lines:

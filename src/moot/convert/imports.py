@@ -14,7 +14,7 @@ from typing import cast
 
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, is_tool
-from moot.types.usage import NO_USAGE, Usage
+from moot.types.usage import LARGEST, NO_USAGE, Usage
 
 DIGEST_SIZE = 16
 
@@ -44,7 +44,7 @@ def usage_of_steps(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
         reported = step.get("usage")
         of_step = Usage.from_json(reported) if isinstance(reported, dict) else NO_USAGE
         usage = of_step if usage is NO_USAGE else usage + of_step
-        if type(spent := step.get("cost")) is int:
+        if type(spent := step.get("cost")) is int and -LARGEST < spent < LARGEST:
             cost = spent if cost is None else cost + spent
         else:
             unpriced = unpriced or of_step != NO_USAGE

@@ -265,7 +265,7 @@ class ConversationImport:
         origin |= {"directory": facts.directory, "placed": self.source.placed}
         program = self.source.program
         agent_type = format.agent_type if isinstance(format, AgentSessions) and not program else ""
-        named = {"agent": program or facts.agent, "program": program, "key": facts.key, "agent_type": agent_type}
+        named = {"agent": program or facts.agent, "program": program, "model": facts.model, "key": facts.key, "agent_type": agent_type}
         origin |= {name: value for name, value in named.items() if value}
         if facts.metadata and len(str(facts.metadata)) <= _METADATA:
             origin["metadata"] = facts.metadata

@@ -282,6 +282,8 @@ class ScanReport:
     """Size of the scanned data."""
     findings: dict[str, SecretFinding] = field(default_factory=dict[str, SecretFinding])
     """Findings by fingerprint."""
+    problems: list[str] = field(default_factory=list[str])
+    """Descriptions of damaged or missing data, which could not be searched."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -289,6 +291,7 @@ class ScanReport:
             "unchanged": self.unchanged,
             "bytes": self.bytes,
             "data": list[Json]([finding.to_json() for finding in self.findings.values()]),
+            "problems": list[Json](self.problems),
         }
 
 

@@ -67,8 +67,8 @@ class Search(Protocol):
         """Return hits, newest first (within a second, in storage order) or best first. First index new messages for up to `wait` seconds.
 
         If no message contains all words, return those that contain some of them and every quoted phrase. `conversation` is the only
-        conversation to search, `exclude` one to leave out. With `context`, hits have so many lines around the match. Raise UsageError for
-        an invalid query.
+        conversation to search, `exclude` one to leave out. With `context`, hits have so many lines around the match, at most 100. Raise
+        UsageError for an invalid query.
         """
         ...
 

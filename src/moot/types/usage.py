@@ -6,6 +6,10 @@ from dataclasses import dataclass, fields
 
 from moot.types.canonical import JsonObject
 
+LARGEST = 1 << 44
+"""A larger number of tokens, milliseconds or nano-dollars in one model call is an error of its source. It counts as unknown, so that sums
+over all calls fit into 64 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -52,17 +56,17 @@ class Usage:
 
     @staticmethod
     def from_json(value: JsonObject) -> Usage:
-        """Parse; anything that is not an integer becomes None."""
+        """Parse; anything that is not a possible number becomes None."""
         # an import calls this for every step, and iterating over the fields takes four times as long
         get = value.get
         return Usage(
-            count if type(count := get("input")) is int else None,
-            count if type(count := get("output")) is int else None,
-            count if type(count := get("cache_read")) is int else None,
-            count if type(count := get("cache_write")) is int else None,
-            count if type(count := get("reasoning")) is int else None,
-            count if type(count := get("cache_write_1h")) is int else None,
-            count if type(count := get("web_searches")) is int else None,
+            count if type(count := get("input")) is int and -LARGEST < count < LARGEST else None,
+            count if type(count := get("output")) is int and -LARGEST < count < LARGEST else None,
+            count if type(count := get("cache_read")) is int and -LARGEST < count < LARGEST else None,
+            count if type(count := get("cache_write")) is int and -LARGEST < count < LARGEST else None,
+            count if type(count := get("reasoning")) is int and -LARGEST < count < LARGEST else None,
+            count if type(count := get("cache_write_1h")) is int and -LARGEST < count < LARGEST else None,
+            count if type(count := get("web_searches")) is int and -LARGEST < count < LARGEST else None,
         )
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from import_stage import stored, take
+from import_stage import only, stored, take
 from moot.errors import UsageError
+from moot.store import SqliteStore
 from moot.store.stats.windows import Usages, blocks_of, spans_of
+from moot.types.conversation import Project
 from moot.types.stats import Counts, Grouping
 from moot.types.usage import Usage
 from talk_format import line
@@ -80,6 +82,23 @@ async def test_sums_of_a_period_count_each_answer_in_it_once(tmp_path: Path, sin
         assert sum(counts.calls for counts in found.tools.values()) == expected
 
 
+@pytest.mark.parametrize("is_old", [False, True])
+async def test_imported_answers_keep_their_agent_and_model(tmp_path: Path, is_old: bool) -> None:
+    async with stored(tmp_path / "home") as store:
+        await take(store, talk(tmp_path, "t", {}, model="gpt-4o@openai"))
+        before = await store.stats.usage()
+        assert runs(before.models) == {"gpt-4o@openai": 1} and runs(before.agents) == {"talk": 1}
+        if is_old:  # versions that did not record the model of a source
+            forget = "UPDATE conversation SET origin = CAST(json_remove(CAST(origin AS TEXT), '$.model') AS BLOB)"
+            await cast("SqliteStore", store)._writer.write(lambda transaction: transaction.execute(forget))
+        conversation = await only(store)
+        await store.conversations.update(conversation.id, agent=("coder", "moot"), model="other@vendor")
+        project = await store.projects.create(Project("p", name="p"))
+        await store.conversations.update(conversation.id, project=project.id)  # which counts all answers again
+        after = await store.stats.usage()
+        assert (after.models, after.agents, runs(after.projects)) == (before.models, before.agents, {"p": 1})
+
+
 async def test_sub_agents_count_for_the_agent_at_the_top_even_if_it_is_imported_last(tmp_path: Path) -> None:
     top = talk(tmp_path, "top", {"agent": "boss", "at": 1_000}, agent="boss")
     middle = talk(tmp_path, "middle", {"agent": "scout", "at": 2_000}, above="top", agent="scout")
@@ -146,6 +165,19 @@ async def test_windows_have_the_calls_and_the_newest_limits_of_a_program(tmp_pat
         assert (ended.minutes, ended.used, ended.resets) == (240, None, False)
         assert [each.since for each in (await store.stats.windows(now, days=30)).blocks] == [start, start - 8 * 24 * HOUR]
         assert (await store.of("nobody").stats.windows(now)).current == ()
+
+
+async def test_limits_of_an_unknown_form_are_ignored(tmp_path: Path) -> None:
+    now = at("2026-05-02T12:00")
+    sound = {"limit": "x", "minutes": 300, "used": 40, "resets_at": now + HOUR, "at": now - 1}
+    wrong: list[Any] = [1, None, [], {}, {"limit": "x"}]
+    wrong += [{**sound, name: value} for name in sound for value in (None, [], {}, "", -1, 1 << 62) if (name, value) != ("limit", "")]
+    async with stored(tmp_path / "home") as store:
+        answers = [
+            {"agent": "codex", "at": now - HOUR, "limits": one} for one in (*([each] for each in wrong), [*wrong, sound], "x", {"a": 1})
+        ]
+        await take(store, talk(tmp_path, "c", *answers))
+        assert [(one.agent, one.minutes, one.used) for one in (await store.stats.windows(now)).current] == [("codex", 300, 40)]
 
 
 async def test_changes_of_files_are_listed_newest_first(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 """Usage totals equal a fresh count after any operation: answered, imported, grown, forked, moved, sealed, deleted, restored, redacted,
-purged, backed up and restored to a home."""
+purged, given another agent and model, backed up and restored to a home."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ACTS = st.lists(
     st.one_of(
         st.tuples(st.just("say"), NUMBERS, NAMES, st.sampled_from(["finished", "failed"])),
         st.tuples(st.just("bring"), NUMBERS, NAMES),
-        *(st.tuples(st.just(what), NUMBERS) for what in ("fork", "move", "delete", "undelete", "purge", "grow")),
+        *(st.tuples(st.just(what), NUMBERS) for what in ("fork", "move", "rename", "delete", "undelete", "purge", "grow")),
         st.tuples(st.just("redact"), NAMES),
         *(st.tuples(st.just(what)) for what in ("seal", "count", "home")),
     ),
@@ -135,6 +135,8 @@ class Life:
             case "move":
                 there = (await conversations.get(id)).project == self.project.id
                 await conversations.update(id, project="default" if there else self.project.id)
+            case "rename":
+                await conversations.update(id, agent=(f"agent{next(COUNT)}", "moot"), model=f"m{next(COUNT)}@p")
             case "purge":
                 await self.store.erasure.purge([id])
             case _:
@@ -177,6 +179,7 @@ COUNT = itertools.count()
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(acts=ACTS)
 @example([("say", 0, "amber", "finished"), ("count",), ("seal",), ("move", 0), ("bring", 1, "birch"), ("grow", 1), ("redact", "amber")])
+@example([("bring", 0, "amber"), ("count",), ("rename", 0), ("bring", 0, "birch")])
 @example([("bring", 0, "amber"), ("count",), ("delete", 0), ("fork", 0), ("undelete", 0), ("home",), ("purge", 0)])
 def test_incremental_sums_equal_a_fresh_count(acts: list[tuple[Any, ...]]) -> None:
     async def lived() -> None:

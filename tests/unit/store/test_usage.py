@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from import_stage import only, stored, take
 from moot.store import SqliteStore
+from moot.store.database.transaction import Transaction
 from moot.store.stats.answers import RunFacts, tool_calls, usage_of
 from moot.types.conversation import Conversation
 from moot.types.imports import Recording
-from moot.types.message import Message
+from moot.types.message import Message, text_part
 from moot.types.usage import Usage
+from talk_format import line
 
 STEPS: Any = [
     {"step": 1, "model": "m@p", "usage": {"input": 10, "output": 2}, "cost": 5, "ms": 900, "first_ms": 300},
@@ -81,3 +85,53 @@ async def test_a_forks_copies_are_not_counted_twice(store: SqliteStore) -> None:
     copy = Message("m", "assistant", (), {"source": {"conversation": "x"}, "steps": STEPS}, first_seq=0)
     await store.imports.add(Recording("c", Conversation("c", origin={"format": "recording", "source_id": "c"}), (copy,), (), (), ()))
     assert (await store.stats.usage()).total.runs == 0
+
+
+@pytest.mark.anyio
+async def test_damaged_answers_are_counted_as_far_as_they_can_be_read(store: SqliteStore, caplog: pytest.LogCaptureFixture) -> None:
+    await store.conversations.create(Conversation("c"))
+    for id in ("parts", "metadata", "sound"):
+        text = text_part("word " * 300)
+        await store.conversations.add_message(
+            Message(id, "assistant", (*TOOLS, text), {"agent": "a", "steps": STEPS}, "c", created_at=1000)
+        )
+    await store.search.index()  # which compresses the parts
+
+    def damage(transaction: Transaction) -> None:
+        parts = bytearray(transaction.row("SELECT parts FROM message WHERE id = 'parts'")[0])
+        parts[len(parts) // 2] ^= 0xFF
+        transaction.execute("UPDATE message SET parts = ? WHERE id = 'parts'", (bytes(parts),))
+        transaction.execute("UPDATE message SET metadata = ? WHERE id = 'metadata'", (b'{"agent":',))
+
+    await store._writer.write(damage)
+    found = await store.stats.usage()
+    assert (found.total.runs, found.total.output, found.tools["shell"].calls, found.uncounted) == (3, 12, 4, 0)
+    assert [message.split()[2] for message in caplog.messages] == ["parts", "metadata"] and "moot verify" in caplog.text
+    caplog.clear()
+    await store.stats.usage()
+    assert not caplog.messages  # nothing is counted again
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["cost", "ms", "first_ms", "at"])
+async def test_numbers_that_can_not_be_true_do_not_stop_the_counting(store: SqliteStore, name: str) -> None:
+    await store.conversations.create(Conversation("c"))
+    huge: Any = {"usage": {"input": (1 << 62) - 1, "output": -5, "cache_read": 3}, "cost": 1, name: (1 << 62) - 1}
+    for number in range(3):
+        metadata: Any = {"agent": "a", "model": "m", "steps": [huge, huge, *STEPS]}
+        await store.conversations.add_message(Message(f"m{number}", "assistant", TOOLS, metadata, "c", created_at=1000))
+    found = await store.stats.usage()
+    assert (found.total.runs, found.total.input, found.total.output, found.total.cache_read) == (3, 120, 18, 18)
+    assert found.total.cost == (0 if name == "cost" else 42)
+
+
+@pytest.mark.anyio
+async def test_numbers_that_can_not_be_true_do_not_stop_an_import(tmp_path: Path) -> None:
+    huge: Any = {"role": "assistant", "text": "x", "usage": {"input": (1 << 62) - 1, "output": 4}, "cost": (1 << 62) - 1}
+    path = tmp_path / "t.talk"
+    path.write_bytes(b"".join([line(talk="t"), *(line(id=f"a{number}", **huge) for number in range(4))]))
+    async with stored(tmp_path / "home") as store:
+        await take(store, path)
+        conversation = await only(store)
+        assert (conversation.message_count, conversation.usage, conversation.cost) == (4, Usage(output=16), None)
+        assert (await store.stats.usage()).total.unpriced_runs == 4

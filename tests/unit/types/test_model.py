@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moot.types.exchange import Ending, Failure
 from moot.types.message import is_tool, text_of, text_part, tool_name
 from moot.types.model import ModelId
-from moot.types.usage import Usage
+from moot.types.usage import LARGEST, Usage
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ ENDINGS = st.builds(
     Ending,
     st.sampled_from(["stop", "length", "error"]),
     st.none() | st.text(),
-    st.builds(Usage, st.none() | st.integers(min_value=0)),
+    st.builds(Usage, st.none() | st.integers(0, LARGEST - 1)),
     st.none() | st.integers(min_value=0),
     st.none() | FAILURES,
     st.dictionaries(st.text(), st.text()),

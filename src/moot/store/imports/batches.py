@@ -15,6 +15,7 @@ from moot.store.database.transaction import Entry, Transaction, insert_many, qui
 from moot.store.imports.copies import identify, release_message
 from moot.store.log import segments
 from moot.store.rows import compressed, message_of, parse_stored, parse_stored_object, parts_of
+from moot.store.search.semantic import forget_vectors
 from moot.types.canonical import JsonObject, dumps
 from moot.types.ids import new_id
 from moot.types.imports import ImportCounts, IncomingConversation, IncomingEntry
@@ -306,10 +307,11 @@ def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earli
 def _grow(transaction: Transaction, piece: _Piece, before: Message, body: JsonObject, raw: bytes | None) -> None:
     parts, metadata = apply_growth(before.parts, before.metadata, body)
     (seq,) = transaction.add_encoded(piece.no, (Entry("message", raw, dumps(body)),))
-    transaction.execute(
-        "UPDATE message SET parts = ?, metadata = ?, last_seq = ?, folded_through = ?, is_indexed = 0 WHERE id = ?",
+    row: Any = transaction.row(
+        "UPDATE message SET parts = ?, metadata = ?, last_seq = ?, folded_through = ?, is_indexed = 0 WHERE id = ? RETURNING no",
         (quick(dumps(parts)), quick(dumps(metadata)), seq, seq, before.id),
     )
+    forget_vectors(transaction, row[0])
 
 
 def _store(transaction: Transaction, piece: _Piece) -> None:

@@ -47,10 +47,16 @@ def checked(row: Row) -> Row:
 
 
 def before_redaction(row: Row) -> Row:
-    """Return a tombstone as the event it replaced, with the content that remains, and any other row unchanged. Keep the row's check."""
+    """Return a tombstone as the event it replaced, with the content that remains. Keep the row's check.
+
+    Any other row is returned unchanged, also a damaged tombstone.
+    """
     if row.kind != "tombstone" or row.body is None:
         return row
-    body = parse_stored_object(row.body)
+    try:
+        body = parse_stored_object(row.body)
+    except ValueError:
+        return row
     inner = body.get("body")
     return row._replace(kind=str(body.get("was", "tombstone")), body=None if inner is None else dumps(inner))
 

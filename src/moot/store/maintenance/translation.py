@@ -19,6 +19,7 @@ from moot.store.database.writer import Writer
 from moot.store.log.events import Events, StoredTranslation, encode_chunks, newest_of
 from moot.store.lookup import all_conversations
 from moot.store.rows import EXCHANGE, auxiliary_exchanges, exchange_of, parse_stored, parse_stored_object, plain_or_damaged
+from moot.store.search.semantic import forget_vectors
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
@@ -277,11 +278,12 @@ def _put_exchange(transaction: Transaction, what: Due, work: Work, exchange: str
 
 
 def _put_message(transaction: Transaction, id: str, parts: bytes, metadata: bytes) -> None:
-    row: Any = transaction.row("SELECT parts, metadata FROM message WHERE id = ?", (id,))
+    row: Any = transaction.row("SELECT parts, metadata, no FROM message WHERE id = ?", (id,))
     if row is None or (plain_or_damaged(row[0]), row[1]) == (parts, metadata):
         return
     transaction.execute("UPDATE message SET parts = ?, metadata = ? WHERE id = ?", (parts, metadata, id))
     transaction.execute("UPDATE message SET is_indexed = 0 WHERE id = ? AND is_indexed = 1", (id,))
+    forget_vectors(transaction, row[2])
 
 
 class StoreTranslations:

@@ -15,7 +15,7 @@ from moot.store.log.events import Events
 from moot.store.rows import MESSAGE, message_of
 from moot.store.search.documents import texts_of
 from moot.store.search.excerpts import Marker
-from moot.store.search.query import COLUMNS, Condition, Query, expression
+from moot.store.search.query import COLUMNS, CONTEXT, Condition, Query, expression
 from moot.store.search.text import apart, phrase, quoted
 from moot.store.search.vocabulary import Parts
 from moot.types.canonical import dumps
@@ -55,7 +55,8 @@ _ORIGINAL: LiteralString = (
 _NO_COPIES: LiteralString = (
     f" AND (NOT EXISTS ({_ORIGINAL} AND i.is_copy = 1) OR EXISTS (SELECT 1 FROM import_identity WHERE message = m.no AND is_copy = 0))"
     " AND (c.forked_from_id IS NULL OR NOT EXISTS (SELECT 1 FROM message AS o JOIN conversation AS oc ON oc.no = o.conversation"
-    " WHERE o.id = json_extract(CAST(m.metadata AS TEXT), '$.source.message') AND o.deleted_at IS NULL AND oc.deleted_at IS NULL))"
+    " WHERE o.id = iif(json_valid(CAST(m.metadata AS TEXT)), CAST(m.metadata AS TEXT) ->> '$.source.message', NULL)"
+    " AND o.deleted_at IS NULL AND oc.deleted_at IS NULL))"
 )
 """Excludes messages that were copied by a fork, here or in the program they were imported from, if the original still exists."""
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT ?)"
@@ -123,7 +124,9 @@ class _Matches:
 
 
 def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPage:
-    """Return a page of hits, without deleted messages. Raise UsageError for an invalid cursor or an unknown project."""
+    """Return a page of hits, without deleted messages. Raise UsageError for an invalid cursor, an unknown project or too much context."""
+    if not 0 <= asked.context <= CONTEXT:
+        raise UsageError(f"context must be from 0 to {CONTEXT} lines.")
     if query.patterns:
         asked = replace(asked, best=False)
     place = _placed(asked)
@@ -196,8 +199,12 @@ def scope_of(connection: Connection, query: Query, asked: SearchOptions, before:
     after = _first(query.after) - 1
     before = before if query.before is None else min(before, _first(query.before))
     checks, values = _checks(connection, query, asked.owner)
-    words = [quoted(word) for pattern in query.patterns for word in attribute(f"{_REGEXES}:words_of")(pattern)]
-    match = _match(connection, query, asked, [[each] for each in (*map(phrase, query.terms), *words)])
+    terms = [[phrase(term)] for term in query.terms]
+    for word in (word for pattern in query.patterns for word in attribute(f"{_REGEXES}:words_of")(pattern)):
+        parts = Parts(connection)
+        spelled = [quoted(word.text)] if word.is_whole else parts.phrases(word.text)
+        terms += [] if parts.cut else [spelled]
+    match = _match(connection, query, asked, terms)
     return Scope(connection, query, asked, match, (after, before), checks, values)
 
 

@@ -14,11 +14,11 @@ from moot.store.database.connection import Connection
 from moot.store.database.transaction import Transaction
 from moot.store.log import segments
 from moot.store.log.rows import Row, before_redaction
-from moot.store.rows import EVENT, LISTED_AGENT_OF_C, parse_stored, parse_stored_object, plain
+from moot.store.rows import EVENT, parse_stored, plain
 from moot.store.stats.windows import spans_of
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, is_tool, tool_name
-from moot.types.usage import NO_USAGE, Usage
+from moot.types.usage import LARGEST, NO_USAGE, Usage
 
 
 class RunFacts(NamedTuple):
@@ -75,12 +75,15 @@ def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerU
         if costs and None not in costs:
             run = run._replace(cost=sum(cost for cost in costs if cost is not None))
     timed = [step for step in steps if step.ms is not None]
-    usage = run.usage
+    usage = _plausible(run.usage)
+    ms, timed_output = (
+        _whole(sum(counts)) or 0 for counts in ([step.ms or 0 for step in timed], [step.usage.output or 0 for step in timed])
+    )
     return AnswerUsage(
         *(run.agent, run.model, run.status, run.error, len(steps)),
         *(usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0, usage.reasoning or 0),
-        *(run.cost, steps[0].first_ms if steps else None, sum(step.ms or 0 for step in timed)),
-        *(sum(step.usage.output or 0 for step in timed), max((step.usage.input or 0 for step in steps), default=0)),
+        *(_whole(run.cost), steps[0].first_ms if steps else None, ms),
+        *(timed_output, max((step.usage.input or 0 for step in steps), default=0)),
     )
 
 
@@ -115,7 +118,7 @@ class Step(NamedTuple):
     def of(cls, step: JsonObject) -> Step:
         usage = step.get("usage")
         return cls(
-            Usage.from_json(usage) if isinstance(usage, dict) else Usage(),
+            _plausible(Usage.from_json(usage)) if isinstance(usage, dict) else Usage(),
             _whole(step.get("cost")),
             _whole(step.get("ms")),
             _whole(step.get("first_ms")),
@@ -124,7 +127,14 @@ class Step(NamedTuple):
 
 
 def _whole(value: Json) -> int | None:
-    return value if type(value) is int and 0 <= value < 1 << 62 else None
+    return value if type(value) is int and 0 <= value < LARGEST else None
+
+
+def _plausible(usage: Usage) -> Usage:
+    """Return the usage without impossible numbers, such as negative ones."""
+    counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning
+    known = [_whole(count) for count in counts]
+    return usage if all(one == count for one, count in zip(known, counts, strict=True)) else Usage(*known)
 
 
 def _text(value: Json) -> str:
@@ -133,10 +143,17 @@ def _text(value: Json) -> str:
 
 _BATCH = 256
 _OVER = "m.status IN ('finished', 'failed', 'cancelled')"
+_PROGRAM = (
+    "coalesce(json_extract(CAST(c.origin AS TEXT), '$.agent'), json_extract(CAST(c.origin AS TEXT), '$.program'),"
+    " json_extract(CAST(c.origin AS TEXT), '$.format'), 'default')"
+)
+"""For `conversation AS c`: what made its answers that name no agent. Not its agent, which is that of the next answer and can be changed."""
+_MODEL = "iif(c.origin IS NULL, '', coalesce(json_extract(CAST(c.origin AS TEXT), '$.model'), c.model))"
+"""The model of answers that name none: that of the source they were imported from. Imports by old versions did not record it."""
 _DUE = (
-    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {LISTED_AGENT_OF_C}, c.model, r.no, r.agent, r.model,"
+    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {_PROGRAM}, {_MODEL}, r.no, r.agent, r.model,"
     " r.status, r.error, r.usage, r.cost, (SELECT json_group_array(json_array(i.step, i.is_copy)) FROM import_identity AS i"
-    " WHERE i.message = m.no), c.owner_id, c.parent_id, r.parent_run, r.agent_type"
+    " WHERE i.message = m.no), c.owner_id, c.parent_id, r.parent_run, r.agent_type, m.id"
     " FROM to_count AS t JOIN message AS m ON m.no = t.message"
     " JOIN conversation AS c ON c.no = m.conversation"
     f" LEFT JOIN run AS r ON r.id = m.run WHERE {_OVER} ORDER BY t.message LIMIT ?"
@@ -155,8 +172,8 @@ _TOP_RUN = (
 _TOP_CONVERSATION = (
     "WITH RECURSIVE above(no, parent) AS (SELECT no, parent_id FROM conversation WHERE id = ?1"
     " UNION SELECT c.no, c.parent_id FROM above AS a JOIN conversation AS c ON c.id = a.parent)"
-    " SELECT coalesce((SELECT nullif(json_extract(CAST(m.metadata AS TEXT), '$.agent'), '') FROM message AS m"
-    f" WHERE m.conversation = c.no AND m.role = 'assistant' LIMIT 1), {LISTED_AGENT_OF_C})"
+    " SELECT coalesce((SELECT iif(json_valid(CAST(m.metadata AS TEXT)), nullif(CAST(m.metadata AS TEXT) ->> '$.agent', ''), NULL)"
+    f" FROM message AS m WHERE m.conversation = c.no AND m.role = 'assistant' LIMIT 1), {_PROGRAM})"
     " FROM above AS a JOIN conversation AS c ON c.no = a.no WHERE a.parent IS NULL"
 )
 
@@ -180,6 +197,8 @@ class Record(NamedTuple):
     """Used parts of the subscription's limits that the program recorded, as JSON."""
     calls: Mapping[str, ToolCalls] = MappingProxyType({})
     edits: Sequence[Edit] = ()
+    damaged: str = ""
+    """Id of the message if not everything in it can be read; otherwise empty."""
 
 
 def answers_to_count(connection: Connection) -> list[Record]:
@@ -222,24 +241,27 @@ def remaining(connection: Connection) -> int:
 
 def _record(connection: Connection, row: Any) -> Record:
     no, conversation, at, status, parts, data, agent, model, run = row[:9]
-    owner, parent, parent_run, agent_type = row[16:]
-    metadata = parse_stored_object(data)
+    owner, parent, parent_run, agent_type, id = row[16:]
+    facts = _readable(data)
+    metadata = facts if isinstance(facts, dict) else {}
     if "source" in metadata:
         return Record(no, conversation, owner, at)  # a fork's copy: its usage counts in the original conversation
     identities = cast("list[tuple[int, int]]", loads(row[15]))
     copies = {step for step, is_copy in identities if is_copy}
     if copies and len(copies) == len(identities):
         return Record(no, conversation, owner, at)  # a copy made by the program that it was imported from
-    value = parse_stored(plain(parts))
+    value = _readable(parts)
+    is_damaged = not isinstance(facts, dict) or not isinstance(value, list)
     pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
     pieces, metadata = without_copies(pieces, metadata, copies)
     if run is None:
         usage = usage_of(metadata, status, None)
         usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
     else:
-        error = None if row[12] is None else parse_stored(row[12])
+        error, spent = None if row[12] is None else _readable(row[12]), _readable(row[13])
         kind = str(error.get("kind", "failed")) if isinstance(error, dict) else ""
-        usage = usage_of(metadata, status, RunFacts(row[9], row[10], row[11], kind, Usage.from_json(parse_stored_object(row[13])), row[14]))
+        spent = Usage.from_json(spent) if isinstance(spent, dict) else Usage()
+        usage = usage_of(metadata, status, RunFacts(row[9], row[10], row[11], kind, spent, row[14]))
     top: Any = None
     if parent_run is not None:
         top = connection.execute(_TOP_RUN, (parent_run,)).fetchone()
@@ -254,7 +276,16 @@ def _record(connection: Connection, row: Any) -> Record:
         limits=json.dumps(limits) if isinstance(limits, list) and limits and not copies else None,
         calls=tool_calls(pieces, {} if run is None else _times(connection, conversation, run)),
         edits=tuple(edits_of(pieces)),
+        damaged=id if is_damaged else "",
     )
+
+
+def _readable(data: bytes) -> Json:
+    """Return the stored JSON, or None if it is damaged."""
+    try:
+        return parse_stored(plain(data))
+    except ValueError:
+        return None
 
 
 def _spans(at: int, metadata: JsonObject, usage: AnswerUsage) -> str | None:
@@ -267,11 +298,14 @@ def _spans(at: int, metadata: JsonObject, usage: AnswerUsage) -> str | None:
 def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
     started: dict[str, tuple[str, int]] = {}
     ended: dict[str, int] = {}
-    for row in map(before_redaction, _journal(connection, conversation, run)):
+    for row in _journal(connection, conversation, run):
         if row.phase == "end":
             ended[str(row.key)] = row.at
-        else:
-            started[str(row.key)] = (str(segments.read_object(row.body).get("call", "")), row.at)
+            continue
+        try:
+            started[str(row.key)] = (str(segments.read_object(before_redaction(row).body).get("call", "")), row.at)
+        except ValueError:
+            continue  # a damaged event, so that the duration is unknown
     return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in started.items() if key in ended}
 
 

@@ -168,6 +168,8 @@ class AnswerStats:
             if time.monotonic() >= until:
                 return await self._reader.read(remaining)
             await self._writer.write(partial(put, found))
+            for id in filter(None, (record.damaged for record in found)):
+                log.warning("the answer %s is damaged and only partly counted in usage; to list all damage, run: moot verify", id)
         return 0
 
     async def _counted(self, wait: float) -> int:

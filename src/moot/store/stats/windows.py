@@ -20,6 +20,12 @@ HOUR = 3_600_000
 WEEK = 7 * 24 * HOUR
 _MINUTE = 60_000
 _QUARTER = 15 * _MINUTE
+_LONGEST = 366 * 24 * 60
+"""Maximum length of a limit's period in minutes."""
+_FULL = 1000.0
+"""Maximum used part of a limit in percent. A program may let users exceed their limit."""
+_NEVER = 1 << 42
+"""Upper limit for times in ms, in the year 2109."""
 _SEARCHED = 8 * 24 * HOUR
 """The period before now in which work is divided into blocks, so that the current block does not depend on how many days are listed."""
 _LONG = 24 * HOUR
@@ -50,6 +56,26 @@ class Usages(NamedTuple):
     cache_write: int
     cost: int
     unpriced: int
+
+
+class _Limit(NamedTuple):
+    """The used part of a subscription's limit, as recorded by a program."""
+
+    name: str
+    minutes: int
+    used: float
+    resets_at: int
+    at: int
+
+    @classmethod
+    def of(cls, value: object) -> _Limit | None:
+        """Parse a recorded limit. Return None for anything else: answers are imported from files that any program can write."""
+        match value:
+            case {"limit": str(name), "minutes": int(minutes), "used": float() | int() as used, "resets_at": int(resets), "at": int(at)}:
+                is_possible = 0 < minutes <= _LONGEST and 0 <= used <= _FULL and 0 <= resets < _NEVER and 0 <= at < _NEVER
+                return cls(name, minutes, used, resets, at) if is_possible else None
+            case _:
+                return None
 
 
 def usage_windows(connection: Connection, *, now: int, days: int, owner: str | None) -> UsageWindows:
@@ -112,17 +138,17 @@ def _usages(connection: Connection, since: int, until: int, programs: Iterable[s
 
 def _limits(connection: Connection, now: int, owner: str | None) -> list[UsageWindow]:
     """Return the newest report of each limit. After a limit was reset, its used part is unknown."""
-    newest: dict[tuple[str, str, int], dict[str, Any]] = {}
+    newest: dict[tuple[str, str, int], _Limit] = {}
     for program, text in connection.execute(_LIMITS, (now - WEEK - _LONG, now, owner)):
-        for limit in json.loads(text):
-            key = (program, limit["limit"], limit["minutes"])
-            if key not in newest or newest[key]["at"] < limit["at"]:
+        for limit in filter(None, map(_Limit.of, json.loads(text))):
+            key = (program, limit.name, limit.minutes)
+            if key not in newest or newest[key].at < limit.at:
                 newest[key] = limit
     found: list[UsageWindow] = []
     for (program, _, minutes), limit in sorted(newest.items()):
-        length, resets = minutes * _MINUTE, limit["resets_at"]
+        length, resets = minutes * _MINUTE, limit.resets_at
         if resets > now:
-            found.append(UsageWindow(program, minutes, resets - length, resets, resets=True, used=limit["used"], at=limit["at"]))
+            found.append(UsageWindow(program, minutes, resets - length, resets, resets=True, used=limit.used, at=limit.at))
         else:
             found.append(UsageWindow(program, minutes, now - length, now))
     return found

@@ -15,7 +15,7 @@ from moot.store.database.writer import Writer
 from moot.store.log import messages
 from moot.store.log.events import Events
 from moot.store.log.messages import check_message
-from moot.store.rows import CONVERSATION_COLUMNS, IS_AT_WORK, clean, conversation_row, message_of, placeholders, stored_uris
+from moot.store.rows import CONVERSATION_COLUMNS, IS_AT_WORK, clean, conversation_row, message_of, optional, placeholders, stored_uris
 from moot.store.tree.branches import branch_rows
 from moot.store.tree.lists import ListFilter, choices, page
 from moot.store.tree.projects import default_project_id, ensure_project, project_for_directory
@@ -144,6 +144,9 @@ class ConversationTree:
                 facts["settings"] = {key: value for key, value in merged.items() if value is not None}
             if allowed_uris is not None:
                 facts["allowed_uris"] = list(allowed_uris)
+            origin = found.origin
+            if model is not None and origin is not None and "model" not in origin:  # an old import; its answers keep their model
+                origin = {**origin, "model": found.model}
             archived_at, now = found.archived_at, transaction.now_ms
             if archived is not None and archived != (archived_at is not None):
                 archived_at = now if archived else None
@@ -153,12 +156,12 @@ class ConversationTree:
             transaction.execute(
                 "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(?, model), archived_at = ?,"
                 " project_id = coalesce(?, project_id), settings = coalesce(?, settings), allowed_uris = coalesce(?, allowed_uris),"
-                " updated_at = max(updated_at, ?) WHERE no = ?",
+                " updated_at = max(updated_at, ?), origin = ? WHERE no = ?",
                 (
                     *(clean(name), clean(kind), facts.get("model"), archived_at, facts.get("project")),
                     dumps(facts["settings"]) if changes else None,
                     stored_uris(allowed_uris) if allowed_uris is not None else None,
-                    *(now if touch else 0, found.no),
+                    *(now if touch else 0, optional(origin), found.no),
                 ),
             )
 

@@ -29,3 +29,14 @@ async def test_copies_are_hidden_as_long_as_the_original_exists(store: SqliteSto
     assert await found("apple") == {copies[0], "m1", "own"}
     await store.conversations.delete("a")
     assert await found("apple") == {*copies, "own"}
+
+
+@pytest.mark.anyio
+async def test_a_copy_with_damaged_metadata_does_not_end_a_search(store: SqliteStore) -> None:
+    await store.conversations.create(Conversation("a"))
+    await store.conversations.add_message(Message("m", "user", (text_part("apple"),), conversation="a"))
+    copy = await store.tree.fork("a")
+    await store.search.index()
+    await store._writer.write(lambda transaction: transaction.execute("UPDATE message SET metadata = ? WHERE id <> 'm'", (b'{"source":',)))
+    (copied,) = await store.conversations.branch(copy.id)
+    assert {hit.message for hit in (await store.search.search("apple")).hits} == {"m", copied.id}

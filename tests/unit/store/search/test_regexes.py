@@ -10,7 +10,7 @@ from moot.errors import UsageError
 from moot.store import SqliteStore
 from moot.store.search import matches
 from moot.store.search.query import parse
-from moot.store.search.regexes import words_of
+from moot.store.search.regexes import compiled, words_of
 from moot.types.conversation import Conversation
 from moot.types.message import Message, Part, text_part
 
@@ -69,6 +69,13 @@ async def test_an_unsupported_expression_is_a_usage_error(pattern: str, reason: 
         parse("-/x/", now=0)
 
 
+@pytest.mark.parametrize("pattern", ["x*", "^$", r"^\s*$", "()", "$", r"\b", r"\B", "x|y?", "(?-i)x{0,3}", r"foo|\b"])
+def test_an_expression_that_matches_empty_text_is_a_usage_error(pattern: str) -> None:
+    with pytest.raises(UsageError, match="also matches empty text") as raised:
+        parse(f"word /{pattern}/", now=0)
+    assert "+" in raised.value.fix
+
+
 async def test_an_expression_that_backtracks_elsewhere_takes_no_time(store: SqliteStore) -> None:
     await store.conversations.create(Conversation("a"))
     await store.conversations.add_message(Message("m", "user", (text_part("a" * 900_000 + "!"),), conversation="a", created_at=1))
@@ -102,19 +109,66 @@ async def test_pages_of_an_expression_have_each_match_once(filled: SqliteStore) 
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        (r"exit code \d+", ("code",)),
-        (r"\bTypeError\b", ("typeerror",)),
-        (r"\BTypeError\b", ()),
-        (r"^panic: .*nil (pointer) x", ("panic", "pointer")),
-        (r"(?:first one )?second half ", ("half",)),
-        (r" some | other ", ()),
-        (r" many+ ", ()),
-        (r"é word é", ("word",)),
-        (r"\pL \Q.\E", ()),
+        (r"exit code \d+", ["code"]),
+        (r"\bTypeError\b", ["~typeerror"]),
+        (r" \bTypeError\b: x", ["typeerror"]),
+        (r"\BTypeError\b", []),
+        (r"^panic: .*nil (pointer) x", ["panic", "pointer"]),
+        (r"(?:first one )?second half ", ["half"]),
+        (r"(?i) (?P<name>one (two three) )? four ", ["four"]),
+        (r" (?:one (?s:two three) )four ", ["one", "two", "three", "four"]),
+        (r" some | other ", []),
+        (r" (some | other ) word ", ["word"]),
+        (r" many+ ", []),
+        (r" many{2,}? (lazy )+? word ", ["word"]),
+        (r" {many} a{many} ", ["many"]),
+        (r"é word é", ["word"]),
+        (r"\pL \Q.\E", []),
+        (r" word \x41", []),
+        (r"[[:digit:]]word ", []),
+        (r"[]a] word [^]|(\]] more ", ["word", "more"]),
+        (r"\/src\/moot\.py\t", ["src", "moot"]),
     ],
 )
-async def test_whole_words_of_every_match_select_the_messages(pattern: str, words: tuple[str, ...]) -> None:
-    assert words_of(pattern) == words
+def test_words_of_every_match_select_the_messages(pattern: str, words: list[str]) -> None:
+    compiled(pattern)
+    assert [word.text if word.is_whole else f"~{word.text}" for word in words_of(pattern)] == words
+
+
+TEXTS = [
+    "7test passed",
+    "\u00eatre l\u00e0",
+    "a test, passed",
+    "tre",
+    "x=\u017fkip y",
+    "a]b foo bar",
+    "\u00e9TypeError\u4f60",
+    "one\ntwo three",
+    "trees",
+]
+PATTERNS = [
+    *(
+        r"[[:digit:]]test ",
+        r"\btre\b",
+        r"\bTRE",
+        r" skip |x=skip ",
+        r"[]b]+ foo ",
+        r"\btypeerror\b",
+        r"^two three$",
+        r"(?:two )three\b",
+        r"\D\btest\b",
+    ),
+    *(r"[^[:space:]]test passed\z", r"\pLtre\b", r"\Qa]b\E foo ", r"a{0}tre", r"\x74re\b", r" (?:test|none), ", r"[a&&b]?\]b foo "),
+]
+
+
+async def test_the_index_excludes_no_match(store: SqliteStore) -> None:
+    await store.conversations.create(Conversation("a"))
+    for text in TEXTS:
+        await store.conversations.add_message(Message(text, "user", (text_part(text),), conversation="a", created_at=1000))
+    for pattern in PATTERNS:
+        expected = [text for text in TEXTS if compiled(pattern).search(text)]
+        assert expected and sorted(hit.message for hit in (await store.search.search(f"/{pattern}/")).hits) == sorted(expected), pattern
 
 
 @pytest.mark.parametrize(
@@ -129,6 +183,12 @@ async def test_whole_words_of_every_match_select_the_messages(pattern: str, word
 async def test_context_is_the_lines_around_the_match(filled: SqliteStore, query: str, lines: int, expected: str) -> None:
     hit = next(hit for hit in (await filled.search.search(query, context=lines)).hits if hit.message == "m1")
     assert hit.context == expected
+
+
+@pytest.mark.parametrize("lines", [-1, 101, 10**6])
+async def test_context_has_bounds(filled: SqliteStore, lines: int) -> None:
+    with pytest.raises(UsageError, match="from 0 to 100 lines"):
+        await filled.search.search("code", context=lines)
 
 
 async def test_context_of_a_long_line_is_cut(store: SqliteStore) -> None:

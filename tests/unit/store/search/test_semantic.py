@@ -11,17 +11,20 @@ from pathlib import Path
 import anyio
 import pytest
 
+from import_stage import take
 from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.providers.embedding.e5 import E5
 from moot.store import SqliteStore, open_store
 from moot.store.database.connection import connect
 from moot.store.database.locks import FileLock
+from moot.store.database.transaction import Transaction
 from moot.types.conversation import Conversation, Project
 from moot.types.maintenance import Secret
 from moot.types.message import Message, text_part
 from moot.types.search import Embedder, SearchPage, SemanticQuery
 from small_weights import write
+from talk_format import line
 
 pytestmark = pytest.mark.anyio
 
@@ -204,6 +207,32 @@ async def test_a_vector_of_changed_text_is_not_stored(store: SqliteStore, settin
         redacted.set()
     kept = dict(vectors(settings))
     assert sorted(kept) == ["b1", "c1"]
+
+
+async def test_a_vector_of_an_answer_that_grows_after_an_upgrade_is_deleted(store: SqliteStore, settings: Settings, tmp_path: Path) -> None:
+    def talk(name: str, *texts: str) -> Path:
+        lines = [line(talk=name, title=name), *(line(id=f"{name}1", role="assistant", text=text, at=1_700_000_000_000) for text in texts)]
+        (tmp_path / f"{name}.talk").write_bytes(b"".join(lines))
+        return tmp_path / f"{name}.talk"
+
+    def upgrade(transaction: Transaction) -> None:
+        transaction.execute("INSERT INTO search_vector SELECT no, 'm', x'01' FROM search")
+        transaction.execute("INSERT INTO search_words (search_words) VALUES ('delete-all')")
+        transaction.execute("UPDATE message SET is_indexed = 0")
+
+    await take(store, talk("grows", "one"), talk("stays", "one"))
+    await store.search.index()
+    await store._writer.write(upgrade)
+    stays = vectors(settings)[1:]
+    await take(store, talk("grows", "one", "two"))
+    await store.search.index()
+    assert vectors(settings) == stays and len(stays) == 1
+    assert [hit.message for hit in (await store.search.search("two")).hits] == [unread[0] for unread in await unembedded(store)]
+
+
+async def unembedded(store: SqliteStore) -> list[tuple[str]]:
+    sql = "SELECT m.id FROM search AS s JOIN message AS m ON m.no = s.message WHERE s.no NOT IN (SELECT no FROM search_vector)"
+    return await store._reader.read(lambda connection: connection.execute(sql).fetchall())
 
 
 async def test_one_process_embeds_at_a_time(store: SqliteStore, settings: Settings, model: E5) -> None:

@@ -43,7 +43,7 @@ async def scan(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Search all stored data for secrets, and print them masked. Return 1 if there are any."""
+    """Search all stored data for secrets, and print them masked. Return 1 if there are any, or if something can't be searched."""
     begin = parse_time(since) if since else 0
     async with opened(output) as engine:
         only = (await find_conversation(engine, conversation, str(here()))).id if conversation is not None else None
@@ -57,11 +57,13 @@ async def scan(
         _print(findings, output, places=places)
         skipped = f", {report.unchanged:,} of them unchanged since a scan that found nothing" if report.unchanged else ""
         output.say(f"moot: scanned {plural(report.conversations, 'conversation')}{skipped}; read {format_bytes(report.bytes)}", "dim")
+        for problem in report.problems:
+            output.say(f"moot: not searched: {problem}", "yellow")
         if findings:
             output.say(f"moot: {plural(len(findings), 'secret')} found; replace them where they are valid, then use moot redact --finding")
         else:
             output.say("moot: no secrets found")
-    return 1 if findings else 0
+    return 1 if findings or report.problems else 0
 
 
 async def scanned(store: Store, scope: ScanScope, output: Output, *, unchanged: bool = False) -> ScanReport:

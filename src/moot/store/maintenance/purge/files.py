@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -41,10 +43,15 @@ def redact_files(state: Path, needles: Redactor) -> list[FileOutcome]:
     """Overwrite every match in the files of the state folder with x. Processes may have the files open or append to them."""
     fates: list[FileOutcome] = []
     for path in files_in(state):
-        if path.stat().st_size > LARGEST:
-            fates.append(FileOutcome(str(path), "left", f"not searched: larger than {LARGEST >> 20} MB"))
-        elif count := _blank(path, needles):
-            fates.append(FileOutcome(str(path), "rewritten", f"{count} {'match' if count == 1 else 'matches'}"))
+        try:
+            if path.stat().st_size > LARGEST:
+                fates.append(FileOutcome(str(path), "left", f"not searched: larger than {LARGEST >> 20} MB"))
+            elif count := _blank(path, needles):
+                fates.append(FileOutcome(str(path), "rewritten", f"{count} {'match' if count == 1 else 'matches'}"))
+        except FileNotFoundError:  # deleted by its process meanwhile
+            continue
+        except OSError as error:
+            fates.append(FileOutcome(str(path), "left", f"not searched: {error.strerror}"))
     return fates
 
 
@@ -53,8 +60,10 @@ def files_in(folder: Path) -> Iterator[Path]:
     for place, _, names in os.walk(folder):  # links are not followed
         for name in sorted(names):
             path = Path(place) / name
-            if path.is_file() and not path.is_symlink() and path.stat().st_size:
-                yield path
+            with suppress(OSError):  # deleted meanwhile
+                found = path.lstat()
+                if stat.S_ISREG(found.st_mode) and found.st_size:
+                    yield path
 
 
 def _blank(path: Path, needles: Redactor) -> int:

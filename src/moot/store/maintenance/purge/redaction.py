@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, LiteralString
 
-from moot.errors import StoreCorrupt
+from moot.errors import StoreCorrupt, StoreError
 from moot.store.content.blobs import PACKED, BlobFiles
 from moot.store.database.connection import Connection, Queries
 from moot.store.database.reader import Reader
@@ -25,12 +25,13 @@ from moot.store.maintenance.purge.events import Rewriting, Scan
 from moot.store.maintenance.purge.jobs import EraseJob, note, save
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.tables import BY_ITSELF, COUNTS, PLACES, Form, select, update
-from moot.store.rows import plain_or_damaged
+from moot.store.rows import plain, plain_or_damaged
 from moot.store.search.knowledge import rebuild_words
 from moot.types.maintenance import ErasureReceipt, ReportProgress, Secret
 
 _OPEN = "SELECT id, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
 _TRIES = 5
+_COMPRESSED = "SELECT id, parts FROM message WHERE conversation = ? AND substr(parts, 1, 1) <> x'5b'"
 _UNCOUNT: tuple[LiteralString, ...] = (
     "INSERT OR IGNORE INTO to_count SELECT message FROM answer WHERE conversation = ?",
     "DELETE FROM answer_tool WHERE message IN (SELECT message FROM answer WHERE conversation = ?)",
@@ -49,6 +50,8 @@ class _Found:
     counts: Counter[str] = field(default_factory=Counter[str])
     open: str = ""
     """Description of an unfinished run; empty = none."""
+    damaged: list[str] = field(default_factory=list[str])
+    """Descriptions of damaged data, which can't be searched."""
 
 
 def scope(connection: Connection, conversation: str | None, owner: str | None) -> dict[int, str]:
@@ -75,6 +78,7 @@ class Redaction:
         work.receipt.blobs = len(renamed)
         for no, id in work.conversations.items():
             found = await self._reader.read(partial(_find, no, needles.with_names(renamed)))
+            work.receipt.left += [_unsearched(id, what) for what in found.damaged]
             if found.counts:
                 work.receipt.conversations.append(id)
                 work.receipt.left += [found.open] if found.open else []
@@ -106,6 +110,8 @@ class Redaction:
     async def _conversation(self, work: EraseJob, no: int, id: str, needles: Redactor) -> EraseJob:
         for _ in range(_TRIES):
             found = await self._reader.read(partial(_find, no, needles))
+            for what in found.damaged:
+                work = await self._writer.write(partial(note, work, left=_unsearched(id, what)))
             if not found.counts:
                 return work
             if found.open:
@@ -129,7 +135,11 @@ class Redaction:
             row: Any = await self._reader.row("SELECT data, size FROM blob WHERE sha256 = ?", (name,), tuple[Any, ...])
             if row is None:
                 continue
-            data: bytes = row[0] if row[0] is not None else await self._reader.call(partial(self._files.read_range, name, row[1], 0, None))
+            try:
+                data = row[0] if row[0] is not None else await self._reader.call(partial(self._files.read_range, name, row[1], 0, None))
+            except StoreError as error:
+                work.receipt.left.append(f"a blob, which was not searched: {error.message}")
+                continue
             changed = await self._reader.call(partial(needles.bytes, data))
             if changed == data:
                 continue
@@ -160,6 +170,10 @@ class Redaction:
         await self._writer.write(work)
 
 
+def _unsearched(conversation: str, what: str) -> str:
+    return f"{what} of the conversation {conversation}: damaged, so not searched; to delete it, purge the conversation"
+
+
 def _names(work: EraseJob, connection: Connection) -> list[str]:
     if work.whole:
         return [name for (name,) in connection.execute("SELECT sha256 FROM blob ORDER BY sha256")]
@@ -181,19 +195,31 @@ def _newer(work: EraseJob, connection: Connection) -> dict[int, str]:
 def _find(no: int, needles: Redactor, connection: Connection) -> _Found:
     head: Any = connection.execute("SELECT next_seq FROM log_head WHERE conversation = ?", (no,)).fetchone()
     found = _Found(0 if head is None else head[0])
-    scan = Scan(needles)
+    scan, lost = Scan(needles), 0
     for row in log_rows(connection, no, 0):
         scan.row(row)
+        lost += not row.check
     scan.end()
+    found.damaged += [f"{lost:,} {'event' if lost == 1 else 'events'} in a segment"] if lost else []
     if scan.hits:
         found.rows = {row.seq: row for row in log_rows(connection, no, 0) if row.seq in scan.hits}
         found.rows = {seq: scan.changed(row, 0) for seq, row in found.rows.items()}
         found.counts["event"] = len(found.rows)
     without = COUNTS | {"event", "segment", "blob", "idempotency", "forgetting", "search_term"}
     found.counts += _tables(_changes(connection, needles, no, without))
+    found.damaged += [f"the message {id}" for id in _damaged_messages(connection, no)]
     if found.counts and (run := connection.execute(_OPEN, (no,)).fetchone()) is not None:
         found.open = f"its run {run[0]} is {run[1]}; stop it with `moot chat stop`, then redact again"
     return found
+
+
+def _damaged_messages(connection: Connection, conversation: int) -> Iterator[str]:
+    """Yield the ids of messages whose parts can't be decompressed."""
+    for id, parts in connection.execute(_COMPRESSED, (conversation,)):
+        try:
+            plain(parts)
+        except ValueError:
+            yield id
 
 
 def _change(work: EraseJob, no: int, id: str, needles: Redactor, found: _Found, transaction: Transaction) -> EraseJob | None:

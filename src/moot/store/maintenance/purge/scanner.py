@@ -10,13 +10,14 @@ import base64
 import re
 import secrets as random
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, LiteralString, TypeAlias
 
+from moot.errors import StoreError
 from moot.guard.detection import core, detect, rules, unescape
 from moot.guard.secrets import HIDDEN, mask, redact
 from moot.store.content.blobs import BlobFiles
@@ -29,7 +30,7 @@ from moot.store.log.segments import log_rows
 from moot.store.maintenance.purge.conversations import with_children
 from moot.store.maintenance.purge.files import LARGEST, files_in
 from moot.store.maintenance.purge.tables import BY_ITSELF, PLACES, select
-from moot.store.rows import LISTED_AGENT_OF_C, parse_stored, parse_stored_object, parts_of, plain_or_damaged
+from moot.store.rows import LISTED_AGENT_OF_C, parse_stored, parse_stored_object, parts_of, plain
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.maintenance import LISTED_PLACES, ScanReport, ScanScope, SecretFinding, SecretPlace
 from moot.types.message import is_tool, tool_name
@@ -96,6 +97,16 @@ class _Search:
         self._report.bytes += len(data)
         if self._size >= _BATCH:
             self.flush()
+
+    def miss(self, problem: str) -> None:
+        """Report data that can't be searched."""
+        if problem not in self._report.problems:
+            self._report.problems.append(problem)
+
+    @property
+    def missed(self) -> int:
+        """Number of problems so far."""
+        return len(self._report.problems)
 
     def flush(self) -> None:
         """Search what is waiting."""
@@ -182,11 +193,11 @@ class StoreScanner:
             if known.get(no) == next_seq:
                 report.unchanged += 1
                 continue
-            before = search.detected
+            before = search.detected, search.missed
             async for _ in self._conversation(search, no, SecretPlace("", id, _without_secrets(title)), blobs):
                 yield report
             clean.pop(no, None)
-            if search.detected == before:
+            if (search.detected, search.missed) == before:
                 clean[no] = next_seq
             yield report
         if within == ScanScope():
@@ -208,12 +219,12 @@ class StoreScanner:
 
     async def _conversation(self, search: _Search, no: int, place: SecretPlace, blobs: set[str]) -> AsyncGenerator[None, None]:
         """Search one conversation, and add the names of its blobs. Copies are searched last."""
-        for pieces in (partial(_messages, no, place), partial(_rows, no, place)):
+        for pieces in (partial(_messages, search, no, place), partial(_rows, no, place)):
             async for _ in self._search(search, pieces):
                 yield
         names, search.blobs = search.blobs, {}
         blobs.update(names)
-        for pieces in (partial(self._blobs, names, place), partial(_log, no, place)):
+        for pieces in (partial(self._blobs, search, names, place), partial(_log, search, no, place)):
             async for _ in self._search(search, pieces):
                 yield
 
@@ -222,9 +233,10 @@ class StoreScanner:
         async for _ in self._search(search, partial(_rows, None, SecretPlace(""))):
             yield
         names = {name for (name,) in await self._reader.rows("SELECT sha256 FROM blob", (), tuple[str])}
-        async for _ in self._search(search, partial(self._blobs, dict.fromkeys(names - without, "blob"), SecretPlace(""))):
+        async for _ in self._search(search, partial(self._blobs, search, dict.fromkeys(names - without, "blob"), SecretPlace(""))):
             yield
-        async for _ in self._search(search, partial(_state_files, self._state)):
+        files = await self._reader.call(lambda: sorted(files_in(self._state)))
+        async for _ in self._search(search, partial(_files, search, files)):
             yield
 
     async def _search(self, search: _Search, pieces: _Pieces) -> AsyncGenerator[None, None]:
@@ -232,17 +244,21 @@ class StoreScanner:
         while (after := await self._reader.read(partial(_stretch, search, pieces, after))) is not None:
             yield
 
-    def _blobs(self, names: Mapping[str, str], place: SecretPlace, connection: Connection, after: int) -> Iterator[_Piece]:
+    def _blobs(self, search: _Search, names: Mapping[str, str], place: SecretPlace, connection: Connection, after: int) -> Iterator[_Piece]:
         for number, name in enumerate(sorted(names, key=lambda name: (names[name], name))[after:], after + 1):
             row: Any = connection.execute("SELECT data, size FROM blob WHERE sha256 = ?", (name,)).fetchone()
             if row is None:
                 continue
             data, size = row
-            head = data[:_HEAD] if data is not None else self._files.read_range(name, size, 0, _HEAD)
-            if b"\0" in head or size > LARGEST:
+            try:
+                head = data[:_HEAD] if data is not None else self._files.read_range(name, size, 0, _HEAD)
+                if b"\0" in head or size > LARGEST:
+                    continue
+                data = data if data is not None else self._files.read_range(name, size, 0, None)
+            except StoreError as error:
+                search.miss(error.message)
                 continue
-            source = _Source(SecretPlace(names[name], place.conversation, place.title), is_copy=names[name] == "request")
-            yield number, source, data if data is not None else self._files.read_range(name, size, 0, None)
+            yield number, _Source(SecretPlace(names[name], place.conversation, place.title), is_copy=names[name] == "request"), data
 
 
 def _stretch(search: _Search, pieces: _Pieces, after: int, connection: Connection) -> int | None:
@@ -262,9 +278,13 @@ def _stretch(search: _Search, pieces: _Pieces, after: int, connection: Connectio
     return None
 
 
-def _messages(no: int, place: SecretPlace, connection: Connection, after: int) -> Iterator[_Piece]:
+def _messages(search: _Search, no: int, place: SecretPlace, connection: Connection, after: int) -> Iterator[_Piece]:
     for number, id, role, stored, metadata, at in connection.execute(_MESSAGES, (no, after)):
-        parts = plain_or_damaged(stored)
+        try:
+            parts = plain(stored)
+        except ValueError:
+            search.miss(f"The message {id} of the conversation {place.conversation} is damaged.")
+            parts = stored
         source = _Source(SecretPlace("message", place.conversation, place.title, id, role, at=at), message=(parts, metadata))
         yield number, source, parts
         yield number, source, metadata
@@ -273,8 +293,10 @@ def _messages(no: int, place: SecretPlace, connection: Connection, after: int) -
             yield number, _Source(replace(source.place, what="attachment")), attachment
 
 
-def _log(no: int, place: SecretPlace, connection: Connection, after: int) -> Iterator[_Piece]:
+def _log(search: _Search, no: int, place: SecretPlace, connection: Connection, after: int) -> Iterator[_Piece]:
     for row in log_rows(connection, no, after):
+        if not row.check:
+            search.miss(f"Events of the conversation {place.conversation} are in a damaged segment.")
         was = before_redaction(row)
         source = _Source(SecretPlace("raw data", place.conversation, place.title, at=row.at // 1000), is_copy=True)
         for data in (row.raw, was.chunks, None if was.kind == "message" else was.body):
@@ -297,10 +319,17 @@ def _rows(no: int | None, place: SecretPlace, connection: Connection, after: int
                     yield number, shown, value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 
-def _state_files(state: Path, connection: Connection, after: int) -> Iterator[_Piece]:
+def _files(search: _Search, files: Sequence[Path], connection: Connection, after: int) -> Iterator[_Piece]:
     del connection
-    for number, path in enumerate(sorted(files_in(state))[after:], after + 1):
-        if path.stat().st_size <= LARGEST and b"\0" not in (data := path.read_bytes())[:_HEAD]:
+    for number, path in enumerate(files[after:], after + 1):
+        try:
+            data = path.read_bytes() if path.stat().st_size <= LARGEST else b"\0"
+        except FileNotFoundError:  # deleted by its process meanwhile
+            continue
+        except OSError as error:
+            search.miss(f"Cannot read {str(path)!r}: {error.strerror}.")
+            continue
+        if b"\0" not in data[:_HEAD]:
             yield number, _Source(SecretPlace("file", file=str(path))), data
 
 
