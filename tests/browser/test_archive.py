@@ -134,7 +134,7 @@ def test_the_head_shows_the_facts_and_copies_the_resume_command(
 
 
 def test_the_calendar_of_the_home_is_walked_by_keys_and_filters_the_list(visit: Visitor, archive: Served, axe: str) -> None:
-    tab = visit(at=archive)
+    tab = visit("/?model=a-model-without-price", at=archive)
     page = tab.page
     activity = page.get_by_role("region", name="Activity")
     expect(activity.get_by_text(re.compile(r"Last year: 5 responses .* \+ \d unpriced"))).to_be_visible()

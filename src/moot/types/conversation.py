@@ -276,8 +276,9 @@ class Conversations(Protocol):
         """List the conversations whose title, model, agent, origin or directory contains each word of the query, ignoring case.
 
         With `parent`, list only its sub-agents' conversations. With `host`, list only those of that machine; empty = this machine.
-        `agent` and `model` are exact names, as in `choices`. `since` and `until` limit the time of the last activity, in ms. `called`
-        selects or excludes the conversations that programs created by calling `/v1`.
+        `agent` and `model` are exact names, as in `choices`. `since` and `until` select the conversations active in a period, in ms: the
+        last activity is at or after `since`, and the conversation was created before `until`. `called` selects or excludes the
+        conversations that programs created by calling `/v1`.
         Raise UsageError for an invalid cursor.
         """
         ...

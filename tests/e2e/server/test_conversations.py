@@ -62,9 +62,10 @@ async def test_the_list_is_filtered_by_agent_model_date_and_calls_of_programs(op
         assert await listed(called="true") == {call}
         assert await listed(called="false") == {plain["id"], review["id"]}
         assert await listed(since=str(review["updated_at"]), called="false") == {review["id"]}
-        assert await listed(until=str(review["updated_at"])) == {plain["id"]}
         await sent(server.client, "POST", f"/api/conversations/{plain['id']}/messages", {"text": "Go", "client_id": "a"}, 202)
         assert plain["id"] in await listed(called="false"), "a prompt by other routes is not a call"
+        period = {"since": str(plain["created_at"]), "until": str(review["created_at"])}
+        assert await listed(**period) == {plain["id"]}, "active in the period, also if it continued later"
         found = await got(server.client, "/api/choices")
         assert (found["agents"], found["models"], found["calls"]) == (["default", "reviewer"], ["scripted@mine"], 1)
 

@@ -74,6 +74,8 @@ FILTERS = [
     (ListFilter(agent="claude", since=5), "conversation_agent"),
     (ListFilter(owner="local", model="gpt-5", since=5, until=9), "conversation_model"),
     (ListFilter(owner="local", project="shop", archived=None), "conversation_project"),
+    (ListFilter(owner="local", since=5, until=9), "conversation_owner"),
+    (ListFilter(owner="local", until=9), "conversation_owner"),
 ]
 
 
@@ -90,6 +92,7 @@ async def test_the_list_of_conversations_is_read_in_order_from_an_index(
 
     found = await reader.read(listed)
     assert f"SEARCH conversation USING INDEX {index} (" in found[0]
+    assert ("updated_at>?" in found[0]) == (wanted.since is not None), "conversations before the period are not read"
     assert not [plan for plan in found if "TEMP B-TREE" in plan]
     await reader.close()
 

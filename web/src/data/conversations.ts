@@ -17,7 +17,7 @@ export interface Filter {
   project: string
   agent: string
   model: string
-  /** First and last day of the last activity, as `YYYY-MM-DD` in local time. */
+  /** First and last day of the period in which a conversation was active, as `YYYY-MM-DD` in local time. */
   from: string
   to: string
 }

@@ -4,7 +4,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { open as openPanel } from '@/app/panels'
 import { type ActivityDay, useActivity } from '@/data/stats'
 import { calendar, levelOf, type Week } from '@/home/calendar'
-import { setFilter } from '@/lists/filter'
+import { EVERYTHING, setFilter } from '@/lists/filter'
 import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { count, dayName, short, spent } from '@/ui/format'
@@ -61,7 +61,7 @@ export function Activity() {
                     look="quiet"
                     className="underline"
                     onClick={() => {
-                      setFilter({ from: chosen.day, to: chosen.day })
+                      setFilter({ ...EVERYTHING, from: chosen.day, to: chosen.day })
                       if (!matchMedia('(min-width: 48rem)').matches) openPanel('drawer')
                     }}
                   >

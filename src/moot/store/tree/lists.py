@@ -87,12 +87,12 @@ def _conditions(wanted: ListFilter) -> tuple[list[LiteralString], list[object]]:
         "is_call = ?": wanted.called,
         "owner_id = ?": wanted.owner,
         "updated_at >= ?": wanted.since,
-        "updated_at < ?": wanted.until,
+        "+no IN (SELECT no FROM conversation WHERE created_at < ?)": wanted.until,  # one scan of the table, not a lookup for each row
     }
     given: dict[LiteralString, object] = {condition: value for condition, value in named.items() if value is not None}
     selective: LiteralString = next(iter(given), "")
     for condition in given:
-        plus: LiteralString = "" if condition == selective or not condition.endswith("= ?") else "+"
+        plus: LiteralString = "" if condition == selective or not condition.endswith(" = ?") else "+"
         wheres.append(plus + condition)
     return wheres, list(given.values())
 

@@ -43,7 +43,7 @@ def list_(
     agent: Annotated[str, Parameter(metavar="AGENT", help="Only conversations with this agent, or imported from it.")] = "",
     model: Annotated[str, Parameter(metavar="MODEL", help="Only conversations with this model.")] = "",
     since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or in a period (30d).")] = "",
-    until: Annotated[str, Parameter(metavar="TIME", help="Only conversations last active before a date or age.")] = "",
+    until: Annotated[str, Parameter(metavar="TIME", help="Only conversations created before a date or age.")] = "",
     plain: Annotated[bool, Parameter(help="Print the list without the interactive browser.")] = False,
     json: AsJson = False,
     output: Annotated[Lines, Plain],

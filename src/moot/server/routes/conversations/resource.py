@@ -123,7 +123,7 @@ async def list_conversations(
     agent: Annotated[str | None, Query(max_length=200, description="Exact name, as in `/api/choices`.")] = None,
     model: Annotated[str | None, Query(max_length=200, description="Exact name, as in `/api/choices`.")] = None,
     since: Annotated[int | None, Query(ge=0, le=LATEST, description="Last activity at or after this time, in ms.")] = None,
-    until: Annotated[int | None, Query(ge=0, le=LATEST, description="Last activity before this time, in ms.")] = None,
+    until: Annotated[int | None, Query(ge=0, le=LATEST, description="Created before this time, in ms.")] = None,
     called: Annotated[bool | None, Query(description="Only or no conversations that programs created by calling `/v1`.")] = None,
 ) -> ListOut[ConversationOut]:
     """List conversations, most recent activity first. Conversations of sub-agents are only listed with `parent`."""
