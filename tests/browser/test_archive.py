@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
-from browser.moot_server import Served, served
+from browser.moot_server import CONFIG, Served, served
 from browser.visits import PHONE, Visit, inaccessible
 
 NOW = datetime.now(UTC)
@@ -52,7 +53,7 @@ def prompt(content: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with two imported sessions, two calls of a program, and a conversation of its own."""
-    with served(tmp_path_factory.mktemp("archive")) as one:
+    with served(tmp_path_factory.mktemp("archive"), CONFIG + "budgets: {{monthly: {{per: month, cost: 100}}}}\n") as one:
         home = Path(one.moot.environ["HOME"])
         session(home, "aaaa1111-0000-4000-8000-000000000001", NOW - timedelta(days=10), "claude-sonnet-4-5-20250929")
         session(home, "bbbb2222-0000-4000-8000-000000000002", NOW - timedelta(minutes=5), "a-model-without-price")
@@ -188,6 +189,50 @@ def test_usage_is_a_view_of_its_own_that_begins_with_the_whole_archive(visit: Vi
     assert inaccessible(page, axe) == []
     page.get_by_role("radio", name="7 days").check(force=True)
     expect(page.get_by_role("region", name="By model")).not_to_contain_text("claude-sonnet")
+
+
+PARTS = {
+    "/": {
+        "Activity": ("/api/stats/activity", "Last year: "),
+        "Cost by project": ("/api/stats", "shop"),
+        "Cost by model": ("/api/stats", "claude-sonnet"),
+        "Recent conversations": ("/api/conversations", "Fix upload aaaa"),
+        "Recently edited files": ("/api/edits", "upload.py"),
+        "Failed runs": ("/api/runs", ""),
+    },
+    "/usage": {
+        "Budgets": ("/api/stats/budgets", "monthly"),
+        "Subscription limits": ("/api/stats/windows", "claude-code"),
+        "Usage": ("/api/stats", "By model"),
+    },
+}
+"""The parts of the overview and of usage, each with the path that it needs and a text that it shows; empty = nothing is shown."""
+
+
+@pytest.mark.parametrize("path", PARTS)
+def test_what_is_not_loaded_is_shown_as_loading_or_as_an_error_with_a_retry_button(visit: Visitor, archive: Served, path: str) -> None:
+    page = visit(at=archive, allowed=("status of 500",)).page
+    parts = {name: page.locator("section, main", has=page.get_by_role("heading", name=name, exact=True)).last for name in PARTS[path]}
+    needed = {url for url, _ in PARTS[path].values()}
+    held, released = list[Route](), list[bool]()
+    page.route(
+        lambda url: urlsplit(url).path in needed and "live=true" not in url,
+        lambda route: route.continue_() if released else held.append(route),
+    )
+    page.goto(f"{archive.url}{path}")
+    for name, part in parts.items():
+        expect(part.get_by_role("status", name="Loading").last).to_be_visible()
+        expect(part).not_to_contain_text(PARTS[path][name][1] or "nothing")
+    released.append(True)
+    for route in held:
+        route.fulfill(status=500, content_type="application/problem+json", body='{"detail": "The disk is full."}')
+    for part in parts.values():
+        expect(part.get_by_role("alert").last).to_contain_text("The disk is full.")
+    for name, part in parts.items():
+        if part.get_by_role("alert").count():  # not loaded together with another part
+            part.get_by_role("button", name="Retry").last.press("Enter")
+        expect(part).to_contain_text(shown) if (shown := PARTS[path][name][1]) else expect(part).to_have_count(0)
+    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
 
 
 def test_the_earlier_address_of_usage_leads_to_it(visit: Visitor, archive: Served) -> None:

@@ -8,6 +8,7 @@ import { EVERYTHING, setFilter } from '@/lists/filter'
 import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { count, dayName, short, spent } from '@/ui/format'
+import { Loaded } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
 
 const NOTHING = { runs: 0, cost: 0, unpriced: 0, input: 0, output: 0 }
@@ -16,67 +17,83 @@ const [SMALLEST, LARGEST, GAP, NAMES] = [12, 18, 3, 37]
 
 /** The activity of each day of the last year as a calendar, or as a table. The number of weeks depends on the width. */
 export function Activity() {
-  const { data } = useActivity()
+  const query = useActivity()
   const [asTable, setAsTable] = useState(false)
   const [at, setAt] = useState('')
   const box = useRef<HTMLElement>(null)
   const { weeks, size } = useFit(box)
-  const days = useMemo(() => new Map((data ?? []).map((day) => [day.day, day])), [data])
+  const days = useMemo(() => new Map((query.data ?? []).map((day) => [day.day, day])), [query.data])
   const shown = useMemo(() => calendar(weeks), [weeks])
   const first = shown[0]?.days[0] ?? ''
-  const within = (data ?? []).filter(({ day }) => day >= first)
+  const within = (query.data ?? []).filter(({ day }) => day >= first)
   const sum = within.reduce((sum, day) => added(sum, day), NOTHING)
-  const chosen = at && { ...NOTHING, ...days.get(at), day: at }
   return (
     <section ref={box} aria-label={text.home.activity} className="min-w-0">
       <div className="mb-2 flex min-h-8 flex-wrap items-center gap-x-4">
         <h2 className="grow text-sm font-semibold">{text.home.activity}</h2>
-        <p className="text-xs text-muted tabular-nums max-sm:order-last max-sm:w-full">
-          {text.home.total(weeks, facts(sum))}
-        </p>
-        <IconButton label={asTable ? text.home.asCalendar : text.home.asTable} onClick={() => setAsTable(!asTable)}>
-          {asTable ? <CalendarDays size={16} aria-hidden /> : <Table2 size={16} aria-hidden />}
-        </IconButton>
+        {query.data && (
+          <>
+            <p className="text-xs text-muted tabular-nums max-sm:order-last max-sm:w-full">
+              {text.home.total(weeks, facts(sum))}
+            </p>
+            <IconButton label={asTable ? text.home.asCalendar : text.home.asTable} onClick={() => setAsTable(!asTable)}>
+              {asTable ? <CalendarDays size={16} aria-hidden /> : <Table2 size={16} aria-hidden />}
+            </IconButton>
+          </>
+        )}
       </div>
-      {asTable ? (
-        <div className="max-h-72 overflow-y-auto">
-          <Table
-            label={text.home.activity}
-            columns={COLUMNS}
-            rows={within.filter(({ runs }) => runs).reverse()}
-            keyOf={({ day }) => day}
-          />
-        </div>
-      ) : (
-        <>
-          <Calendar weeks={shown} days={days} size={size} at={at} choose={setAt} />
-          <div className="mt-1.5 flex min-h-9 flex-wrap items-center gap-x-3 gap-y-1 text-xs text-muted max-md:min-h-11">
-            {chosen ? (
-              <>
-                <p role="status" className="tabular-nums">
-                  {dayName(chosen.day)}: {facts(chosen)}
-                </p>
-                {chosen.runs > 0 && (
-                  <Button
-                    look="quiet"
-                    className="underline"
-                    onClick={() => {
-                      setFilter({ ...EVERYTHING, from: chosen.day, to: chosen.day })
-                      if (!matchMedia('(min-width: 48rem)').matches) openPanel('drawer')
-                    }}
-                  >
-                    {text.home.showDay}
-                  </Button>
-                )}
-              </>
-            ) : (
-              <p>{text.home.hint}</p>
-            )}
-            <Legend />
-          </div>
-        </>
-      )}
+      <Loaded query={query}>
+        {() =>
+          asTable ? (
+            <div className="max-h-72 overflow-y-auto">
+              <Table
+                label={text.home.activity}
+                columns={COLUMNS}
+                rows={within.filter(({ runs }) => runs).reverse()}
+                keyOf={({ day }) => day}
+              />
+            </div>
+          ) : (
+            <Days weeks={shown} days={days} size={size} at={at} choose={setAt} />
+          )
+        }
+      </Loaded>
     </section>
+  )
+}
+
+/** The calendar, and the usage of the chosen day. */
+function Days(props: CalendarProps) {
+  const { days, at } = props
+  const chosen = at && { ...NOTHING, ...days.get(at), day: at }
+  return (
+    <>
+      <Calendar {...props} />
+      <div className="mt-1.5 flex min-h-9 flex-wrap items-center gap-x-3 gap-y-1 text-xs text-muted max-md:min-h-11">
+        {chosen ? (
+          <>
+            <p role="status" className="tabular-nums">
+              {dayName(chosen.day)}: {facts(chosen)}
+            </p>
+            {chosen.runs > 0 && (
+              <Button
+                look="quiet"
+                className="underline"
+                onClick={() => {
+                  setFilter({ ...EVERYTHING, from: chosen.day, to: chosen.day })
+                  if (!matchMedia('(min-width: 48rem)').matches) openPanel('drawer')
+                }}
+              >
+                {text.home.showDay}
+              </Button>
+            )}
+          </>
+        ) : (
+          <p>{text.home.hint}</p>
+        )}
+        <Legend />
+      </div>
+    </>
   )
 }
 

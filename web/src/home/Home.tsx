@@ -13,6 +13,7 @@ import { EVERYTHING } from '@/lists/filter'
 import { titleOf } from '@/lists/rows'
 import { text } from '@/text'
 import { age, moment, spent } from '@/ui/format'
+import { Loaded, type Query } from '@/ui/States'
 
 const MOST = 6
 const BY = ['project', 'model']
@@ -33,17 +34,21 @@ export default function Home() {
   )
 }
 
-interface BlockProps {
+interface BlockProps<T, Item> {
   title: string
+  query: Query<T>
+  /** Return what the section lists. Without any, there is no section. */
+  itemsOf: (data: T) => readonly Item[]
   /** A link to a view with more. */
   more?: { href: string; label: string }
   className?: string
-  children: ReactNode
+  children: (items: readonly Item[]) => ReactNode
 }
 
-/** A section of the overview. */
-export function Block({ title, more, className, children }: BlockProps) {
+/** A section of the overview with the first items of a query. */
+function Block<T, Item>({ title, query, itemsOf, more, className, children }: BlockProps<T, Item>) {
   const id = useId()
+  if (query.data !== undefined && !itemsOf(query.data).length) return null
   return (
     <section aria-labelledby={id} className={clsx('min-w-0', className)}>
       <div className="mb-1.5 flex min-h-8 items-center justify-between gap-3">
@@ -60,7 +65,9 @@ export function Block({ title, more, className, children }: BlockProps) {
           </Link>
         )}
       </div>
-      {children}
+      <Loaded query={query} rows={3}>
+        {(data) => <ul>{children(itemsOf(data).slice(0, MOST))}</ul>}
+      </Loaded>
     </section>
   )
 }
@@ -79,19 +86,17 @@ function Lines({ first, second, title }: { first: ReactNode; second: ReactNode; 
 
 /** The open approvals and questions. Render nothing if there are none. */
 function Waiting() {
-  const { data = [] } = useApprovals(20_000)
-  if (!data.length) return null
+  const query = useApprovals(20_000)
+  if (query.isPending) return null // there are rarely any, and a placeholder here would move everything below
   return (
     <Block
-      title={text.home.waiting(data.length)}
+      title={query.data ? text.home.waiting(query.data.length) : text.inbox.title}
+      query={query}
+      itemsOf={(approvals) => approvals}
       more={{ href: '/inbox', label: text.sidebar.inbox }}
       className="mb-8 rounded-2xl border border-warn/40 bg-warn-soft px-3 pt-1.5 pb-2"
     >
-      <ul>
-        {data.slice(0, 3).map((approval) => (
-          <Question key={approval.id} approval={approval} />
-        ))}
-      </ul>
+      {(approvals) => approvals.slice(0, 3).map((approval) => <Question key={approval.id} approval={approval} />)}
     </Block>
   )
 }
@@ -119,55 +124,49 @@ function Ago({ at }: { at: number }) {
 
 /** The cost of the whole archive by project and by model. */
 function Costs() {
-  const { data } = useStats(0, BY)
-  if (!data) return null
+  const query = useStats(0, BY)
   const more = { href: '/usage', label: text.home.allUsage }
   return (
     <>
-      <Block title={text.home.costByProject} more={more}>
-        <Shares groups={data.projects} />
+      <Block title={text.home.costByProject} query={query} itemsOf={({ projects }) => costly(projects)} more={more}>
+        {shares}
       </Block>
-      <Block title={text.home.costByModel} more={more}>
-        <Shares groups={data.models} />
+      <Block title={text.home.costByModel} query={query} itemsOf={({ models }) => costly(models)} more={more}>
+        {shares}
       </Block>
     </>
   )
 }
 
-/** The groups with the highest costs, each with a bar for its share. */
-function Shares({ groups }: { groups: readonly Group[] }) {
-  const costly = [...groups].sort((one, other) => other.cost - one.cost || other.runs - one.runs)
-  const most = costly[0]?.cost ?? 0
-  return (
-    <ul className="space-y-0.5">
-      {costly.slice(0, MOST).map((group) => (
-        <li key={group.name} className="px-2 py-1.5">
-          <div className="flex items-baseline justify-between gap-4 text-sm">
-            <span className="min-w-0 truncate" title={group.name}>
-              {group.name || text.common.unknown}
-            </span>
-            <span className="shrink-0 tabular-nums">{spent(group.cost, group.unpriced_runs)}</span>
-          </div>
-          <div aria-hidden className="mt-1.5 h-1.5 overflow-hidden rounded-full bg-hover">
-            <div
-              className="h-full rounded-full bg-accent"
-              style={{ width: `${most ? (100 * group.cost) / most : 0}%` }}
-            />
-          </div>
-        </li>
-      ))}
-    </ul>
-  )
+/** Return the groups with the highest cost first. */
+function costly(groups: readonly Group[]): readonly Group[] {
+  return [...groups].sort((one, other) => other.cost - one.cost || other.runs - one.runs)
+}
+
+/** Return a row for each group, with a bar for its share of the highest cost. */
+function shares(groups: readonly Group[]): ReactNode {
+  const most = groups[0]?.cost ?? 0
+  return groups.map((group) => (
+    <li key={group.name} className="px-2 py-1.5">
+      <div className="flex items-baseline justify-between gap-4 text-sm">
+        <span className="min-w-0 truncate" title={group.name}>
+          {group.name || text.common.unknown}
+        </span>
+        <span className="shrink-0 tabular-nums">{spent(group.cost, group.unpriced_runs)}</span>
+      </div>
+      <div aria-hidden className="mt-1.5 h-1.5 overflow-hidden rounded-full bg-hover">
+        <div className="h-full rounded-full bg-accent" style={{ width: `${most ? (100 * group.cost) / most : 0}%` }} />
+      </div>
+    </li>
+  ))
 }
 
 function Recent() {
-  const { data } = useConversations(EVERYTHING, { called: false })
-  const recent = data?.pages[0]?.data.slice(0, MOST) ?? []
-  if (!recent.length) return null
+  const query = useConversations(EVERYTHING, { called: false })
   return (
-    <Block title={text.home.recent}>
-      <ul>
-        {recent.map((conversation) => (
+    <Block title={text.home.recent} query={query} itemsOf={({ pages }) => pages[0]?.data ?? []}>
+      {(recent) =>
+        recent.map((conversation) => (
           <li key={conversation.id}>
             <Link href={`/c/${conversation.id}`} className={ROW}>
               <AgentMark agent={agentOf(conversation)} size="large" />
@@ -185,20 +184,18 @@ function Recent() {
               <Ago at={conversation.updated_at} />
             </Link>
           </li>
-        ))}
-      </ul>
+        ))
+      }
     </Block>
   )
 }
 
 /** The files that agents changed last, each as a link to the message with the change. */
 function Edits() {
-  const { data } = useEdits(MOST)
-  if (!data?.data.length) return null
   return (
-    <Block title={text.home.edits}>
-      <ul>
-        {data.data.map((edit) => (
+    <Block title={text.home.edits} query={useEdits(MOST)} itemsOf={({ data }) => data}>
+      {(edits) =>
+        edits.map((edit) => (
           <li key={`${edit.message} ${edit.path} ${edit.tool} ${edit.at}`}>
             <Link href={`/c/${edit.conversation}#${edit.message}`} className={ROW}>
               <FilePen size={16} aria-hidden className="w-7 shrink-0 text-muted" />
@@ -206,8 +203,8 @@ function Edits() {
               <Ago at={edit.at} />
             </Link>
           </li>
-        ))}
-      </ul>
+        ))
+      }
     </Block>
   )
 }
@@ -232,15 +229,9 @@ function Changed({ edit }: { edit: Edit }) {
 
 /** The last runs that failed or were interrupted. Render nothing if there are none. */
 function Failures() {
-  const { data } = useFailures()
-  if (!data?.length) return null
   return (
-    <Block title={text.home.failures}>
-      <ul>
-        {data.slice(0, MOST).map((run) => (
-          <Failure key={run.id} run={run} />
-        ))}
-      </ul>
+    <Block title={text.home.failures} query={useFailures()} itemsOf={(runs) => runs}>
+      {(runs) => runs.map((run) => <Failure key={run.id} run={run} />)}
     </Block>
   )
 }

@@ -59,3 +59,23 @@ export function Loading({ rows = 4, className }: { rows?: number; className?: st
     </div>
   )
 }
+
+/** The result of a query. */
+export interface Query<T> {
+  data: T | undefined
+  error: unknown
+  refetch: () => unknown
+}
+
+interface LoadedProps<T> {
+  query: Query<T>
+  /** Number of placeholder lines. */
+  rows?: number
+  children: (data: T) => ReactNode
+}
+
+/** The data of a query. Until it is there, placeholder lines or the error with a retry button. */
+export function Loaded<T>({ query: { data, error, refetch }, rows, children }: LoadedProps<T>) {
+  if (data !== undefined) return children(data)
+  return error ? <Failed error={error} retry={() => void refetch()} /> : <Loading rows={rows} />
+}

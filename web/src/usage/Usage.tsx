@@ -15,7 +15,7 @@ import {
 import { agentName } from '@/lists/agents'
 import { text } from '@/text'
 import { count, moment, money, short, spent, timeOf } from '@/ui/format'
-import { Empty, Failed, Loading } from '@/ui/States'
+import { Empty, Loaded } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
 import { View } from '@/ui/View'
 import { type Bar, Bars } from '@/usage/Bars'
@@ -31,7 +31,7 @@ const SPANS: readonly [label: string, days: number][] = [
 /** Tokens, cost and time by day, model, agent and project, plus tools and errors. */
 export default function Usage() {
   const [days, setDays] = useState(0)
-  const { data, error, refetch } = useStats(days ? (timeOf(dayAt(sinceOf(days, wallTime()))) ?? 0) : 0)
+  const query = useStats(days ? (timeOf(dayAt(sinceOf(days, wallTime()))) ?? 0) : 0)
   return (
     <View
       title={text.usage.title}
@@ -57,75 +57,75 @@ export default function Usage() {
         </fieldset>
       }
     >
-      <Budgets />
-      <Windows />
-      {data ? (
-        <All stats={data} days={days} />
-      ) : error ? (
-        <Failed error={error} retry={() => void refetch()} />
-      ) : (
-        <Loading />
-      )}
+      <div className="space-y-9">
+        <Budgets />
+        <Windows />
+        <Loaded query={query}>{(stats) => <All stats={stats} days={days} />}</Loaded>
+      </div>
     </View>
   )
 }
 
 /** The budgets and what is spent of them. Render nothing if there are none. */
 function Budgets() {
-  const { data } = useBudgets()
-  if (!data?.data.length) return null
+  const query = useBudgets()
+  if (query.data && !query.data.data.length) return null
   return (
-    <div className="mb-9">
-      <Section title={text.usage.budgets}>
-        <Table label={text.usage.budgets} columns={BUDGETS} rows={data.data} keyOf={(budget) => budget.name} />
-      </Section>
-    </div>
+    <Section title={text.usage.budgets}>
+      <Loaded query={query} rows={1}>
+        {({ data }) => (
+          <Table label={text.usage.budgets} columns={BUDGETS} rows={data} keyOf={(budget) => budget.name} />
+        )}
+      </Loaded>
+    </Section>
   )
 }
 
 /** The usage in the current periods that subscriptions limit. Render nothing if there is none. */
 function Windows() {
-  const { data } = useWindows()
-  const used = data?.data.filter(({ runs, used }) => runs || used) ?? []
-  if (!used.length) return null
+  const query = useWindows()
+  const used = query.data?.data.filter(({ runs, used }) => runs || used) ?? []
+  if (query.data && !used.length) return null
   return (
-    <div className="mb-9">
-      <Section title={text.usage.windows}>
-        <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-4">
-          {used.map((window) => (
-            <li
-              key={`${window.agent} ${window.minutes}`}
-              className="rounded-xl border border-line bg-raised p-4 text-xs text-muted"
-            >
-              <h3>{text.usage.windowOf(agentName(window.agent), window.minutes)}</h3>
-              <p className="mt-1 text-lg font-semibold tracking-tight text-ink tabular-nums">
-                {window.used === null
-                  ? spent(window.cost, window.unpriced)
-                  : text.usage.percent(Math.round(window.used))}
-              </p>
-              {window.used !== null && (
-                <div aria-hidden className="mt-1 mb-1.5 h-1.5 overflow-hidden rounded-full bg-hover">
-                  <div
-                    className={clsx('h-full rounded-full', window.used >= 80 ? 'bg-warn' : 'bg-accent')}
-                    style={{ width: `${Math.min(100, window.used)}%` }}
-                  />
-                </div>
-              )}
-              <p className="tabular-nums">
-                {[
-                  text.usage.tokenCount(window.input + window.output),
-                  window.used !== null && spent(window.cost, window.unpriced),
-                ]
-                  .filter(Boolean)
-                  .join(', ')}
-              </p>
-              {window.resets && <p>{text.usage.resetsAt(moment(window.until))}</p>}
-              {window.projected_cost !== null && <p>{text.usage.projected(money(window.projected_cost))}</p>}
-            </li>
-          ))}
-        </ul>
-      </Section>
-    </div>
+    <Section title={text.usage.windows}>
+      <Loaded query={query} rows={1}>
+        {() => (
+          <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-4">
+            {used.map((window) => (
+              <li
+                key={`${window.agent} ${window.minutes}`}
+                className="rounded-xl border border-line bg-raised p-4 text-xs text-muted"
+              >
+                <h3>{text.usage.windowOf(agentName(window.agent), window.minutes)}</h3>
+                <p className="mt-1 text-lg font-semibold tracking-tight text-ink tabular-nums">
+                  {window.used === null
+                    ? spent(window.cost, window.unpriced)
+                    : text.usage.percent(Math.round(window.used))}
+                </p>
+                {window.used !== null && (
+                  <div aria-hidden className="mt-1 mb-1.5 h-1.5 overflow-hidden rounded-full bg-hover">
+                    <div
+                      className={clsx('h-full rounded-full', window.used >= 80 ? 'bg-warn' : 'bg-accent')}
+                      style={{ width: `${Math.min(100, window.used)}%` }}
+                    />
+                  </div>
+                )}
+                <p className="tabular-nums">
+                  {[
+                    text.usage.tokenCount(window.input + window.output),
+                    window.used !== null && spent(window.cost, window.unpriced),
+                  ]
+                    .filter(Boolean)
+                    .join(', ')}
+                </p>
+                {window.resets && <p>{text.usage.resetsAt(moment(window.until))}</p>}
+                {window.projected_cost !== null && <p>{text.usage.projected(money(window.projected_cost))}</p>}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
+    </Section>
   )
 }
 
