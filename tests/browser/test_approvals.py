@@ -144,7 +144,7 @@ def test_a_plan_is_shown_as_a_document_changed_and_answered(visit: Visitor, serv
     card.get_by_role("button", name="Edit", exact=True).click()
     card.get_by_label("Plan as Markdown").fill("# Steps\n\n1. Look around\n2. Ask")
     assert not inaccessible(page, axe)
-    card.get_by_role("button", name="Show changes").click()
+    card.get_by_role("button", name="Preview", exact=True).click()
     expect(card.get_by_role("listitem")).to_have_text(["Look around", "Ask"])
     card.get_by_label("Accept and allow edits").check()
     card.get_by_role("button", name="Submit").click()

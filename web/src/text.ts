@@ -540,7 +540,7 @@ export const text = {
     other: 'Other answer',
     otherPlaceholder: 'Or type your own answer',
     edit: 'Edit',
-    editDone: 'Show changes',
+    editDone: 'Preview',
     document: (header: string) => `${header} as Markdown`,
     placeholder: 'Your answer',
   },
