@@ -98,6 +98,7 @@ def test_a_command_gets_the_file_that_was_opened_last(visit: Visitor, server: Se
     ran: list[str] = []
     page.on("request", lambda request: ran.append(request.url) if "/api/commands/" in request.url else None)
     say(page, "/why")  # the project is known only after the conversation is loaded
+    field(page).press("Enter")  # again, because nothing has happened
     expect(field(page)).to_have_value("/why")
     assert not ran
     held[0].continue_()
@@ -105,6 +106,7 @@ def test_a_command_gets_the_file_that_was_opened_last(visit: Visitor, server: Se
     ready(page)
     expect(messages(page)).to_contain_text("say about src/app.py")
     assert [one["role"] for one in server.call("GET", f"/api/conversations/{id}/messages")["data"]] == ["user", "assistant"] * 2
+    assert len(ran) == 1
 
 
 def test_findings_of_a_review_are_links_that_open_the_file_at_the_line(

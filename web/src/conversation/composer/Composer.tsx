@@ -50,12 +50,16 @@ async function uploaded(attachment: Attachment): Promise<CompleteAttachment> {
 export function Composer({ id, busy, send, stop, pickers, command, files, place, autoFocus = false }: Props) {
   const aui = useAui()
   const field = useRef<HTMLTextAreaElement>(null)
+  const submitting = useRef(new Set<string>())
   const completion = useCompletion(field, files, place)
   useDraft(id)
 
   async function submit(delivery: 'queue' | 'steer') {
     const state = aui.composer.getState()
     if (!state.text.trim() && !state.attachments.length) return
+    const draft = JSON.stringify([state.text, state.attachments.map((attachment) => attachment.id)])
+    if (submitting.current.has(draft)) return // submitted again before the field was emptied
+    submitting.current.add(draft)
     try {
       if (!state.attachments.length && (await command(state.text))) {
         if (aui.composer.getState().text === state.text) aui.composer.setText('')
@@ -65,10 +69,13 @@ export function Composer({ id, busy, send, stop, pickers, command, files, place,
       const parts = partsOf({ content: [{ type: 'text', text: state.text }], attachments: complete })
       const sent = send(parts, busy ? delivery : undefined) // stores the prompt before the field is emptied
       await aui.composer.reset()
+      submitting.current.delete(draft)
       await sent
     } catch (error) {
       if (!aui.composer.getState().text) aui.composer.setText(state.text)
       notifyError(error)
+    } finally {
+      submitting.current.delete(draft)
     }
   }
 
