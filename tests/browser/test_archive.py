@@ -15,7 +15,8 @@ from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import CONFIG, Served, served
-from browser.visits import PHONE, Visit, inaccessible
+from browser.visits import OUTAGE, PHONE, Visit, inaccessible
+from host_stage import FILE, Machines, line
 
 NOW = datetime.now(UTC)
 
@@ -88,6 +89,33 @@ def test_the_list_is_filtered_and_the_address_keeps_the_filter(visit: Visitor, a
     page.get_by_role("button", name="Clear filters").press("Enter")
     expect(rows(page)).to_have_count(3)
     expect(page).to_have_url(re.compile(r"/c/[^?]*$"))
+
+
+def test_the_list_is_filtered_by_machine_if_there_are_others(visit: Visitor, archive: Served, tmp_path: Path) -> None:
+    page = visit(at=archive).page
+    page.get_by_role("button", name="Filters", exact=True).click()
+    expect(page.get_by_role("combobox", name="Agent", exact=True).get_by_role("option")).to_have_count(3)
+    expect(page.get_by_role("combobox", name="Machine")).to_have_count(0)
+    with served(tmp_path, CONFIG + "hosts: {{laptop: {{ssh: laptop}}}}\n") as own:
+        machines = Machines(tmp_path)
+        machines.write("laptop", FILE, line(1, "Where is the log?") + line(2, "In the folder sessions."))
+        own.moot.more["PATH"] = f"{machines.bin}:{own.moot.environ['PATH']}"
+        synchronized = own.moot.run("sync")
+        assert synchronized.returncode == 0, synchronized
+        own.say("say Hello")
+        page = visit(at=own, allowed=OUTAGE).page  # the server is stopped before the page is closed
+        expect(rows(page)).to_have_count(2)
+        expect(rows(page).filter(has_text="Where is the log?")).to_contain_text("from claude-code on laptop")
+        page.get_by_role("button", name="Filters", exact=True).click()
+        machine = page.get_by_role("combobox", name="Machine")
+        expect(machine.get_by_role("option")).to_have_text(["All machines", "This machine", "laptop"])
+        machine.select_option("laptop")
+        expect(rows(page)).to_have_text(re.compile("Where is the log"))
+        machine.select_option("This machine")
+        expect(rows(page)).to_have_text(re.compile("say Hello"))
+        page.reload()
+        expect(page.get_by_text("Filtered by: This machine")).to_be_visible()
+        expect(rows(page)).to_have_text(re.compile("say Hello"))
 
 
 def test_a_filter_by_model_without_a_match_says_so(visit: Visitor, archive: Served) -> None:

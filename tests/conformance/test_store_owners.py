@@ -36,7 +36,7 @@ def count(found: Any) -> int:
     items = found if isinstance(found, list | dict) else getattr(found, "items", None)
     items = getattr(found, "hits", None) if items is None else items
     if isinstance(found, ListChoices):
-        items = [*found.agents, *found.models, *range(found.calls)]
+        items = [*found.agents, *found.models, *found.hosts, *range(found.calls)]
     return 0 if found is None else len(items) if items is not None else 1
 
 

@@ -23,6 +23,7 @@ from moot.plugins.registry import attribute, hint
 from moot.types.canonical import JsonObject
 from moot.types.command import CommandParameter, argument_names
 from moot.types.command_tool import NAME
+from moot.types.conversation import LOCAL_HOST
 from moot.types.format import HasLocations, HasVariants
 from moot.types.macro import cycles
 from moot.types.prompt import PART_ORDER
@@ -197,7 +198,7 @@ def _providers(problems: _Problems, configuration: Configuration) -> None:
 
 def _hosts(problems: _Problems, configuration: Configuration) -> None:
     for name, part in configuration.hosts.items():
-        if name.casefold() == "local":
+        if name.casefold() == LOCAL_HOST:
             problems.add(("hosts", name), "The name 'local' stands for this machine. Choose another one.", key=True)
         known = _agent_names() if part.agents else []
         for path, agent in _listed(("hosts", name, "agents"), part.agents):

@@ -326,11 +326,12 @@ class EventOut(Out):
     """The raw data in base64; replaces `raw` if the bytes are not UTF-8."""
 
 
-class ListChoicesOut(Out, of=ListChoices, fields="agents models calls latest_call"):
+class ListChoicesOut(Out, of=ListChoices, fields="agents models hosts calls latest_call"):
     """Values by which the list of conversations can be filtered."""
 
     agents: list[str]
     models: list[str]
+    hosts: list[str]
 
 
 def conversation_out(

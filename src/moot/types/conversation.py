@@ -29,6 +29,8 @@ TitleSource: TypeAlias = Literal["none", "first-line", "model", "user"]
 
 DEFAULT_PROJECT = "default"
 """The id of the project that always exists."""
+LOCAL_HOST = "local"
+"""The name of this machine in filters. No other machine can have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +229,8 @@ class ListChoices:
     agents: tuple[str, ...]
     """Names of agents; of imported conversations, the agent, program or format that they were imported from."""
     models: tuple[str, ...]
+    hosts: tuple[str, ...]
+    """Names of the other machines from which conversations were imported."""
     calls: int
     """Number of active conversations that programs created by calling `/v1`."""
     latest_call: int | None

@@ -66,6 +66,8 @@ async def test_the_list_is_filtered_by_agent_model_date_and_calls_of_programs(op
         assert plain["id"] in await listed(called="false"), "a prompt by other routes is not a call"
         period = {"since": str(plain["created_at"]), "until": str(review["created_at"])}
         assert await listed(**period) == {plain["id"]}, "active in the period, also if it continued later"
+        assert await listed(host="local") == await listed()
+        assert await listed(host="laptop") == set()
         found = await got(server.client, "/api/choices")
         assert (found["agents"], found["models"], found["calls"]) == (["default", "reviewer"], ["scripted@mine"], 1)
 

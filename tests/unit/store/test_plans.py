@@ -98,13 +98,13 @@ async def test_the_list_of_conversations_is_read_in_order_from_an_index(
 
 
 async def test_the_choices_of_the_list_are_looked_up_in_indexes(store: SqliteStore, settings: Settings):
-    for agent in ("reviewer", "default"):
-        await store.conversations.create(Conversation(new_id(), agent=agent, model="m@p"))
+    for agent, host in (("reviewer", "laptop"), ("default", "")):
+        await store.conversations.create(Conversation(new_id(), agent=agent, model="m@p", host=host))
     reader, statements = Reader(settings.database), list[str]()
 
     def chosen(connection: Connection) -> list[str]:
         connection.set_trace_callback(statements.append)
-        assert choices(connection, "local") == ListChoices(("default", "reviewer"), ("m@p",), 0, None)
+        assert choices(connection, "local") == ListChoices(("default", "reviewer"), ("m@p",), ("laptop",), 0, None)
         return plans(connection, statements)
 
     assert {plan.split()[0] for plan in await reader.read(chosen)} == {"SEARCH"}

@@ -17,6 +17,8 @@ export interface Filter {
   project: string
   agent: string
   model: string
+  /** The name of another machine, or `local` for this one. */
+  host: string
   /** First and last day of the period in which a conversation was active, as `YYYY-MM-DD` in local time. */
   from: string
   to: string
@@ -54,6 +56,7 @@ export function useConversations(
           project: filter.project,
           agent: filter.agent,
           model: filter.model,
+          host: filter.host,
           since: timeOf(filter.from),
           until: timeOf(filter.to, 1),
           called,

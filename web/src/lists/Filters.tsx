@@ -73,16 +73,22 @@ export function Filters({ filter, projects }: { filter: Filter; projects: readon
             <span className="sr-only">{text.filters.active}</span>
             {describe(filter)}
           </span>
-          <Clear />
+          <IconButton
+            label={text.filters.clear}
+            onClick={() => setFilter({ ...EVERYTHING, shelf: filter.shelf, project: filter.project })}
+          >
+            <X size={14} aria-hidden />
+          </IconButton>
         </div>
       )}
     </div>
   )
 }
 
-/** The filters by agent, model and date. */
+/** The filters by agent, model, machine and date. The filter by machine is shown only if there are conversations of others. */
 function Panel({ filter }: { filter: Filter }) {
   const { data } = useListChoices()
+  const hosts = data?.hosts ?? []
   return (
     <div className="mt-1.5 space-y-2 rounded-xl border border-line bg-surface p-2.5">
       <Choice
@@ -100,6 +106,16 @@ function Panel({ filter }: { filter: Filter }) {
         values={data?.models ?? []}
         choose={(model) => setFilter({ model })}
       />
+      {(hosts.length > 0 || filter.host) && (
+        <Choice
+          label={text.filters.host}
+          all={text.filters.allHosts}
+          value={filter.host}
+          values={[LOCAL, ...hosts]}
+          nameOf={hostName}
+          choose={(host) => setFilter({ host })}
+        />
+      )}
       <Day label={text.filters.from} value={filter.from} most={filter.to} choose={(from) => setFilter({ from })} />
       <Day label={text.filters.to} value={filter.to} least={filter.from} choose={(to) => setFilter({ to })} />
       {countOf(filter) > 0 && (
@@ -167,24 +183,25 @@ function Labeled({ label, children }: { label: string; children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noLabelWithoutControl: the control is in `children`
     <label className="flex items-center gap-2 text-xs text-muted">
-      <span className="w-11 shrink-0">{label}</span>
+      <span className="w-13 shrink-0">{label}</span>
       {children}
     </label>
   )
 }
 
-function Clear() {
-  return (
-    <IconButton label={text.filters.clear} onClick={() => setFilter({ agent: '', model: '', from: '', to: '' })}>
-      <X size={14} aria-hidden />
-    </IconButton>
-  )
+function hostName(host: string): string {
+  return host === LOCAL ? text.filters.thisHost : host
 }
 
 /** Return the active filters other than the project as text. */
-function describe({ agent, model, from, to }: Filter): string {
-  return [agent && agentName(agent), model, (from || to) && text.filters.days(from, to)].filter(Boolean).join(' · ')
+function describe({ agent, model, host, from, to }: Filter): string {
+  return [agent && agentName(agent), model, host && hostName(host), (from || to) && text.filters.days(from, to)]
+    .filter(Boolean)
+    .join(' · ')
 }
+
+/** The value of the filter by machine for this machine. */
+const LOCAL = 'local'
 
 const SELECT = 'h-8 cursor-pointer rounded-lg bg-transparent px-1.5 text-xs hover:bg-hover max-md:h-11 max-md:text-sm'
 const FIELD =

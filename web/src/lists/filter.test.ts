@@ -9,13 +9,14 @@ test('a filter is read from an address as it was written', () => {
     project: 'p 1',
     agent: 'claude-code',
     model: 'gpt-5@openai',
+    host: 'laptop',
     from: '2026-11-01',
     to: '',
   }
   const search = withFilter('?path=src%2Fa.ts', filter)
   expect(filterIn(search)).toEqual(filter)
   expect(new URLSearchParams(search).get('path')).toBe('src/a.ts')
-  expect(countOf(filter)).toBe(4)
+  expect(countOf(filter)).toBe(5)
 })
 
 test('without filters, an address stays as it is', () => {

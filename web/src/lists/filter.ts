@@ -4,9 +4,17 @@ import type { Filter, Shelf } from '@/data/conversations'
 
 export const SHELVES: readonly Shelf[] = ['active', 'archived', 'deleted']
 /** The parameters of addresses. Views have their own parameters with other names. */
-const PARAMETERS = { shelf: 'list', project: 'in', agent: 'agent', model: 'model', from: 'from', to: 'to' } as const
-const NAMES = ['project', 'agent', 'model', 'from', 'to'] as const
-export const EVERYTHING: Filter = { shelf: 'active', project: '', agent: '', model: '', from: '', to: '' }
+const PARAMETERS = {
+  shelf: 'list',
+  project: 'in',
+  agent: 'agent',
+  model: 'model',
+  host: 'host',
+  from: 'from',
+  to: 'to',
+} as const
+const NAMES = ['project', 'agent', 'model', 'host', 'from', 'to'] as const
+export const EVERYTHING: Filter = { shelf: 'active', project: '', agent: '', model: '', host: '', from: '', to: '' }
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 
 /** Read the filter of the list of conversations from the query of an address. Unknown values are ignored. */
@@ -20,6 +28,7 @@ export function filterIn(search: string): Filter {
     project: value('project'),
     agent: value('agent'),
     model: value('model'),
+    host: value('host'),
     from: day('from'),
     to: day('to'),
   }

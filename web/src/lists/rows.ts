@@ -100,8 +100,11 @@ export function titleOf(conversation: Pick<Conversation, 'title'>): string {
   return conversation.title || text.common.untitled
 }
 
-/** Return the import source, such as `from claude-code`: the program, type of agent or format. Empty for conversations that weren't imported. */
-export function originOf({ origin }: Pick<Conversation, 'origin'>): string {
+/**
+ * Return the import source, such as `from claude-code on laptop`: the program, type of agent or format, and the machine if it is another
+ * one. Empty for conversations that weren't imported.
+ */
+export function originOf({ origin, host }: Pick<Conversation, 'origin' | 'host'>): string {
   const source = origin?.program || origin?.agent_type || origin?.format
-  return source ? text.list.from(String(source)) : ''
+  return source ? text.list.from(String(source), host) : ''
 }

@@ -126,10 +126,11 @@ def listed_name(kind: Literal["agent", "model"], name: str, listed: ListChoices)
 
 
 def choices(connection: Queries, owner: str | None) -> ListChoices:
-    """Return the agents and models of the owner's conversations, and the number of conversations that `/v1` created."""
+    """Return the agents, models and hosts of the owner's conversations, and the number of conversations that `/v1` created."""
     rows: list[tuple[int, int | None]] = connection.execute(_CALLS, (owner, owner)).fetchall()
     count, latest = rows[0]
-    return ListChoices(_distinct(connection, LISTED_AGENT, owner), _distinct(connection, LISTED_MODEL, owner), count, latest)
+    agents, models = _distinct(connection, LISTED_AGENT, owner), _distinct(connection, LISTED_MODEL, owner)
+    return ListChoices(agents, models, _distinct(connection, "host", owner, "host <> '' AND "), count, latest)
 
 
 _CALLS = (
@@ -138,15 +139,18 @@ _CALLS = (
 )
 
 
-def _distinct(connection: Queries, expression: LiteralString, owner: str | None) -> tuple[str, ...]:
-    """Return the distinct values of an indexed expression, without the empty one. Each costs one lookup in the index."""
+def _distinct(connection: Queries, expression: LiteralString, owner: str | None, indexed: LiteralString = "") -> tuple[str, ...]:
+    """Return the distinct values of an indexed expression, without the empty one. Each costs one lookup in the index.
+
+    `indexed` is the condition of the index, if it has only some rows.
+    """
     found: list[str] = []
-    sql = f"SELECT min({expression}) FROM conversation WHERE {expression} > ?"
+    sql = f"SELECT min({expression}) FROM conversation WHERE {indexed}{expression} > ?"
     last: str | None = ""
     while last is not None:
         rows: list[tuple[str | None]] = connection.execute(sql, (last,)).fetchall()
         last = rows[0][0]
-        if last is not None and (owner is None or connection.execute(_HELD.format(expression), (last, owner)).fetchone()):
+        if last is not None and (owner is None or connection.execute(_HELD.format(indexed + expression), (last, owner)).fetchone()):
             found.append(last)
     return tuple(found)
 

@@ -18,12 +18,10 @@ from moot.convert.serialization import conversation_json, status_of
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
 from moot.store.tree.lists import ListFilter, choices, listed_name, live, page, project_id
-from moot.types.conversation import Conversation, Page
+from moot.types.conversation import LOCAL_HOST, Conversation, Page
 from moot.types.run import RunStatus
 
 LIMIT = 50
-LOCAL = "local"
-"""Name of this machine, which no host in the configuration can have."""
 HEAD = ("NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE")
 
 ListPage = tuple[Page[Conversation], dict[str, RunStatus]]
@@ -61,7 +59,7 @@ def list_(
         query=" ".join(words),
         deleted=deleted,
         archived=None if deleted else archived,
-        host="" if host == LOCAL else host,
+        host="" if host == LOCAL_HOST else host,
         project=project or None,
         agent=agent or None,
         model=model or None,

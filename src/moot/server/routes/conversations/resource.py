@@ -49,7 +49,7 @@ from moot.server.routes.projects.resource import ListedFileOut, Match, files_of
 from moot.server.state import CurrentServer, Server
 from moot.types.canonical import JsonObject
 from moot.types.children import ChildStatus
-from moot.types.conversation import DEFAULT_PROJECT, Conversation
+from moot.types.conversation import DEFAULT_PROJECT, LOCAL_HOST, Conversation
 from moot.types.ids import new_id
 from moot.types.maintenance import ErasureReceipt, FileOutcome
 from moot.types.run import Awaits, RunStatus
@@ -119,7 +119,9 @@ async def list_conversations(
     archived: Annotated[bool | None, Query(description="Filter by archived state. Defaults to false unless `deleted` is set.")] = None,
     deleted: bool = False,
     parent: Annotated[str | None, Query(max_length=200, description="Id of a conversation; list those of its sub-agents instead.")] = None,
-    host: Annotated[str | None, Query(max_length=64, description="Name of another machine; empty for this machine.")] = None,
+    host: Annotated[
+        str | None, Query(max_length=64, description="Name of another machine, as in `/api/choices`; `local` or empty for this machine.")
+    ] = None,
     agent: Annotated[str | None, Query(max_length=200, description="Exact name, as in `/api/choices`.")] = None,
     model: Annotated[str | None, Query(max_length=200, description="Exact name, as in `/api/choices`.")] = None,
     since: Annotated[int | None, Query(ge=0, le=LATEST, description="Last activity at or after this time, in ms.")] = None,
@@ -138,7 +140,7 @@ async def list_conversations(
         archived=shelf,
         deleted=deleted,
         parent=above,
-        host=host,
+        host="" if host == LOCAL_HOST else host,
         agent=agent,
         model=model,
         since=since,
