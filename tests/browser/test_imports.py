@@ -53,10 +53,16 @@ def test_an_imported_file_has_a_report_that_opens_its_conversations(visit: Visit
 def test_all_found_agent_histories_are_listed_and_imported_by_keyboard(visit: Visitor, server: Served, axe: str) -> None:
     place = server.moot.home.parent / ".qwen/projects/-home-user-project/chats"
     shutil.copytree(RECORDED, place, dirs_exist_ok=True)
+    unread = server.moot.home.parent / ".augment/sessions"
+    unread.mkdir(parents=True, exist_ok=True)
+    (unread / "one.json").write_text("x" * 1500)
     tab = visit("/settings/import")
     page = tab.page
     row = page.get_by_role("row").filter(has_text="qwen")
     expect(row).to_contain_text(str(place))
+    folder = page.get_by_role("region", name="Can’t be read").get_by_role("row").filter(has_text=str(unread))
+    expect(folder.get_by_role("rowheader")).to_contain_text("augment")
+    expect(folder.get_by_role("cell")).to_have_text(["moot has no reader for this program", "1.5\u00a0kB"])
     assert inaccessible(page, axe) == []
     page.get_by_role("button", name="Import all").press("Enter")
     expect(page.get_by_role("region", name="Last import")).to_contain_text("1 added · 6 new messages")

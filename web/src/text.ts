@@ -1207,6 +1207,9 @@ export const text = {
     files: 'Files',
     size: 'Size',
     imported: 'Imported',
+    unread: 'Can’t be read',
+    reason: 'Reason',
+    atLeast: (size: string) => `at least ${size}`,
     last: 'Last import',
     progress: 'Import progress',
     unrecognized: (count: number, names: readonly string[], more: number) =>

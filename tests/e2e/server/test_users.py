@@ -151,6 +151,7 @@ MACHINE: list[tuple[str, str, Any]] = [
     ("POST", "/api/imports", {"path": "/etc"}),
     ("POST", "/api/imports", {"all": True}),
     ("GET", "/api/imports/found", None),
+    ("GET", "/api/imports/unread", None),
     ("GET", "/api/imports/watch", None),
     ("GET", "/api/projects?user=local", None),
     ("POST", "/api/tokens", {"name": "t", "user": "local"}),

@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
+import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
 import { notify } from '@/ui/toasts'
 
@@ -47,6 +48,9 @@ export interface Import {
   unclaimed: { count: number; some: string[] }
 }
 
+/** A folder of an agent from which nothing can be read. */
+export type Unread = components['schemas']['UnreadOut']
+
 /** The state of automatic import. */
 export interface Watch {
   wanted: boolean
@@ -61,6 +65,13 @@ export function useFound() {
   return useQuery({
     queryKey: ['imports', 'found'],
     queryFn: ({ signal }) => api.get<Page<Found>>('/imports/found', { signal }),
+  })
+}
+
+export function useUnread() {
+  return useQuery({
+    queryKey: ['imports', 'unread'],
+    queryFn: ({ signal }) => api.get<Page<Unread>>('/imports/unread', { signal }),
   })
 }
 

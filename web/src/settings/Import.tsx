@@ -6,17 +6,19 @@ import {
   type Import,
   type ImportedConversation,
   isOver,
+  type Unread,
   useFound,
   useImport,
   useImports,
   useStartImport,
+  useUnread,
   useWatch,
 } from '@/data/imports'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { count } from '@/ui/format'
-import { Empty, Failed, Loading } from '@/ui/States'
+import { Empty, Failed, Loaded } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
 
 /** Import of conversations from other agents and files, with a report of the last import. */
@@ -58,13 +60,10 @@ export default function ImportView() {
       <div className="space-y-6">
         <WatchStatus />
         {shown && <ImportReport one={shown} />}
-        {found.error ? (
-          <Failed error={found.error} retry={() => void found.refetch()} />
-        ) : found.data ? (
-          <All found={found.data.data} />
-        ) : (
-          <Loading rows={3} />
-        )}
+        <Loaded query={found} rows={3}>
+          {({ data }) => <All found={data} />}
+        </Loaded>
+        <UnreadFolders />
       </div>
     </Area>
   )
@@ -114,6 +113,33 @@ const FOUND: readonly Column<Found>[] = [
   { head: text.import.files, figures: true, cell: (one) => count(one.sources) },
   { head: text.import.size, figures: true, wide: true, cell: (one) => size(one.bytes) },
   { head: text.import.imported, figures: true, cell: (one) => count(one.conversations) },
+]
+
+/** The folders of agents on the server's machine from which nothing can be read. Render nothing if there are none. */
+function UnreadFolders() {
+  const query = useUnread()
+  if (!query.data) return query.error ? <Failed error={query.error} retry={() => void query.refetch()} /> : null
+  if (!query.data.data.length) return null
+  return <Table label={text.import.unread} columns={UNREAD} rows={query.data.data} keyOf={({ path }) => path} />
+}
+
+const UNREAD: readonly Column<Unread>[] = [
+  {
+    head: text.import.unread,
+    cell: (one) => (
+      <>
+        <span className="font-medium">{one.program}</span>
+        <span className="block font-mono text-xs break-all text-muted">{one.path}</span>
+      </>
+    ),
+  },
+  { head: text.import.reason, cell: (one) => one.reason },
+  {
+    head: text.import.size,
+    figures: true,
+    wide: true,
+    cell: (one) => (one.is_whole ? size(one.bytes) : text.import.atLeast(size(one.bytes))),
+  },
 ]
 
 function ImportReport({ one }: { one: Import }) {

@@ -228,6 +228,17 @@ async def list_found(server: CurrentServer, caller: Operator) -> ListOut[Machine
     )
 
 
+@router.get("/unread")
+async def list_unread(server: CurrentServer, caller: Operator) -> ListOut[UnreadOut]:
+    """List the folders of agents on the server's machine from which nothing can be read."""
+    data = server.engine.settings.database.parent
+
+    def unread() -> list[UnreadFolder]:
+        return unread_folders(Path.home(), os.environ, local_sources(Path.home(), os.environ, data))
+
+    return ListOut(data=[UnreadOut.of(one, path=str(one.path)) for one in await anyio.to_thread.run_sync(unread)])
+
+
 @router.get("/watch")
 async def get_watch(server: CurrentServer, _: Operator) -> WatchOut:
     """Get the state of continuous import, which imports new messages of the agents on the server's machine."""
