@@ -84,6 +84,26 @@ def test_files_are_found_by_keyboard_and_opened_at_a_line(visit: Visitor, axe: s
     small.shot("project-tree-phone-dark")
 
 
+def test_the_rows_that_fit_the_screen_are_rendered_before_the_others(visit: Visitor, shop: str, root: Path) -> None:
+    for number in range(196):
+        (root / f"file-{number:03}.txt").touch()
+    tab = visit()
+    tab.page.add_init_script(COUNT_ROWS)
+    page = tab.go(shop)
+    expect(page.get_by_role("treeitem")).to_have_count(200)
+    assert page.evaluate("window.rendered") == [60, 200]
+
+
+COUNT_ROWS = """{
+    window.rendered = []
+    new MutationObserver(() => {
+        const count = document.querySelectorAll('[role=treeitem]').length
+        if (count && count !== window.rendered.at(-1)) window.rendered.push(count)
+    }).observe(document, { childList: true, subtree: true })
+}"""
+"""Record the number of rows of the file tree after each change of it."""
+
+
 def test_a_command_gets_the_file_that_was_opened_last(visit: Visitor, server: Served, shop: str, root: Path) -> None:
     command = server.moot.home / "commands/explain.md"
     command.parent.mkdir(parents=True, exist_ok=True)

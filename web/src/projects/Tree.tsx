@@ -1,9 +1,9 @@
 import { useQueries } from '@tanstack/react-query'
 import { clsx } from 'clsx'
 import { ChevronRight, File as FileIcon, Folder as FolderIcon, FolderOpen, Link2 } from 'lucide-react'
-import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import { type Folder, folderQuery } from '@/data/files'
-import { foldersAbove, type ItemRow, isItem, moveOf, rowsOf } from '@/projects/rows'
+import { foldersAbove, type ItemRow, isItem, moveOf, type Row, rowsOf } from '@/projects/rows'
 import { text } from '@/text'
 import { Failed, Loading } from '@/ui/States'
 
@@ -92,28 +92,39 @@ export function Tree({ project, shown, choose }: Props) {
   const tabbable = entries.some((row) => row.key === active) ? active : entries[0]?.key
   return (
     <div ref={box} role="tree" aria-label={text.files.tree} onKeyDown={onKeyDown} className="px-2 pb-3">
-      {rows.map((row) =>
-        isItem(row) ? (
-          <Item
-            key={row.key}
-            row={row}
-            open={open.has(row.key)}
-            shown={row.key === shown}
-            tabbable={row.key === tabbable}
-            act={() => act(row)}
-          />
-        ) : (
-          <p
-            key={row.key}
-            style={{ paddingLeft: `${row.level + 1}rem` }}
-            className={clsx('py-1 text-xs', row.kind === 'failed' ? 'text-danger' : 'text-faint')}
-          >
-            {row.kind === 'failed' ? text.files.failed : text.common.loading}
-          </p>
-        ),
-      )}
+      <Rows rows={rows}>
+        {(row) =>
+          isItem(row) ? (
+            <Item
+              key={row.key}
+              row={row}
+              open={open.has(row.key)}
+              shown={row.key === shown}
+              tabbable={row.key === tabbable}
+              act={() => act(row)}
+            />
+          ) : (
+            <p
+              key={row.key}
+              style={{ paddingLeft: `${row.level + 1}rem` }}
+              className={clsx('py-1 text-xs', row.kind === 'failed' ? 'text-danger' : 'text-faint')}
+            >
+              {row.kind === 'failed' ? text.files.failed : text.common.loading}
+            </p>
+          )
+        }
+      </Rows>
     </div>
   )
+}
+
+/** About as many rows as a screen shows. */
+const SCREEN = 60
+
+/** The rows. The ones that a screen shows are painted before the others are rendered. */
+function Rows({ rows, children }: { rows: readonly Row[]; children: (row: Row) => ReactNode }) {
+  const most = useDeferredValue(Number.POSITIVE_INFINITY, SCREEN)
+  return rows.slice(0, most).map(children)
 }
 
 interface ItemProps {
