@@ -84,12 +84,18 @@ def test_files_are_found_by_keyboard_and_opened_at_a_line(visit: Visitor, axe: s
     small.shot("project-tree-phone-dark")
 
 
-def test_the_rows_that_fit_the_screen_are_rendered_before_the_others(visit: Visitor, shop: str, root: Path) -> None:
+def test_the_rows_that_fit_the_screen_are_rendered_before_the_others(visit: Visitor, server: Served, shop: str, root: Path) -> None:
+    held: list[Route] = []
     for number in range(196):
         (root / f"file-{number:03}.txt").touch()
     tab = visit()
     tab.page.add_init_script(COUNT_ROWS)
-    page = tab.go(shop)
+    with tab.page.expect_request(re.compile(r"/tree\?")):  # while the code of the view is loaded
+        tab.page.route(re.compile(r"/assets/Project-"), lambda route: held.append(route), times=1)
+        tab.page.goto(f"{server.url}{shop}")
+    page = tab.page
+    until(page, lambda: bool(held))
+    held[0].continue_()
     expect(page.get_by_role("treeitem")).to_have_count(200)
     assert page.evaluate("window.rendered") == [60, 200]
 

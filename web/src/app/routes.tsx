@@ -1,6 +1,8 @@
+import { usePrefetchQuery } from '@tanstack/react-query'
 import type { ComponentType } from 'react'
-import { Redirect } from 'wouter'
+import { Redirect, useParams } from 'wouter'
 import { deferred } from '@/app/deferred'
+import { folderQuery } from '@/data/files'
 
 export interface View {
   path: string
@@ -9,12 +11,21 @@ export interface View {
 
 const Conversation = deferred(() => import('@/conversation/Conversation'))
 
+const ProjectView = deferred(() => import('@/projects/Project'))
+
+/** The files of a project. The first folder is fetched while the code of the view is loaded. */
+function Project() {
+  const { id = '' } = useParams<{ id: string }>()
+  usePrefetchQuery(folderQuery(decodeURIComponent(id), '', false))
+  return <ProjectView />
+}
+
 /** All routes. A view is loaded when it is first opened. */
 export const routes: readonly View[] = [
   { path: '/', View: Conversation },
   { path: '/c/:id', View: Conversation },
   { path: '/c/:id/compare', View: deferred(() => import('@/conversation/Compare')) },
-  { path: '/projects/:id', View: deferred(() => import('@/projects/Project')) },
+  { path: '/projects/:id', View: Project },
   { path: '/inbox', View: deferred(() => import('@/inbox/Inbox')) },
   { path: '/usage', View: deferred(() => import('@/usage/Usage')) },
   { path: '/settings/usage', View: () => <Redirect to="/usage" replace /> },
