@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -244,3 +245,16 @@ def test_a_page_whose_first_file_cannot_be_fetched_offers_a_reload(visit: Visito
     page.unroute("**/assets/index-*.js")
     page.get_by_role("button", name="Reload").click()
     expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/", "/usage", "/settings/models", "/settings/import"])
+def test_next_to_the_sidebar_of_a_tablet_no_label_is_cut_and_no_table_scrolls(
+    visit: Visitor, server: Served, tmp_path: Path, path: str
+) -> None:
+    server.say("say Hello")
+    server.call("POST", "/api/projects", {"name": "tablet", "root_path": str(tmp_path)})  # shows the picker of projects
+    page = visit(path, viewport={"width": 768, "height": 1024}).page
+    settle(page)
+    cut = """() => [...document.querySelectorAll('main form button span, main [role=region]:has(table)')]
+        .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth).map((one) => one.outerHTML.slice(0, 200))"""
+    assert page.evaluate(cut) == []

@@ -961,7 +961,7 @@ export const text = {
     upload: 'Upload document',
     uploaded: (name: string) => `${name} indexed`,
     emptyDocuments: 'No documents',
-    emptyDocumentsAbout: 'Upload text, PDF, DOCX, XLSX, PPTX, HTML or EPUB, or run `moot knowledge add FOLDER`.',
+    emptyDocumentsAbout: 'Upload text, PDF, DOCX, XLSX, PPTX, HTML or EPUB, or run moot knowledge add FOLDER.',
     count: 'Documents',
     failed: (count: number) => `${plural(count, 'document')} with a problem`,
     removeSource: (path: string) => `Remove ${path}`,

@@ -120,16 +120,16 @@ function PlaceHead({ project, isChanges }: { project: ProjectFacts; isChanges: b
     act: () => setDialog('delete'),
   }
   return (
-    <header className="flex min-h-12 shrink-0 flex-wrap items-center gap-x-3 border-b border-line px-3 sm:px-4">
-      <h1 ref={heading} tabIndex={-1} className="min-w-0 truncate text-sm font-semibold outline-none">
+    <header className="flex min-h-12 shrink-0 items-center gap-x-3 border-b border-line px-3 max-md:flex-wrap max-md:pt-2 sm:px-4">
+      <h1 ref={heading} tabIndex={-1} className="min-w-0 truncate text-sm font-semibold outline-none max-md:w-full">
         {project.name}
       </h1>
       <p title={root ?? ''} className="hidden min-w-0 truncate font-mono text-xs text-faint lg:block">
         {root}
       </p>
-      <span className="grow" />
+      <span className="grow max-md:hidden" />
       {root !== null && (
-        <nav aria-label={text.files.views} className="flex gap-1">
+        <nav aria-label={text.files.views} className="flex shrink-0 gap-1 max-md:mr-auto">
           <Tab href={fileHref(id)} current={!isChanges}>
             {text.files.files}
           </Tab>

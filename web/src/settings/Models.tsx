@@ -109,7 +109,7 @@ function All({ models, problems }: { models: readonly Model[]; problems: Record<
               onChange={(event) => setFilter(event.target.value)}
               className={clsx(INPUT, 'max-w-xs')}
             />
-            <span role="status" className="ml-auto text-xs text-faint">
+            <span role="status" className="ml-auto shrink-0 text-xs text-faint">
               {text.common.shown(shown.length, models.length)}
             </span>
           </div>

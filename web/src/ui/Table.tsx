@@ -6,7 +6,7 @@ export interface Column<T> {
   cell: (row: T) => ReactNode
   /** Align numbers to the right. */
   figures?: boolean
-  /** Hide the column on narrow screens. */
+  /** Hide the column if the table is narrow. */
   wide?: boolean
   /** Keep the column visible when the table scrolls, for columns with buttons. */
   pinned?: boolean
@@ -22,8 +22,13 @@ interface Props<T> {
 /** A horizontally scrollable table. The first column is the row header. */
 export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
-    <div tabIndex={0} role="region" aria-label={label} className="overflow-x-auto rounded-xl border border-line">
+    <div
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
+      tabIndex={0}
+      role="region"
+      aria-label={label}
+      className="@container overflow-x-auto rounded-xl border border-line"
+    >
       <table className="w-full border-collapse text-sm">
         <thead>
           <tr className="border-b border-line">
@@ -64,7 +69,7 @@ function cellOf<T>(column: Column<T>): string {
   return clsx(
     'px-4',
     column.figures ? 'text-right tabular-nums' : 'text-left',
-    column.wide && 'max-sm:hidden',
+    column.wide && '@max-xl:hidden',
     column.pinned && 'sticky right-0',
   )
 }

@@ -98,7 +98,7 @@ export function Composer({ id, busy, send, stop, pickers, command, files, place,
           event.preventDefault()
           void submit('queue')
         }}
-        className="group/composer relative rounded-3xl border border-line-strong/60 bg-raised shadow-raised transition-colors focus-within:border-line-strong data-[dragging=true]:border-accent data-[dragging=true]:bg-accent-soft"
+        className="group/composer @container relative rounded-3xl border border-line-strong/60 bg-raised shadow-raised transition-colors focus-within:border-line-strong data-[dragging=true]:border-accent data-[dragging=true]:bg-accent-soft"
       >
         <Completion completion={completion} />
         <Attached />

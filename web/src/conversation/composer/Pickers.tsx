@@ -185,8 +185,8 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
         className="flex h-8 min-w-0 cursor-pointer items-center gap-1.5 rounded-full px-2.5 text-sm text-muted hover:bg-hover hover:text-ink max-md:h-11 max-md:min-w-11 max-md:justify-center"
       >
         {icon}
-        <span className={clsx('max-w-36 truncate', small && 'max-sm:hidden')}>{label}</span>
-        <ChevronDown size={13} aria-hidden className={clsx('shrink-0 text-faint', small && 'max-sm:hidden')} />
+        <span className={clsx('max-w-36 truncate', small && '@max-lg:hidden')}>{label}</span>
+        <ChevronDown size={13} aria-hidden className={clsx('shrink-0 text-faint', small && '@max-lg:hidden')} />
       </button>
       <div
         ref={box}
