@@ -220,6 +220,12 @@ def test_an_agent_without_conversations_is_an_error_with_a_suggestion(moot: Moot
     assert b"No conversation has the agent 'defualt'. Did you mean 'default'?" in refused.stderr
 
 
+def test_an_unknown_machine_is_an_error(moot: MootProcess) -> None:
+    refused = moot.run("chat", "list", "--host", "laptop")
+    assert refused.returncode == 2 and b"No conversation has the host 'laptop'." in refused.stderr
+    assert len(listed(moot, "--host", "local", "--limit", "3")) == 3
+
+
 def test_a_model_is_suggested_by_a_part_of_its_name(moot: MootProcess) -> None:
     refused = moot.run("chat", "list", "--model", "SCRIPTED")
     assert refused.returncode == 2 and b"Did you mean 'scripted@mine'?" in refused.stderr

@@ -16,7 +16,7 @@ from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
 from moot.errors import ConfigError
 from moot.runtime.configuration import log_change
-from moot.store.tree.lists import ListFilter, listed_name
+from moot.store.tree.lists import ListFilter, with_listed_names
 from moot.types.conversation import Conversation, Page
 from moot.types.run import RunStatus
 
@@ -71,8 +71,8 @@ def list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conve
 async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conversation], dict[str, RunStatus]]:
     async with open_engine(settings) as engine:
         project = None if wanted.project is None else (await engine.store.projects.get(wanted.project)).id
-        conversations, listed = engine.store.conversations, await engine.store.conversations.choices()
-        shown = await conversations.list(
+        wanted = with_listed_names(wanted, await engine.store.conversations.choices())
+        shown = await engine.store.conversations.list(
             limit=wanted.limit,
             cursor=wanted.cursor,
             directory=wanted.directory,
@@ -81,8 +81,8 @@ async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Pag
             host=wanted.host,
             deleted=wanted.deleted,
             archived=wanted.archived,
-            agent=listed_name("agent", wanted.agent, listed) if wanted.agent else None,
-            model=listed_name("model", wanted.model, listed) if wanted.model else None,
+            agent=wanted.agent,
+            model=wanted.model,
             since=wanted.since,
             until=wanted.until,
         )

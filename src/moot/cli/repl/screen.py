@@ -133,7 +133,11 @@ class ReplScreen:
         self._unsent: list[str] = []
         """Prompts that wait until a running action, such as a shell command, has ended."""
         self._queue, self._queued_actions = anyio.create_memory_object_stream[Action](100)
-        self._actions: dict[str, Callable[[], object]] = {
+        self._actions = self._named_actions()
+
+    def _named_actions(self) -> dict[str, Callable[[], object]]:
+        """Return what keys can do other than editing, by the name in their table."""
+        return {
             "exit": self.leave,
             "interrupt": lambda: self._group.start_soon(self._run_action, self._input.stop),  # ahead of all queued actions
             "edit_queued": lambda: self._enqueue(self._input.edit_queued),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, LiteralString
 
 from moot.errors import NotFound
@@ -108,11 +108,12 @@ def project_id(connection: Queries, reference: str) -> str:
     return found[0][0] if found else DEFAULT_PROJECT
 
 
-def listed_name(kind: Literal["agent", "model"], name: str, listed: ListChoices) -> str:
-    """Return the agent or model in `listed` that a name means, ignoring case. For an agent whose conversations were imported, it may be
-    the name of the format. Raise NotFound if there is none.
+def listed_name(kind: Literal["agent", "model", "host"], name: str, listed: ListChoices) -> str:
+    """Return the agent, model or host in `listed` that a name means, ignoring case. Raise NotFound if there is none.
+
+    An agent whose conversations were imported may be named by their format.
     """
-    names = listed.agents if kind == "agent" else listed.models
+    names = {"agent": listed.agents, "model": listed.models, "host": listed.hosts}[kind]
     meant = {one.casefold(): one for one in reversed(names)} | {one: one for one in names}
     if found := meant.get(name) or meant.get(name.casefold()):
         return found
@@ -120,8 +121,17 @@ def listed_name(kind: Literal["agent", "model"], name: str, listed: ListChoices)
         return found
     close = [repr(one) for one in names if name.casefold() in one.casefold()][:3]
     suggestion = f" Did you mean {' or '.join(close)}?" if close else hint(name, names)
-    raise NotFound(
-        f"No conversation has the {kind} {name!r}.{suggestion}", fix="" if suggestion else f"Run 'moot stats --by {kind}' to list them."
+    listing = f"Run 'moot stats --by {kind}' to list them."
+    raise NotFound(f"No conversation has the {kind} {name!r}.{suggestion}", fix="" if suggestion else listing)
+
+
+def with_listed_names(wanted: ListFilter, listed: ListChoices) -> ListFilter:
+    """Return the filter with agent, model and host as they are listed. Raise NotFound as `listed_name` does."""
+    return replace(
+        wanted,
+        agent=listed_name("agent", wanted.agent, listed) if wanted.agent else wanted.agent,
+        model=listed_name("model", wanted.model, listed) if wanted.model else wanted.model,
+        host=listed_name("host", wanted.host, listed) if wanted.host else wanted.host,
     )
 
 

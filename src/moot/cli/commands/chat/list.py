@@ -17,7 +17,7 @@ from moot.config.settings import Settings
 from moot.convert.serialization import conversation_json, status_of
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
-from moot.store.tree.lists import ListFilter, choices, listed_name, live, page, project_id
+from moot.store.tree.lists import ListFilter, choices, live, page, project_id, with_listed_names
 from moot.types.conversation import LOCAL_HOST, Conversation, Page
 from moot.types.run import RunStatus
 
@@ -81,10 +81,8 @@ def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
         if connection is not None:
             if wanted.project is not None:
                 wanted = replace(wanted, project=project_id(connection, wanted.project))
-            if wanted.agent is not None:
-                wanted = replace(wanted, agent=listed_name("agent", wanted.agent, choices(connection, None)))
-            if wanted.model is not None:
-                wanted = replace(wanted, model=listed_name("model", wanted.model, choices(connection, None)))
+            if wanted.agent or wanted.model or wanted.host:
+                wanted = with_listed_names(wanted, choices(connection, None))
             shown, states = page(connection, wanted), live(connection)
             if "running" not in states.values():
                 return shown, states
