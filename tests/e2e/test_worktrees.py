@@ -116,7 +116,7 @@ async def test_a_worktree_stays_while_a_run_works_in_it(stage: Any, repository: 
         run, _ = await on.ask("lead", agent="boss")
         assert run.status == "finished"
         (name,) = made(repository)
-        with pytest.raises(Busy, match="is working in this worktree"):
+        with pytest.raises(Busy, match="is using this worktree"):
             await remove_unused(on.engine.store, str(repository), name, force=True)
         (child,) = await children(on, run)
         await on.engine.runs.cancel(child.id)

@@ -745,7 +745,7 @@ export const text = {
   files: {
     files: 'Files',
     findings: 'Findings',
-    of: (name: string) => `Files of ${name}`,
+    of: (name: string) => `Files in ${name}`,
     views: 'Views of the project',
     more: 'More',
     edit: 'Edit project…',
@@ -1027,7 +1027,7 @@ export const text = {
   plugins: {
     title: 'Plugins',
     about:
-      'Folders with commands, agents, skills, hooks and MCP servers. If a file of a plugin changes, nothing of it is used until you accept it.',
+      'Folders with commands, agents, skills, hooks and MCP servers. If a file in a plugin changes, the whole plugin is disabled until you accept the change.',
     empty: 'No plugins. Install one in a terminal:',
     command: 'moot plugins install FOLDER',
     statuses: { enabled: 'enabled', disabled: 'disabled', changed: 'changed', invalid: 'can’t be read' },

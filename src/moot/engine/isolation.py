@@ -42,5 +42,5 @@ async def remove_unused(store: Store, directory: str, name: str, *, force: bool 
         conversation = await store.conversations.get(run.conversation)
         if f"{conversation.directory}/".startswith(f"{found.path}/"):
             fix = f"moot chat stop {conversation.id[:13]}"
-            raise Busy(f"The conversation {conversation.id!r} is working in this worktree.", fix=fix)
+            raise Busy(f"The conversation {conversation.id!r} is using this worktree.", fix=fix)
     return found, await remove(directory, name, force=force)

@@ -127,7 +127,7 @@ def _questions(about: str, fields: Sequence[_Field], problem: str) -> tuple[Ques
 
 
 async def _content(fields: Sequence[_Field], replies: Sequence[Sequence[str]], schema: JsonObject) -> tuple[JsonObject, str]:
-    """Return the values of the form, and why they don't fit; empty if they do."""
+    """Return the values of the form, and a message if they are invalid, which is otherwise empty."""
     content: JsonObject = {}
     for field, reply in zip(fields, [*replies, *[()] * len(fields)], strict=False):
         try:

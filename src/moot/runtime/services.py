@@ -201,7 +201,7 @@ def _check_rights(values: Mapping[str, Json], own: Agent, tools: set[str], conve
         raise Refused("This agent may only read, so the new agent needs the role 'read'.")
     for key, allowed in (("tools", tools), ("agents", set(own.agents))):
         if missing := sorted(wanted[key] - allowed):
-            raise Refused(f"The new agent can't have the {key} {', '.join(missing)}, which this agent doesn't have.")
+            raise Refused(f"The new agent can't get {key} that this agent doesn't have: {', '.join(missing)}.")
     roots = [str(folder) for folder in allowed_folders(conversation, Path(conversation.directory or "/nonexistent"))]
     for folder in sorted(wanted["allowed_uris"]):
         if not any(is_below(folder, root) for root in roots):

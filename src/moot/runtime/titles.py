@@ -32,7 +32,7 @@ def first_line(parts: Sequence[Part]) -> str:
 
 
 def shorten(line: str, most: int) -> str:
-    """Return the line with at most `most` characters. It is shortened between words if enough of it remains."""
+    """Shorten the line to at most `most` characters, between words if that leaves enough of it."""
     if len(line) <= most:
         return line
     cut = line[: most - 1]

@@ -53,7 +53,7 @@ class Calls:
 
     @property
     def busy(self) -> bool:
-        """True if a call is running and none waits for an approval."""
+        """True if a call is running and none is waiting for approval."""
         states = {call.state for call in self._calls.values()}
         return bool(states & {"input", "running"}) and "asked" not in states
 

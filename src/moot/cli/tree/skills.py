@@ -33,7 +33,7 @@ SKILLS = Group(
             "commands.extensions.skill_for_agents:install_into",
             "Teach another agent to search your conversations.",
             ("moot skills install-into claude", "moot skills install-into codex --print"),
-            details="A skill named moot-history is written into the agent's folder of skills.",
+            details="A skill named moot-history is written into the agent's skills folder.",
         ),
         "search": command(
             "commands.extensions.skills:search_indexes",

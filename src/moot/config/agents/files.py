@@ -67,7 +67,7 @@ _PLAIN = re.compile(r"^((?:argument-hint|argument|description):[ \t]*)([^\s\"'|>
 
 
 def quoted(head: str) -> str:
-    """Return YAML with quotes around texts that are often not quoted, although YAML requires it, such as `argument-hint: [file] [how]`."""
+    """Return the YAML with quotes around values that need them but are often written without, such as `argument-hint: [file] [how]`."""
     return _PLAIN.sub(lambda line: f"{line[1]}{dumps(line[2].strip()).decode()}", head)
 
 

@@ -1,4 +1,4 @@
-"""Request bodies for OpenAI responses (reference: OpenAI API, create a model response).
+"""Request bodies for the Responses API (reference: OpenAI API, "Create a model response").
 
 The vendor stores nothing (`store: false`), so complete items are sent back to the provider that made them, with encrypted reasoning
 unchanged. An item keeps its id only if its reasoning is sent too, because the vendor refuses it otherwise.

@@ -33,7 +33,7 @@ Image.MAX_IMAGE_PIXELS = None  # MOST_PIXELS is checked instead, because Pillow 
 def fit_image(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
     """Convert the image to fit the limits. Return its bytes, media type, width and height, always the same for the same image.
 
-    Of an animation, the first frame is used. Raise Refused if it is not an image, can't be read, is too large, or can't be made to fit.
+    For an animation, the first frame is used. Raise Refused if it is not an image, can't be read, is too large, or can't be made to fit.
     """
     with _opened(data) as opened:
         return _fitted(opened, limits)
@@ -42,7 +42,7 @@ def fit_image(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
 def strip_metadata(data: bytes) -> tuple[bytes, str]:
     """Return the image without metadata such as location, camera, comments and profiles, and its media type.
 
-    Of an animation, the first frame is used. Raise Refused if it is not an image, can't be read, or is too large.
+    For an animation, the first frame is used. Raise Refused if it is not an image, can't be read, or is too large.
     """
     with _opened(data) as opened:
         photo = opened.format == "JPEG"

@@ -193,7 +193,7 @@ def expand_macros(text: str, macros: Mapping[str, str]) -> tuple[str, tuple[str,
             if name not in known:
                 path = " → ".join((*users, name))
                 if name in users:
-                    raise UsageError(f"The macro {name!r} contains itself: {path}.", fix="Change the section macros of the configuration.")
+                    raise UsageError(f"The macro {name!r} contains itself: {path}.", fix="Edit the section `macros` in the configuration.")
                 if len(users) >= MAX_NESTING:
                     raise UsageError(f"Macros can be nested at most {MAX_NESTING} levels deep: {path}.")
                 known[name] = expanded(macros[name], (*users, name))

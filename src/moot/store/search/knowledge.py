@@ -183,7 +183,7 @@ def _source(queries: Queries | Transaction, id: str, owner: str | None) -> int:
             raise NotFound(f"{id!r} matches several sources.", fix="Use the whole id, see `moot knowledge list --json`.")
         if rows:
             return int(rows[0][0])
-    raise NotFound(f"No source of documents matches {id!r}.", fix="See `moot knowledge list`.")
+    raise NotFound(f"No document source matches {id!r}.", fix="See `moot knowledge list`.")
 
 
 def _remove(transaction: Transaction, source: int) -> None:

@@ -21,7 +21,7 @@ Messages = Annotated[
     list[str],
     Parameter(
         name="--message",
-        help="Message instead of the whole conversation: its number in 'moot chat tree', or its id. May be repeated.",
+        help="Apply to this message only, not to the whole conversation: its number in 'moot chat tree', or its id. May be repeated.",
     ),
 ]
 Place = Annotated[str, Parameter(help="Message: its number in 'moot chat tree', or its id.")]

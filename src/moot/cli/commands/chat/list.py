@@ -31,7 +31,7 @@ def list_(
     *words: Annotated[str, Parameter(metavar="WORD", help="Words that the title, model, agent, origin or directory must contain.")],
     limit: Limit | None = None,
     cursor: Cursor = None,
-    here_only: Annotated[bool, Parameter(name="--here", help="Only conversations of this directory.")] = False,
+    here_only: Annotated[bool, Parameter(name="--here", help="Only conversations from this directory.")] = False,
     host: Annotated[
         str | None, Parameter(help="Only conversations imported from this machine by 'moot sync'. 'local' is this machine.")
     ] = None,

@@ -48,7 +48,7 @@ async def install_into(
     yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt before replacing another version.")] = False,
     output: Out,
 ) -> None:
-    """Write the skill into the agent's folder of skills, and print its path."""
+    """Write the skill into the agent's skills folder, and print its path."""
     target = Path.home() / _known(agent).skills / _NAME / SKILL_FILE
     if print_:
         output.data(_SKILL)
@@ -61,7 +61,7 @@ def _known(name: str) -> KnownAgent:
     found = {known: entry for known, entry in known_agents().items() if entry.skills}
     matching = [entry for known, entry in found.items() if name in (known, known.partition("-")[0])]
     if not matching:
-        raise UsageError(f"No folder of skills is known for the agent {name!r}.", fix=f"Choose one of: {', '.join(sorted(found))}.")
+        raise UsageError(f"The skills folder is not known for the agent {name!r}.", fix=f"Choose one of: {', '.join(sorted(found))}.")
     return matching[0]
 
 

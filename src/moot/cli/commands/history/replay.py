@@ -48,7 +48,7 @@ First = Annotated[
         help="First conversation: its id, the beginning of its id, its title, or its number in 'moot chat list'.",
     ),
 ]
-Second = Annotated[str, Parameter(kind="conversation", metavar="SECOND", help="Second conversation, named in the same ways.")]
+Second = Annotated[str, Parameter(kind="conversation", metavar="SECOND", help="Second conversation, given in the same way as the first.")]
 
 
 async def compare(conversation: First, other: Second, /, *, json: AsJson = False, output: Out) -> None:
@@ -219,7 +219,7 @@ async def replay(
     /,
     *,
     speed: Annotated[
-        float | None, Parameter(above=0, help="Playback speed. Defaults to 1 on a terminal; in a pipe there are no pauses.")
+        float | None, Parameter(above=0, help="Playback speed. Defaults to 1 in a terminal. In a pipe, there are no pauses.")
     ] = None,
     instant: Annotated[bool, Parameter(help="Play without pauses.")] = False,
     from_: Annotated[int, Parameter(minimum=1, help="First event to play, by its sequence number.")] = 1,

@@ -94,7 +94,7 @@ async def verify(
     *,
     all: Annotated[bool, Parameter(help="Verify all conversations and files, which is the default.")] = False,
     upgrade: Annotated[
-        bool, Parameter(help="Translate the raw data of old runs again with newer converters, report differences and store the result.")
+        bool, Parameter(help="Convert the raw data of old runs again with newer converters, report differences, and store the result.")
     ] = False,
     dry_run: Annotated[bool, Parameter(help="With --upgrade: report without storing anything.")] = False,
     json: AsJson = False,

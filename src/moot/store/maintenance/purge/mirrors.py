@@ -209,9 +209,9 @@ def _files_beside(path: PurePosixPath, sources: MirroredSources, home: Path) -> 
 
 
 def _naming(home: Path, sources: MirroredSources, own: Iterable[Path]) -> Iterator[Path]:
-    """Yield files of the same programs that contain the id of a session, or an id from its files, except sources of other conversations.
+    """Yield other files of the same program that contain the id of a session or an id from its files. Skip sources of other conversations.
 
-    Examples are lists of sessions with their titles, and logs of which a session names only the id.
+    Examples are lists of sessions with their titles, and logs that a session refers to by an id.
     """
     ids = {id.encode() for found in sources.purged.values() for id in found if len(id) >= _LONG}
     ids.update(id for file in own for id in _words(file) if _UUID.fullmatch(id.decode()))
