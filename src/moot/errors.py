@@ -41,13 +41,13 @@ __all__ = [
 
 
 class MootError(Exception):
-    """Base class of all errors. `fix` tells the user what to do: a sentence or a command, or empty if unknown."""
+    """Base class of all errors. `fix` tells the user what to do: a sentence or a command; empty if there is no suggestion."""
 
     exit_code = 1
     code = "error"
 
     def __init_subclass__(cls, *, code: str = "", exit_code: int = 0) -> None:
-        """Set the codes of a kind of error; those not given are inherited."""
+        """Set the codes of a kind of error; codes that are not given are inherited."""
         cls.code = code or cls.code
         cls.exit_code = exit_code or cls.exit_code
 
@@ -62,7 +62,7 @@ class MootError(Exception):
 
 
 def join_fix(message: str, fix: str) -> str:
-    """Return an error message and its fix, which may be empty or a command, as one text."""
+    """Return an error message and its fix as one text. The fix may be empty or a command."""
     if not fix:
         return message
     if not message.endswith((".", "?", "!")):
@@ -113,7 +113,7 @@ class ProviderError(MootError, code="provider", exit_code=5):
         """HTTP status, for the log only. Code above the provider must not depend on it."""
         self.retryable = retryable
         self.retry_after = retry_after
-        """Seconds to wait before a retry, as requested by the provider. None if it did not say."""
+        """Seconds to wait before a retry, as requested by the provider. None if the provider did not specify a time."""
         self.raw = raw
         """The vendor's response bytes, stored unchanged in the log (at most 64 KiB)."""
 
@@ -131,7 +131,7 @@ class Refused(MootError, code="refused"): ...
 
 
 class HostError(MootError, code="host"):
-    """Another machine can't be reached, or its answers are not usable."""
+    """Another machine can't be reached, or its responses are not usable."""
 
 
 class StoreError(MootError, code="store"): ...

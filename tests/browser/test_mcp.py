@@ -65,7 +65,7 @@ def at_vault(visit: Visitor, own: Served) -> Visit:
     """Open the settings, and connect to the server, which asks for a login."""
     one = visit("/settings/tools", at=own, allowed=("status of",))
     one.page.get_by_role("button", name="Connect to vault").click()
-    expect(one.page.get_by_role("button", name="Sign in at vault")).to_be_visible(timeout=30_000)
+    expect(one.page.get_by_role("button", name="Sign in to vault")).to_be_visible(timeout=30_000)
     return one
 
 
@@ -75,7 +75,7 @@ def test_signing_in_connects_and_signing_out_deletes_the_login(own: Served, visi
     entry = one.page.locator("[data-mcp=vault]")
     expect(entry.get_by_role("alert")).to_contain_text("refused access")
     with one.context.expect_page() as opened:
-        entry.get_by_role("button", name="Sign in at vault").click()
+        entry.get_by_role("button", name="Sign in to vault").click()
     expect(opened.value.get_by_text("You are signed in. You can close this page.")).to_be_visible(timeout=30_000)
     assert opened.value.evaluate("window.opener") is None
     opened.value.close()
@@ -98,16 +98,16 @@ def test_a_login_that_waits_shows_its_address_and_is_cancelled(own: Served, visi
     entry = one.page.locator("[data-mcp=vault]")
     one.page.add_init_script("window.open = () => null")  # as a browser that blocks the new tab
     one.page.reload()
-    entry.get_by_role("button", name="Sign in at vault").click()
-    expect(entry.get_by_text("Waiting for you to sign in at vault")).to_be_visible(timeout=30_000)
+    entry.get_by_role("button", name="Sign in to vault").click()
+    expect(entry.get_by_text("Waiting for you to sign in to vault")).to_be_visible(timeout=30_000)
     one.page.reload()  # the server knows the login, so the page loses nothing
     link = entry.get_by_role("link", name="Open the sign-in page")
     expect(link).to_have_attribute("href", re.compile("/authorize[?].*code_challenge="))
     assert not inaccessible(one.page, axe)
-    entry.get_by_role("button", name="Cancel signing in at vault").click()
+    entry.get_by_role("button", name="Cancel signing in to vault").click()
     expect(link).to_be_hidden()
     assert not vault.access
-    entry.get_by_role("button", name="Sign in at vault").click()
+    entry.get_by_role("button", name="Sign in to vault").click()
     expect(link).to_be_visible(timeout=30_000)
 
 
@@ -117,7 +117,7 @@ def resources(visit: Visitor, own: Served, folder: Path, viewport: dict[str, int
     assert own.moot.run(*words).returncode == 0
     one = visit("/settings/tools", at=own, viewport=viewport)
     one.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    one.page.get_by_role("button", name="Resources of demo").focus()
+    one.page.get_by_role("button", name="Resources from demo").focus()
     one.page.keyboard.press("Enter")
     expect(one.page.get_by_role("dialog").get_by_text("note://today")).to_be_visible(timeout=30_000)
     return one
@@ -143,7 +143,7 @@ def test_a_resource_is_copied_by_keyboard_and_sent_with_a_prompt(own: Served, vi
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("status")).to_have_text("Copied @demo:note://today")
     page.keyboard.press("Escape")
-    expect(page.get_by_role("button", name="Resources of demo")).to_be_focused()
+    expect(page.get_by_role("button", name="Resources from demo")).to_be_focused()
     reference = page.evaluate("navigator.clipboard.readText()")
     one.go("/")
     field(page).fill(f"say yes {reference} ")

@@ -239,7 +239,7 @@ def test_tool_calls_and_answers_link_to_the_files_of_the_project(visit: Visitor,
     tab = visit(f"/c/{made}")
     page = tab.page
     expect(page.get_by_role("list", name="Files changed:").get_by_role("link", name="src/new.py")).to_be_visible()
-    expect(page.get_by_role("link", name="Files of project")).to_have_attribute("href", f"/projects/{quote(project)}")
+    expect(page.get_by_role("link", name="Files in project")).to_have_attribute("href", f"/projects/{quote(project)}")
     tab.shot("project-links-desktop-light")
     page.get_by_role("link", name="Open src/new.py").click()
     expect(page.get_by_role("region", name="Content")).to_contain_text("print(1)")
@@ -262,7 +262,7 @@ def test_a_worktree_is_compared_and_removed(visit: Visitor, axe: str, shop: str,
     tab.shot("project-worktree-desktop-light")
     worktrees.get_by_role("button", name="Remove the worktree parser").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("2 uncommitted changed files will be lost.")
+    expect(dialog).to_contain_text("Uncommitted changes in 2 files will be lost.")
     dialog.get_by_role("button", name="Remove", exact=True).click()
     expect(page.get_by_text("Removed the worktree parser", exact=True)).to_be_visible()
     expect(worktrees).to_have_count(0)

@@ -43,7 +43,7 @@ def test_a_skill_is_added_after_it_was_shown_and_then_enabled(own: Served, visit
     expect(page.get_by_role("button", name="Install hidden")).to_be_disabled()
     page.get_by_label("Folder, archive or repository").fill(str(folder))
     page.get_by_role("button", name="Show content").click()
-    expect(page.get_by_role("alert")).to_contain_text("a viewer doesn’t show")
+    expect(page.get_by_role("alert")).to_contain_text("viewers don’t show")
     page.get_by_role("button", name="Install release").click()
     entry = page.locator("[data-skill=release]")
     expect(entry.get_by_text("offered", exact=True)).to_be_visible()
@@ -71,7 +71,7 @@ def test_the_skills_of_a_project_are_shown_and_changed(own: Served, visit: Visit
     own.call("POST", "/api/projects", {"name": "shop", "root_path": str(root)})
     page = visit("/settings/skills", at=own).page
     expect(page.get_by_text("No skills", exact=True)).to_be_visible()
-    page.get_by_role("main").get_by_label("Project", exact=True).select_option("Also those of shop")
+    page.get_by_role("main").get_by_label("Project", exact=True).select_option("Including skills from shop")
     entry = page.locator("[data-skill=stock]")
     expect(entry.get_by_text("not trusted", exact=True)).to_be_visible()
     entry.get_by_role("button", name="Show stock").click()

@@ -31,7 +31,7 @@ def test_a_task_is_added_changed_commented_and_deleted(own: Served, visit: Visit
     tasks = f"/api/projects/{shop}/tasks"
     tab = visit("/settings/projects", at=own)
     page = tab.page
-    page.get_by_role("link", name="Tasks of shop").click()
+    page.get_by_role("link", name="Tasks in shop").click()
     expect(page.get_by_text("No tasks")).to_be_visible()
     page.get_by_role("button", name="New task").click()
     form = page.get_by_role("dialog", name="New task")

@@ -194,6 +194,7 @@ def mutated(draw: st.DrawFn) -> list[bytes]:
 @dialects
 @given(raws=mutated(), ended=ENDED)
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_translation_is_total(name: str, raws: list[bytes], ended: Ended) -> None:
     check(name, raws, ended)
 

@@ -34,6 +34,7 @@ def test_only_the_files_that_a_format_names_are_copied_from_other_machines(forma
 
 @quick
 @given(texts=TEXTS)
+@pytest.mark.slow
 def test_messages_survive_a_round_trip(format: Any, tmp_path: Path, texts: list[str]) -> None:
     formats.check_round_trip(format, tmp_path, texts)
 
@@ -63,6 +64,7 @@ def test_foreign_files_are_not_claimed(format: Any, tmp_path: Path, data: bytes)
 
 @quick
 @given(data=st.binary(max_size=200))
+@pytest.mark.slow
 def test_arbitrary_bytes_never_raise(format: Any, tmp_path: Path, data: bytes) -> None:
     formats.check_foreign(format, tmp_path, data)
 
@@ -100,6 +102,7 @@ def _check_mutations(format: Any, folder: Path, some: int | None) -> None:
         assert not left_out, "\n".join(left_out)
 
 
+@pytest.mark.slow
 def test_content_of_an_unknown_shape_is_reported(format: Any, tmp_path: Path) -> None:
     _check_mutations(format, tmp_path, 12)
 

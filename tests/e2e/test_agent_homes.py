@@ -77,6 +77,7 @@ async def found_in(store: Store) -> tuple[dict[str, Any], str]:
     return found, json.dumps([message.parts for some in whole.values() for message in some], ensure_ascii=False, default=list)
 
 
+@pytest.mark.slow
 async def test_a_home_is_imported_as_described(home: Path) -> None:
     expected = json.loads((home / "expected.json").read_bytes())
     report = Report()

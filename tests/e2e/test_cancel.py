@@ -46,6 +46,7 @@ PHASES: dict[str, tuple[Reply, str, Any]] = {
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
+@pytest.mark.slow
 async def test_a_run_can_be_stopped_in_every_phase(stage: Any, directory: Path, dialect: str, phase: str, times: int) -> None:
     first, mode, ready = PHASES[phase]
 

@@ -67,6 +67,7 @@ def listed(moot: MootProcess, *arguments: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_list_filters_acts_and_returns_without_clearing_the_screen(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for("all directories")

@@ -66,6 +66,7 @@ def test_a_missing_agent_shows_its_install_command(moot: MootProcess) -> None:
     assert unknown.returncode == 2 and "Did you mean 'codex'" in unknown.stderr.decode()
 
 
+@pytest.mark.slow
 def test_testing_an_outside_agent_stores_nothing(moot: MootProcess, tmp_path: Path) -> None:
     moot.more["PYTHONPATH"] = str(plugin_site.install(tmp_path / "site"))
     assert moot.run("agents", "add", "shouter", "--type", "pipe", "--", "tr", "a-z", "A-Z").returncode == 0

@@ -94,6 +94,7 @@ def test_a_prompt_has_the_files_that_it_names_and_standard_input_is_literal(moot
     ("prompt", "words"),
     [("html", b""), ("nothing", b""), ("half an event", b""), ("a billion bytes", b""), ("refused", b"\n  Check providers.mine.api_key")],
 )
+@pytest.mark.slow
 def test_a_misbehaving_provider_exits_with_5_and_a_message(moot: MootProcess, prompt: str, words: bytes) -> None:
     ended = moot.run("run", "--no-tools", "--json", prompt)
     assert ended.returncode == 5, ended.stderr
@@ -202,6 +203,7 @@ def test_other_processes_see_a_live_run_and_can_stop_it(moot: MootProcess) -> No
     assert process.returncode == 130
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_listed_as_interrupted_and_resumed(moot: MootProcess) -> None:
     process = moot.start("run", "--no-tools", "slowly")
     assert process.stdout is not None
@@ -247,6 +249,7 @@ def test_a_dumb_terminal_gets_no_styles(moot: MootProcess) -> None:
 
 
 @pytest.mark.parametrize(("typed", "made", "said"), [(("", "y"), True, b"Done."), (("no because it is mine",), False, b"denied")])
+@pytest.mark.slow
 def test_a_call_is_approved_at_the_terminal(
     moot: MootProcess, obedient: ScriptedProcess, typed: tuple[str, ...], made: bool, said: bytes
 ) -> None:

@@ -116,6 +116,7 @@ async def test_a_later_summary_includes_the_earlier_one_and_the_plan_stays_whole
         assert "feed the cat" in texts(requests(on)[-1])[0] and len(texts(requests(on)[-1])) == 4
 
 
+@pytest.mark.slow
 async def test_five_thousand_messages_are_summarized_in_a_few_calls_of_limited_size(stage: Any) -> None:
     sizes = {"little": {"context": 20_000}, "scripted": {"context": 20_000}}
     async with stage([SUMMARY], models=BOTH, priced=sizes) as on:

@@ -112,6 +112,7 @@ def typed(moot: MootProcess, shell: str, *arguments: str) -> pexpect.spawn[bytes
         ("moot run -f not\t", "moot run -f notes.txt"),
     ],
 )
+@pytest.mark.slow
 def test_bash_completes(moot: MootProcess, line: str, then: str) -> None:
     shell = typed(moot, "bash", "--norc", "--noprofile", "-i")
     shell.sendline("bind 'set enable-bracketed-paste off'; PS1='$ '; eval \"$(moot completion show bash)\"; echo rea''dy")

@@ -276,7 +276,7 @@ async def test_an_agent_adds_a_limited_number_of_jobs(jobs: Any) -> None:
         for number in range(MOST_ADDED):
             await at.cron.of("local").add(f"job-{number}", {"prompt": "go", "cron": "0 9 * * *"})
         _, message = await at.on.ask("plan it")
-        assert f"There are {MOST_ADDED} jobs already" in str(message.parts)
+        assert f"There are already {MOST_ADDED} jobs" in str(message.parts)
         assert len(await at.cron.of("local").list()) == MOST_ADDED
         assert text_of(message.parts) == "No." and LimitReached.code == "limit"
 
@@ -291,6 +291,7 @@ async def test_an_agent_without_network_adds_no_job_with_it(jobs: Any) -> None:
         assert "in this conversation" in str(message.parts) and await at.cron.of("local").list() == []
 
 
+@pytest.mark.slow
 async def test_many_jobs_at_one_time_take_turns_and_try_rarely(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: Counter[str] = Counter()
     async with jobs([Reply(text="slow answer", hang_at=1, times=0)]) as at:

@@ -420,7 +420,7 @@ async def test_the_commands_list_and_test_a_channel_and_two_processes_do_not_ser
                 listed = json.loads((await run("list", "--json")).stdout)["data"]
                 assert [(one["name"], one["configured"]) for one in listed] == [("discord", True), ("off", True)]
                 other = await run("serve", "discord")
-                assert other.returncode == 7 and b"Another process serves the channel 'discord' already." in other.stderr
+                assert other.returncode == 7 and b"Another process is already serving the channel 'discord'." in other.stderr
                 serving.terminate()
                 await anyio.to_thread.run_sync(serving.wait)
             finally:

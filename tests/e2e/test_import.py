@@ -166,6 +166,7 @@ def test_moots_own_data_and_special_files_are_rejected(moot: MootProcess) -> Non
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_sources_are_imported_while_an_agent_writes_them(moot: MootProcess, ending: signal.Signals) -> None:
     file = session(moot)
     file.write_bytes(talk(0, 2))

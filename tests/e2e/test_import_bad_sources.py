@@ -188,6 +188,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
 def test_a_problem_in_a_session_affects_nothing_else(stage: Stage, name: str) -> None:
     (brought,) = stage.of(session(list(CASES).index(name)))
     assert stage.texts(brought["conversation"]["id"]) == CASES[name].texts

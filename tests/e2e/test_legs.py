@@ -81,6 +81,7 @@ async def test_a_model_call_lost_in_a_crash_makes_the_cost_unknown(stage: Any) -
         assert (await on.ask("more"))[0].cost is not None
 
 
+@pytest.mark.slow
 async def test_a_failed_connection_keeps_the_cost_known(stage: Any) -> None:
     nobody = ProviderSettings("nobody", dialect="openai-chat", base_url="http://127.0.0.1:1/v1", api_key="k", models=PRICED)
     fallback = Models(main="scripted@nobody", fallback=("scripted@mine",))

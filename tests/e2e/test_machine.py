@@ -315,8 +315,7 @@ def test_too_few_file_descriptors_are_reported_at_start(fresh: MootProcess) -> N
     ended = run(moot, "run", "--no-tools", "hi", before=open_files(16, 16))
     assert (ended.returncode, ended.stdout) == (1, b"")
     assert (
-        ended.stderr
-        == b"moot: The limit of open files is 16; moot needs at least 64.\n  Raise the limit, for example with 'ulimit -n 1024'.\n"
+        ended.stderr == b"moot: The open-file limit is 16; moot needs at least 64.\n  Raise the limit, for example with 'ulimit -n 1024'.\n"
     )
     assert not (moot.home / "data").exists()
     assert run(moot, "run", "--no-tools", "hi", before=open_files(16, 256)).stdout == b"Hello.\n"

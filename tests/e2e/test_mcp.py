@@ -164,6 +164,7 @@ async def test_another_command_under_the_same_name_is_another_server(stage: Any,
         (Agent(role="read"), set()),
     ],
 )
+@pytest.mark.slow
 async def test_agents_get_the_servers_that_they_name(stage: Any, demo: McpServer, agent: Agent, names: set[str]) -> None:
     async with stage(obey, mcp={"demo": demo}, agents={"default": agent}) as on:
         await on.ask("hi")
@@ -400,6 +401,7 @@ async def test_a_call_while_an_idle_connection_closes_gets_a_new_one(tmp_path: P
         group.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_a_flood_of_changes_is_fetched_slowly(tmp_path: Path) -> None:
     lists, server = tmp_path / "lists", bad("floods")
 

@@ -96,6 +96,7 @@ async def test_a_form_is_asked_field_by_field_and_checked(stage: Any) -> None:
         ("page", Answer(False), {"action": "decline"}),
     ],
 )
+@pytest.mark.slow
 async def test_answers_reach_the_server(stage: Any, way: str, given: Answer, reply: dict[str, Any]) -> None:
     async with stage(go, mode="auto", mcp=asking(way)) as on:
         run, message = await on.ask("go", lambda _: given)

@@ -84,6 +84,7 @@ async def test_secrets_are_removed_from_results(moot: MootProcess) -> None:
         assert "the token is [secret]" in whole
 
 
+@pytest.mark.slow
 async def test_runs_start_only_if_they_are_allowed(moot: MootProcess) -> None:
     (moot.home / "config.yaml").write_text("models: {main: demo@demo}\n")
     async with connected(moot) as client:

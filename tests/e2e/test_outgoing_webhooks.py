@@ -220,7 +220,7 @@ async def test_a_job_delivers_its_answer_to_a_webhook(reported: Any) -> None:
         jobs = at.on.engine.cron.of("local")
         with pytest.raises(Exception, match=r"There is no outgoing webhook .other"):
             await jobs.add("build", {"prompt": "go", "every": 60, "deliver": "webhook:other"})
-        with pytest.raises(Exception, match="configures none"):
+        with pytest.raises(Exception, match="outgoing_webhooks is empty"):
             await at.on.engine.cron.of("anna").add("build", {"prompt": "go", "every": 60, "deliver": "webhook:chat"})
         await jobs.add("build", {"prompt": "go", "every": 60, "deliver": "webhook:chat", "directory": str(at.on.directory)})
         record = await at.on.engine.cron.run_now(await jobs.get("build"))

@@ -79,6 +79,7 @@ def outputs(on: Stage) -> list[str]:
     return [str(message["content"]) for message in on.server.requests[-1].json["messages"] if message["role"] == "tool"]
 
 
+@pytest.mark.slow
 async def test_hooks_servers_agents_and_skills_take_effect_without_a_restart_and_end_with_the_plugin(
     tmp_path: Path, directory: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,7 +148,7 @@ def test_files_and_shell_output_are_sent_with_the_prompt(screen: PtyScreen, moot
     screen.wait_for('› see @"/etc/passwd"')
     screen.wait_for("outside")
     screen.send("\x03")
-    screen.wait_for("Draft put aside")
+    screen.wait_for("Draft set aside")
     screen.send("see @not")
     screen.wait_for("notes.md  19 bytes")
     screen.send(TAB)
@@ -209,7 +209,7 @@ def test_enter_runs_the_highlighted_command_also_before_the_menu_appears(screen:
     screen.send("herons")
     screen.wait_for("› /search herons")
     screen.send("\x03")
-    screen.wait_for("Draft put aside")
+    screen.wait_for("Draft set aside")
     screen.send("/mode ed")
     screen.wait_for("allow file edits here")
     screen.send(TAB)
@@ -222,7 +222,7 @@ def test_pasting_never_sends_and_invalid_bytes_are_harmless(screen: PtyScreen, m
     screen.send("\x1b[200~one\r\ntwo\n\x1b[201~")
     screen.wait_for("  two")
     screen.send("\x03")
-    screen.wait_for("Draft put aside. Press Up to restore it")
+    screen.wait_for("Draft set aside. Press Up to restore it")
     screen.send(b"\xff\xfe caf\xe9 ")
     screen.wait_for("\ufffd\ufffd caf\ufffd")
     screen.child.delaybeforesend = None
@@ -319,7 +319,7 @@ def test_a_draft_and_half_an_answer_survive_a_kill_and_a_hang_up(moot: MootProce
     again.wait_for("/retry resumes")
     assert "word5 " in again.text
     again.send("\x03")
-    again.wait_for("Draft put aside")
+    again.wait_for("Draft set aside")
     again.send("/retry" + ENTER)
     again.wait_for("word20 ")
     assert "1 queued" in again.text
@@ -405,5 +405,5 @@ def test_words_without_a_command_start_continue_or_open_a_conversation(moot: Moo
     assert sorted(one["message_count"] for one in conversations) == [4, 4]
     for options in ((), ("--mode", "plan")):
         alone = moot.run("-r", *options)
-        assert (alone.returncode, b"Name the conversation: -r ID" in alone.stderr) == (2, True)
+        assert (alone.returncode, b"Specify the conversation: -r ID" in alone.stderr) == (2, True)
     assert moot.run(stdin=b"greet me").stdout.decode().strip() == "Hello **you** and `code`."

@@ -36,6 +36,7 @@ def moot(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> It
     process.close()
 
 
+@pytest.mark.slow
 def test_in_a_pipe_a_replay_is_plain_text_without_delays(moot: MootProcess) -> None:
     ended = moot.run("replay", "1")
     assert ended.returncode == 0

@@ -155,6 +155,7 @@ async def test_a_hook_cut_off_by_the_end_of_moot_reports_an_unknown_outcome_and_
         assert "The outcome of this call is unknown" in str(on.server.requests[0].json)
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_calls_and_failures_of_hooks(tmp_path: Path) -> None:
     hooks = """
 agents: {checker: {hooks: {before_run: [{tool: shell, arguments: {command: "cat todo.txt; true"}, skip_if: {contains: nothing}}]}}}

@@ -140,7 +140,7 @@ async def test_the_command_allow_before_the_first_prompt(stage: Any, directory: 
         (notice,) = await built_in().find("allow").run(context, str(directory.parent))
         assert notice.text.splitlines()[1:] == [str(directory), str(directory.parent)]
         assert context.take_folders() == (str(directory.parent),)
-        with pytest.raises(UsageError, match="empty"):
+        with pytest.raises(UsageError, match="no conversation yet"):
             await built_in().find("allow").run(CommandContext(on.engine, str(directory)), str(directory))
 
 

@@ -149,6 +149,7 @@ def test_semantic_search_reports_missing_weights_and_unsupported_options(moot: M
 
 
 @needs_real
+@pytest.mark.slow
 def test_semantic_search_finds_other_wordings_in_several_languages(tmp_path: Path) -> None:
     with closing(make(tmp_path)) as moot:
         put_real(moot.home)

@@ -58,6 +58,7 @@ async def outputs(engine: Engine, run: Run) -> str:
 
 
 @pytest.mark.parametrize("does", ["cancels", "answers"])
+@pytest.mark.slow
 async def test_a_parent_continues_when_another_process_ends_its_child(stage: Any, does: str) -> None:
     script = [*ASKS, Reply(when="look around", text="Seen."), Reply(when="go", text="Good.")]
     async with stage(script, agents=AGENTS, permissions=ASKING) as on:

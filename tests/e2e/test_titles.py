@@ -95,6 +95,7 @@ async def test_a_failed_run_gets_no_title(stage: Any) -> None:
         assert (await title(on, failed.conversation))[1] == "model"
 
 
+@pytest.mark.slow
 async def test_the_answer_does_not_wait_for_the_title_and_closing_waits_a_moment_only(stage: Any) -> None:
     endless = Reply(when="user:", text="word " * 400, delay=0.5, chunk_size=2, times=0)
     async with stage([endless, ANSWER], models=BOTH) as on:

@@ -27,7 +27,7 @@ def limit_budgets(limits: Limits) -> list[Budget]:
 
 @dataclass(frozen=True, slots=True)
 class UnknownName:
-    """A budget that covers no runs, because no user or project has the name in it."""
+    """A budget that covers no runs, because its user or project does not exist."""
 
     budget: str
     key: Literal["user", "project"]
@@ -80,16 +80,18 @@ def dollars(nano: int) -> str:
 
 
 def reset_text(state: BudgetState) -> str:
-    """Return the end of the budget's period in its time zone, such as `2026-12-24 00:00`; empty for a budget per run."""
+    """Return the end of the budget's period in its time zone, such as `2026-12-24 00:00`, or an empty string for a budget per run."""
     if state.resets_at is None:
         return ""
     return f"{datetime.fromtimestamp(state.resets_at / 1000, UTC).astimezone(ZoneInfo(state.budget.tz)):%Y-%m-%d %H:%M}"
 
 
 def warning(state: BudgetState, parts: Iterable[Part], subject: str = "") -> tuple[tuple[Chunk, ...], tuple[WarnBudget, ...]]:
-    """Return a note for the answer with these parts and a warning for webhooks. Both are empty if less is used or the note exists.
+    """Return a note for the answer with these parts and a warning for webhooks.
 
-    Warnings with the same `subject` are sent once; empty = the run.
+    Both are empty if less of the budget is used or the note already exists.
+
+    Warnings with the same `subject` are sent once. An empty subject means the run.
     """
     budget, is_used_up = state.budget, state.share >= 1
     id = f"budget-{budget.name}-{state.since}{'-used' if is_used_up else ''}"

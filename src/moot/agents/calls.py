@@ -1,4 +1,4 @@
-"""A step's tool calls: concurrent ones run together, others in order. Each is authorized, journaled and gets exactly one output."""
+"""A step's tool calls: concurrent calls run together, others in order. Each call is authorized, journaled and gets exactly one output."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, T
 
 
 async def _objection(tool: Tool, answer: HookAnswer) -> str:
-    """Return why the hooks' answer prevents a call; empty if the call may run."""
+    """Return why the hooks' answer prevents a call, or an empty string if the call may run."""
     if answer.blocks or answer.stop:
         return f"A hook blocked this call: {answer.reason or answer.stop or 'no reason given'}"
     if answer.input is not None and isinstance(problem := await validated(tool, answer.input), str):
@@ -143,7 +143,7 @@ async def _objection(tool: Tool, answer: HookAnswer) -> str:
 
 
 async def _objection_to_edit(hooks: ToolHooks, tool: Tool, key: str, call: Call) -> str:
-    """Return why hooks refuse arguments that a person edited after the hooks had decided; empty if they don't."""
+    """Return why hooks refuse arguments that a person edited after the hooks had decided, or an empty string if they accept them."""
     answer = await hooks.before(rule_name_of(tool), f"{key}:edited", call.id, as_object(call.input))
     if answer is None:
         return ""

@@ -1,4 +1,4 @@
-"""Recording file changes of a prompt: each file before a tool writes it, and whole folders before the first command."""
+"""Recording a prompt's file changes: each file before a tool writes it, and whole folders before the first command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RETRIED = 3_600_000
 """Milliseconds after which a snapshot of a folder that was too large is tried again."""
 
 FORGOTTEN = 30 * 86_400_000
-"""Milliseconds after which the state of a folder that no one works in is forgotten."""
+"""Milliseconds after which the state of a folder that no one is working in is forgotten."""
 SWEPT = 16
 """Number of checkpoints after which content that is no longer needed is deleted. Not after each one, because finding it takes a moment."""
 
@@ -101,7 +101,7 @@ class Recorder:
 
 
 def _outermost(roots: Sequence[Path]) -> list[bytes]:
-    """Return the real paths of folders, without folders inside other ones."""
+    """Return the real paths of folders, without folders that are inside others."""
     found = sorted({os.fsencode(os.path.realpath(root)) for root in roots})
     return [root for root in found if not any(other != root and _is_in(root, other) for other in found)]
 
@@ -153,7 +153,10 @@ def _close_folders(connection: Connection, no: int, now: int, *, run: str, inter
 
 
 def close_folders(connection: Connection, run: str, now: int, *, interrupted: bool) -> None:
-    """Determine which files commands of a run have changed. After an interruption, their state at its end is unknown. Blocks."""
+    """Determine which files a run's commands have changed. After an interruption, the files' state at the end of the run is unknown.
+
+    Blocks.
+    """
     for root in stored.opened_roots(connection, run):
         try:
             found = _look(connection, root, now)

@@ -19,7 +19,7 @@ _PLAN = "\n\n[The plan or to-do list at that point]\n"
 _SUMMARY_ID = "summary"
 
 RECENT = 8
-"""Number of the newest tool outputs that are never shortened. Further ones are shortened in groups of this size, so that the providers'
+"""Number of the newest tool outputs that are never shortened. Older outputs are shortened in groups of this size, so that the providers'
 prompt caches work."""
 _FIRST_LINES = 5
 _SHORT = 600

@@ -46,13 +46,13 @@ class AcpAgent:
     method: str = ""
     """The `authenticate` method to call before a session is opened; empty for none."""
     files: bool = True
-    """True if the agent is offered to read and write files through moot."""
+    """True if moot offers to read and write files for the agent."""
     asking: tuple[str, ...] = ("default", "ask", "build")
     """Its modes in which it asks before it acts, in order of preference. If it has none of them, its mode is not changed."""
     planning: tuple[str, ...] = ("plan", "read-only", "architect")
     """Its modes in which it only reads and plans, in order of preference."""
     skills: str = ""
-    """Folder with its skills, relative to the user's home folder; empty = none is known."""
+    """Folder with its skills, relative to the user's home folder; empty if none is known."""
 
     def known(self) -> KnownAgent:
         """Return the agent in the form for lists of agents."""
@@ -198,7 +198,7 @@ class Presence:
     program: str = ""
     """Path of the program; empty for moot's own agents and for Python packages."""
     missing: str = ""
-    """A description of what is missing; empty if nothing is."""
+    """A description of what is missing; empty if nothing is missing."""
     install: str = ""
     """The command that installs the program."""
 
@@ -220,7 +220,7 @@ def agents_of_project(settings: Settings, directory: str) -> ProjectAgents:
 def agent_named(settings: Settings, name: str, directory: str = "") -> Agent | None:
     """Return the agent with this name, or None.
 
-    The order of precedence is: agents of the folder's project, of the home, of packages, built-in ones.
+    The order of precedence is: agents of the folder's project, agents of the home, agents of packages, built-in agents.
 
     Raise ConfigError if the project has the agent, but its file is not trusted or not valid, and UsageError for a broken package.
     """
@@ -252,7 +252,7 @@ def _is_agent(settings: Settings, name: str, directory: str) -> bool:
 
 
 def fallback_models(settings: Settings, agent: Agent, directory: str = "") -> tuple[str, ...]:
-    """Return the models to try after the agent's own: those of the agent, else those of the configuration."""
+    """Return the models to try after the agent's own: the agent's fallback models, else the configured ones."""
     agents = {agent.name, *fallback_agents(settings, agent, directory)}
     return tuple(name for name in agent.fallback if name not in agents) or settings.models.fallback
 

@@ -42,7 +42,7 @@ def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | 
 
 
 def used_limits(limits: Limits, position: Position) -> list[BudgetState]:
-    """Return the run's limits of cost and tokens, and how much of them is used."""
+    """Return the run's cost and token limits, and how much of each is used."""
     spent = Spending(position.spent, (position.usage.input or 0) + (position.usage.output or 0))
     return [BudgetState(budget, spent) for budget in limit_budgets(limits)]
 

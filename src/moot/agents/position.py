@@ -28,7 +28,7 @@ class Call:
     chosen: bool = False
     """True if a person has chosen the call, so that only rules, and not the mode, can require an approval."""
     repeated: bool = False
-    """True if the same call is made again if its outcome is unknown, because moot was stopped while it ran."""
+    """True if the same call is made again when its outcome is unknown because moot was stopped while it was running."""
 
     @property
     def arguments(self) -> bytes:
@@ -57,7 +57,7 @@ class Attempt:
     ended_at: int = 0
     """End time in µs; 0 if it has not ended."""
     tools: frozenset[str] | None = None
-    """Names of the tools that it offers; None = not recorded."""
+    """Names of the tools that it offers, or None if they were not recorded."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Position:
     finished: bool = False
     """True if nothing is left to do after the last step, so that only the run's end event is missing."""
     tools: frozenset[str] | None = None
-    """Names of the tools that the model knew when it last answered; None = it has not answered yet."""
+    """Names of the tools that the model knew when it last answered, or None if it has not answered yet."""
 
     @property
     def answered(self) -> Attempt | None:

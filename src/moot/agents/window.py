@@ -72,8 +72,8 @@ def in_request(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def fitted(messages: tuple[Message, ...], room: int, budget: int) -> tuple[Message, ...]:
-    """Return the messages with references to repeated files, with shorter outputs if they exceed the room, and without the oldest ones if
-    they exceed the budget.
+    """Return the messages with references to repeated files, with shorter outputs if they exceed the room, and without the
+    oldest messages if they exceed the budget.
     """
     if room and history_tokens(with_references(messages)) > room:
         messages = shorten_outputs(messages)
@@ -94,7 +94,7 @@ def _trimmed(messages: tuple[Message, ...], budget: int) -> tuple[Message, ...]:
 
 
 def with_references(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages with a reference in place of each attached file that an earlier one of them has with the same content.
+    """Return the messages with a reference in place of each attached file whose content is already attached to an earlier message.
 
     The result depends only on these messages and never changes an earlier one because of a later one, so prompt caches work.
     """

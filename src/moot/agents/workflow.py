@@ -1,4 +1,4 @@
-"""Workflows: each step of the run is a sub-agent, its check a shell command or a test of its output.
+"""Workflows: each step of the run is a sub-agent, and its check is a shell command or a test of its output.
 
 The calls are those of the tools `delegate` and `shell`, so policy, journal, sandbox and display are the same as for calls of a model. All
 state is in the journal and the answer, so a resumed run repeats no step that has ended.
@@ -40,7 +40,7 @@ KEY = "workflow:"
 """Prefix of the journal keys of a workflow's calls."""
 
 _SEARCHED = 100_000
-"""Number of characters of an output that a regular expression is applied to, and maximum length of the expression."""
+"""Maximum number of characters of an output to search with a regular expression, and maximum length of the expression."""
 
 _SECONDS = 10.0
 """Time limit for applying a regular expression."""
@@ -49,7 +49,7 @@ _UNKNOWN = (UNKNOWN, UNKNOWN_REPEATED)
 """Errors of a check that was cut off. Old versions stored the first one."""
 
 _QUOTED = 4_000
-"""Number of characters of an earlier attempt that the next one gets to see."""
+"""Maximum number of characters of an earlier attempt to show to the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Fault:
 
 
 class WorkflowRunner:
-    """The service of runs with a workflow, whatever their agent is. Stateless."""
+    """The service of runs with a workflow, whichever agent they use. Stateless."""
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         workflow = Workflow.of(request.settings) or Workflow("", ())
@@ -132,7 +132,7 @@ class _Attempts:
         return self.context.tool_context(provided_tool("delegate"), KEY, "").services.children
 
     async def _prompt(self, step: WorkflowStep, agent: str) -> References:
-        """Return the step's prompt with all values, and what it attaches. Outputs of earlier steps are not searched for references."""
+        """Return the step's prompt with all values, and its attachments. Outputs of earlier steps are not searched for references."""
         marks = {name: f"\x1f{self.request.run.id}:{name}\x1f" for name in self.outputs}  # a reference ends before such a character
         outputs = {mark: self.outputs[name] for name, mark in marks.items()}
         found = await self._children.references(agent, filled(step.prompt, self.workflow.values, marks), attended=self.workflow.attended)
@@ -160,9 +160,9 @@ class _Attempts:
         return _Fault(f"Its check {line!r} failed: {why}", output, True, is_refused)
 
     async def _call(self, key: str, tool: str, arguments: JsonObject, title: str, found: References | None = None) -> Part:
-        """Make a call, once, and return its part of the answer. Raise Parked while it waits for a sub-agent or a person.
+        """Make a call, once, and return its part of the answer. Raise Parked while it is waiting for a sub-agent or a person.
 
-        The arguments of a call that is already in the answer stay as they are. What a prompt attaches is stored with them.
+        The arguments of a call that is already in the answer stay as they are. A prompt's attachments are stored with them.
         """
         context = self.context
         id = f"step-{hashlib.sha256(f'{self.request.run.id}/{key}'.encode()).hexdigest()[:32]}"  # endpoints accept at most 40 characters
@@ -197,7 +197,7 @@ async def _tested(kind: CheckKind, wanted: str, output: str) -> str | _Fault:
 
 
 def _problem_of(pattern: str) -> str:
-    """Return why an expression with values can't be used; empty if it can."""
+    """Return why an expression with values can't be used, or an empty string if it can."""
     if len(pattern.encode("utf-8", "replace")) > _SEARCHED or "\0" in pattern:
         return f"with its values, it is longer than {_SEARCHED:,} bytes or contains a NUL character"
     try:
@@ -208,7 +208,7 @@ def _problem_of(pattern: str) -> str:
 
 
 async def _matches(pattern: str, text: str) -> bool | None:
-    """Return whether a regular expression matches; None if that takes too long. A child process searches, because nothing stops `re`."""
+    """Return whether a regular expression matches, or None if that takes too long. `re` can't be stopped, so a child process searches."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "output.txt")
         await to_thread.run_sync(partial(path.write_text, text, "utf-8", "replace", newline=""))
@@ -257,7 +257,7 @@ def _steered(context: RunContext) -> str:
 
 
 def _about(fault: _Fault | None) -> str:
-    """Return what the next attempt gets to know about the one that failed."""
+    """Return the text that tells the next attempt about the one that failed."""
     if fault is None:
         return ""
     answer = f"\nIts answer was:\n{fault.output[:_QUOTED]}\n" if fault.output else ""

@@ -1,6 +1,6 @@
 """A connection to Discord through discord.py. It submits direct messages and mentions as prompts, and shows answers and questions.
 
-Discord's ids of users, rooms and messages are 64-bit numbers. In moot, a room is identified by `dm/CHANNEL`, `GUILD/CHANNEL` or
+Discord's ids for users, rooms and messages are 64-bit numbers. In moot, a room is identified by `dm/CHANNEL`, `GUILD/CHANNEL` or
 `GUILD/CHANNEL/THREAD`, with decimal ids. A prompt has the id `MESSAGE.USER`: the message id prevents handling a message twice, and only
 that user may approve the run's tool calls.
 """
@@ -69,7 +69,7 @@ class _Shown:
     pace: Pace
     posts: list[int]
     questions: dict[str, int]
-    """Id of the message with the buttons of each approval, by the approval's digest. 0 = answered."""
+    """Id of the message with an approval's buttons, by the approval's digest; 0 = answered."""
     has_files: bool = False
     last: int = 0
     """Id of the last message that answered a question."""
@@ -90,7 +90,7 @@ class _Shown:
 
 @asynccontextmanager
 async def errors(options: Options) -> AsyncGenerator[None]:
-    """Set the configured API URL, and translate Discord's connection errors to moot's errors for the duration of the block."""
+    """Set the configured API URL, and convert Discord's connection errors to moot's errors for the duration of the block."""
     if options.api:
         Route.BASE = options.api
     try:
@@ -300,7 +300,7 @@ class Bot(discord.Client):
                         shown.dirty.set()
 
     async def _render(self, shown: _Shown, ended: Run | None) -> None:
-        """Show the answer so far, or all of it if the run has ended."""
+        """Show the answer so far, or the whole answer if the run has ended."""
         message = await self._runtime.message(shown.answer.run)
         text = text_of(message.parts).strip()
         if ended is not None:
@@ -418,7 +418,10 @@ class Bot(discord.Client):
         return ""
 
     async def _reply_to_question(self, who: str, message: discord.Message) -> bool:
-        """Use a message as the answer to an agent's open questions. Return False if the person has no open questions, or is too late."""
+        """Use a message as the answer to an agent's open questions.
+
+        Return False if the person has no open questions or answered too late.
+        """
         for shown, approval in list(self._asked.values()):
             if shown.answer.who == who and shown.user == message.author.id and isinstance(approval.questions, list):
                 text = text_of(await self._parts(message))

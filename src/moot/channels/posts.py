@@ -1,4 +1,4 @@
-"""Texts of chat messages for answers and questions, within the limits of a chat service on length and edit rate."""
+"""Texts of chat messages for answers and questions, within a chat service's limits on length and edit rate."""
 
 from __future__ import annotations
 
@@ -113,6 +113,6 @@ def nonce_of(subject: str, at: object) -> str:
 
 
 def last_message(answer: ChannelAnswer) -> int:
-    """Return the id of the newest message of a person that belongs to an answer: its prompt, or a reply to a question."""
+    """Return the id of a person's newest message that belongs to an answer: the prompt, or a reply to a question."""
     last = answer.shown.get("last")
     return max(int(answer.prompt.partition(".")[0] or 0), last if isinstance(last, int) else 0)

@@ -14,7 +14,7 @@ from moot.errors import MootError
 from moot.plugins.registry import attribute
 
 _FILES = 64
-"""Minimum limit of open files. A run with few tools needs slightly less."""
+"""Minimum open-file limit. A run with few tools needs slightly less."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,11 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check_open_files() -> None:
-    """Increase a low limit of open files. Raise MootError if that is not permitted, because a run would fail halfway."""
+    """Increase a low open-file limit. Raise MootError if that is not permitted, because a run would fail halfway."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < _FILES:
         if hard != resource.RLIM_INFINITY and hard < _FILES:
-            message = f"The limit of open files is {soft}; moot needs at least {_FILES}."
+            message = f"The open-file limit is {soft}; moot needs at least {_FILES}."
             raise MootError(message, fix=f"Raise the limit, for example with 'ulimit -n {_FILES * 16}'.")
         resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, hard))
 

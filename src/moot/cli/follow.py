@@ -74,7 +74,7 @@ class Follower:
         """Number of the signal that ended `follow`; 0 if none did, or if it was SIGINT."""
 
     async def follow(self, run: Run, conversation: Conversation, after: int) -> int:
-        """Show the run until it ends, or waits for an answer that the user does not give now. Return the exit code."""
+        """Show the run until it ends, or is waiting for an answer that the user postpones. Return the exit code."""
         self._seq = after
         final: Run | None = None
         if isinstance(self._show, OnScreen):
@@ -115,7 +115,7 @@ class Follower:
         return 128 + self._signal if self._signal else INTERRUPTED if self._stopped else code
 
     async def _until_settled(self, run: Run) -> Run:
-        """Wait until the run has ended, or waits for an answer that the user does not give now. Return the run."""
+        """Wait until the run has ended, or is waiting for an answer that the user postpones. Return the run."""
         while (ended := await self._engine.runs.wait(run.id)).status == "waiting":
             if not self._output.attended or not await self._answer(ended):
                 break

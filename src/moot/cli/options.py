@@ -37,11 +37,11 @@ NEW_WORKTREE = "+"
 
 
 WORKTREE = "moot.cli.context.worktree:worktree_folder"
-"""Loaded by path: few prompts need a worktree."""
+"""Import path, loaded on first use, because few prompts need a worktree."""
 
 
 def is_no_value(word: str) -> bool:
-    """Return False: the word after `--worktree` belongs to the prompt."""
+    """Return False, because the word after `--worktree` belongs to the prompt."""
     return False
 
 
@@ -56,7 +56,7 @@ Continue = Annotated[
         kind="conversation",
         implied=LATEST,
         accepts=is_reference,
-        help="Conversation to continue: its id or list number, or --continue=TITLE. Without a value: the latest in this directory.",
+        help="Conversation to continue: its id or list number, or --continue=TITLE. Without a value: the latest one in this directory.",
     ),
 ]
 

@@ -52,9 +52,9 @@ class Typed:
     """A prompt from the command line."""
 
     parts: tuple[Part, ...] = ()
-    """The files, then the text of the arguments."""
+    """The files, then the text from the arguments."""
     piped: str = ""
-    """The text of standard input."""
+    """The text from standard input."""
 
     def __bool__(self) -> bool:
         return bool(self.parts or self.piped)
@@ -127,7 +127,7 @@ class Request:
     again: bool = False
     """True to repeat the last answer instead of sending a prompt."""
     directory: str = ""
-    """Folder of a new conversation; empty = the current one."""
+    """Folder for a new conversation; empty for the current folder."""
     show_history: bool = False
     """True to print the conversation first, on a terminal."""
     command: Send | None = None
@@ -142,7 +142,9 @@ async def run(
     continue_: Continue | None = None,
     reply: Annotated[
         bool,
-        Parameter(help="Continue the conversation that was used last in any directory. With -c, only this directory counts."),
+        Parameter(
+            help="Continue the conversation that was used last in any directory. With -c, consider only conversations in this directory."
+        ),
     ] = False,
     flags: RunFlags = NO_FLAGS,
     shown: ShowFlags = NO_SHOW,
@@ -224,7 +226,7 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
 
 
 async def _check_not_waiting(engine: Engine, flags: RunFlags, existing: Conversation | None) -> None:
-    """Raise Busy if a run of the conversation waits for the user, because another prompt would cancel it."""
+    """Raise Busy if a run of the conversation is waiting for the user, because another prompt would cancel it."""
     if existing is None or flags.on_busy == "interrupt":
         return
     for run in await engine.store.records.runs(conversation=existing.id, statuses=frozenset({"waiting"})):
@@ -237,7 +239,7 @@ async def _check_not_waiting(engine: Engine, flags: RunFlags, existing: Conversa
 
 
 def _say_where(submitted: Submitted, named: Conversation | None, existing: Conversation | None, output: Output) -> None:
-    """Print where the prompt is, if that is not obvious."""
+    """Print the conversation and folder of the prompt, or that it was queued, unless this is obvious."""
     if named is not None and submitted.conversation.id != named.id:
         output.say(f"moot: {copied(named, submitted.conversation)}", "dim")
     if existing is not None and not existing.directory:
@@ -249,7 +251,7 @@ def _say_where(submitted: Submitted, named: Conversation | None, existing: Conve
 
 
 async def with_references(engine: Engine, prompt: Prompt, conversation: Conversation | None, output: Output, *, piped: str = "") -> Prompt:
-    """Return the prompt with what its text refers to. Print notes about it. `piped` is added to the text as it is."""
+    """Return the prompt with the content that its text refers to, and print notes about that content. `piped` is appended unchanged."""
     folder = (conversation.directory if conversation is not None else "") or prompt.directory
     place = Place(
         engine.runtime,

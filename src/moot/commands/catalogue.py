@@ -87,12 +87,12 @@ class Catalogue:
             yield self.facts_of(name)
 
     def starting_with(self, typed: str) -> list[CommandFacts]:
-        """Return the facts of the commands whose names start so: an exact match first, then those common enough to have an alias."""
+        """Return the facts of the commands whose names start with `typed`: an exact match first, then those that have an alias."""
         found = [one for one in self.facts() if one.name.startswith(typed)]
         return sorted(found, key=lambda one: (one.name != typed, not one.aliases, one.name))
 
     def facts_of(self, name: str) -> CommandFacts:
-        """Return the facts of the command with this name or alias. Raise as `find` does."""
+        """Return the facts of the command with this name or alias. Raise the same errors as `find`."""
         known = self._aliases.get(name, name)
         facts = facts_of(known, self.find(known))
         aliases = tuple(sorted(alias for alias, of in self._aliases.items() if of == known))
@@ -100,7 +100,7 @@ class Catalogue:
 
 
 def built_in() -> Catalogue:
-    """Return the commands of moot and of installed packages."""
+    """Return the commands from moot and from installed packages."""
     return Catalogue({name: partial(COMMANDS.make, name) for name in COMMANDS.names()}, ALIASES, {})
 
 
@@ -113,7 +113,7 @@ async def catalogue_of(context: CommandContext) -> Catalogue:
 
 
 async def load(settings: Settings, folder: str, mcp: McpServers | None) -> Catalogue:
-    """Return the commands that the owner of the home can use in a folder; empty = outside of any folder.
+    """Return the commands that the owner of the home can use in a folder. An empty `folder` means outside of any folder.
 
     Prompts of MCP servers are taken from their last connection.
     """

@@ -151,14 +151,14 @@ class CommandContext:
     engine: Engine
     directory: str
     conversation: str | None = None
-    """Id of the conversation; None if no message was sent yet."""
+    """Id of the conversation; None if no message has been sent yet."""
     overrides: RunOverrides = field(default_factory=RunOverrides)
     keys: str = ""
     """Description of the user interface's keyboard shortcuts, for /help."""
     unstored: JsonObject = field(default_factory=empty)
     """Settings chosen before the conversation exists. They are stored with its first prompt."""
     project: str = ""
-    """Id of the project of a new conversation; empty = the one of `directory`."""
+    """Id of the project of a new conversation; empty = the project of `directory`."""
     owner: str = LOCAL_USER
     """The user who runs the command."""
     file: str = ""
@@ -166,7 +166,7 @@ class CommandContext:
     words: tuple[str, ...] | None = None
     """The words of the argument if the caller has split it, as a shell does. None = the command splits it where it needs words."""
     options_win: bool = False
-    """True if agent and model of `overrides` were chosen for this command, so that they replace those that a custom command names."""
+    """True if the agent and model in `overrides` were chosen for this command and replace those that a custom command names."""
     without_conversation: str = "Send a message first."
     """Advice for the user if a command needs a conversation and there is none."""
     further_folders: list[str] | None = None
@@ -213,7 +213,7 @@ class CommandContext:
             self.stored(stored)
 
     async def require_current(self) -> Conversation:
-        """Return the stored conversation. Raise UsageError if nothing was sent yet."""
+        """Return the stored conversation. Raise UsageError if no message has been sent yet."""
         conversation = await self.current()
         if conversation is None:
             raise UsageError("There is no conversation yet.", fix=self.without_conversation)

@@ -92,7 +92,7 @@ def _words(argument: str) -> list[str]:
 
 
 def _shell_line(name: str, template: str, values: Mapping[str, str]) -> str:
-    """Return a shell line with its placeholders replaced and quoted. Variables of the shell stay."""
+    """Return a shell line with its placeholders replaced and quoted. Shell variables are kept."""
     if unsafe := next(variables_in(template), None):
         raise UsageError(f"The shell line {template!r} of /{name} can't contain {{{{{unsafe}}}}}.")
     used = {found for found in _PLACEHOLDER.findall(template) if found in values}
@@ -107,8 +107,8 @@ def _shell_line(name: str, template: str, values: Mapping[str, str]) -> str:
 
 
 def hooks_of(lines: Sequence[str], calls: Sequence[JsonObject] = (), command: str = "") -> JsonObject:
-    """Return the run settings that run these shell lines of a command, then these calls, before the first model call, with the permissions
-    of the conversation. `calls` are those of `References`.
+    """Return the run settings that run a command's shell lines, then the calls, before the first model call. The conversation's permissions
+    apply. `calls` are those of `References`.
     """
     hooks: list[Json] = [*({"tool": "shell", "arguments": {"command": line}, "command": command} for line in lines), *calls]
     return {HOOKS: {"before_run": hooks}} if hooks else {}
@@ -123,19 +123,19 @@ class Situation:
     folder: str = ""
     """Working directory; empty = none."""
     conversation: Conversation | None = None
-    """None if no message was sent yet."""
+    """None if no message has been sent yet."""
     file: str = ""
     """Path of the open file; empty = none."""
     attended: bool = True
     """True if a person is sending the prompt now."""
     agent: str = ""
-    """Name of the agent that gets the prompt; empty = the one of the conversation."""
+    """Name of the agent that gets the prompt; empty = the conversation's own."""
     mode: str = ""
-    """Mode of the prompt; empty = the one of the conversation."""
+    """Mode of the prompt; empty = the conversation's own."""
     words: tuple[str, ...] | None = None
     """The words of the argument if it is already split."""
     replaced: tuple[bool, bool] = (False, False)
-    """True if the caller chose an agent, and a model, that replaces the one that the command names."""
+    """Two flags: True if the caller's agent, or the caller's model, replaces the one that the command names."""
 
 
 class CustomCommand(BaseCommand):
@@ -183,7 +183,7 @@ class CustomCommand(BaseCommand):
         return None if agent else self.agent or None, None if model else self.definition.model or None
 
     def _workflow(self, situation: Situation, argument: str) -> Send:
-        """Return the prompt that starts a workflow. The first step gets an argument that no step mentions."""
+        """Return the prompt that starts a workflow. An argument that no step mentions is passed to the first step."""
         name, steps = self.definition.facts.name, self.definition.steps
         if argument and not uses_arguments(steps, [each for each in argument_names(self.parameters) if each != "FILE"]):
             steps = (replace(steps[0], prompt=f"{steps[0].prompt}\n\n$ARGUMENTS"), *steps[1:])
@@ -209,7 +209,7 @@ def _check_requirements(definition: CommandDefinition, situation: Situation) -> 
     if "repository" in requires and not repository_root(situation.folder):
         raise UsageError(f"/{name} needs a Git repository, but {situation.folder} is not in one.")
     if "file" in requires and not situation.file:
-        raise UsageError(f"/{name} needs an open file.", fix="Open one on the page, or name it with --file.")
+        raise UsageError(f"/{name} needs an open file.", fix="Open one on the page, or specify it with --file.")
 
 
 class McpPromptCommand(CustomCommand):

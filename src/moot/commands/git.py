@@ -18,7 +18,7 @@ from moot.types.token import LOCAL_USER
 _COMMITS, _LOGGED = 5, 20
 """Number of commits that `/git` and `/git log` show."""
 _FILES = 20
-"""Maximum number of changed files shown of each kind."""
+"""Maximum number of changed files of each kind to show."""
 _DIFF_LINES = 1000
 
 
@@ -33,8 +33,8 @@ class GitCommand(BaseCommand):
         return [
             Choice("diff", about="show the changes"),
             Choice("log", about="show recent commits"),
-            Choice("stage", about="stage the changes of files; . = all"),
-            Choice("unstage", about="unstage the changes of files; . = all"),
+            Choice("stage", about="stage changes to files; . = all"),
+            Choice("unstage", about="unstage changes to files; . = all"),
             Choice("commit", about="commit what is staged, with this message"),
         ]
 
@@ -157,7 +157,7 @@ async def _commit(repository: Git, status: GitStatus, message: str) -> str:
 
 
 def _paths(text: str) -> list[str]:
-    """Return the paths in a text. Quotes keep spaces in one."""
+    """Return the paths in a text. Quotes allow spaces in a path."""
     try:
         return shlex.split(text)
     except ValueError as error:

@@ -26,7 +26,7 @@ class EditCommand(BaseCommand):
         conversation = await context.require_current()
         choices = await self.choices(context)
         if not choices:
-            raise UsageError("This conversation has no messages of yours to edit.")
+            raise UsageError("You have no messages to edit in this conversation.")
         if not argument:
             return [Choose("Edit", choices)]
         nodes = await context.store.tree.nodes(conversation.id)

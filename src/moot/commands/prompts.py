@@ -79,7 +79,7 @@ class CommitCommand(CustomCommand):
 
 
 class PlanCommand(BaseCommand):
-    help = "Set the read-only mode plan, and send a prompt if there is one"
+    help = "Switch to the read-only mode plan, and send a prompt if given"
     argument = "[PROMPT]"
     category = "settings"
     examples = ("/plan add a dark theme",)

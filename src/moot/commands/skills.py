@@ -58,7 +58,7 @@ async def _overview(context: CommandContext) -> str:
     chosen = [str(name) for name in stored] if isinstance(stored, list) else None
     skills = await _skills(context)
     if chosen == []:
-        return "This conversation uses no skills. /skill default changes this."
+        return "This conversation uses no skills. Change this with /skill default."
     if not skills:
         return "There are no skills here. Add one with: moot skills add FOLDER"
     width = max(len(skill.name) for skill in skills) + 2

@@ -13,7 +13,7 @@ from moot.types.conversation import Conversation, ConversationSettings
 
 
 def current_model(context: CommandContext, conversation: Conversation | None) -> str:
-    """Return the model for the next prompt. If the agent chooses its model itself, return the one it used last; empty if unknown."""
+    """Return the model for the next prompt. If the agent chooses its model itself, return the one it used last, or an empty string."""
     overrides, settings, known = context.overrides, context.engine.runtime.settings, conversation or Conversation("")
     agent = agent_named(settings, overrides.agent or known.agent)
     model = overrides.model or ("" if overrides.agent else known.next_model) or (agent.model if agent is not None else "")
@@ -70,7 +70,7 @@ class CostCommand(BaseCommand):
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.current()
         if conversation is None:
-            return [Notice("Nothing was sent yet.", "dim")]
+            return [Notice("Nothing has been sent yet.", "dim")]
         usage = conversation.usage
         cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
         return [Notice(f"{_cost(conversation)} · {usage.input or 0:,} tokens in{cached}, {usage.output or 0:,} out")]

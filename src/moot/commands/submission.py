@@ -22,7 +22,7 @@ from moot.types.token import LOCAL_USER
 
 
 async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submitted:
-    """Submit the prompt of a command for a client of the server. Raise the same errors as `Runs.submit`."""
+    """Submit a command's prompt for a client of the server. Raise the same errors as `Runs.submit`."""
     prompt = Prompt(send.message(), on_busy="queue", trigger="api", on_crash="resume", id=id)
     submitted = await context.engine.runs.submit(prompt_of(context, send, prompt))
     context.conversation = submitted.conversation.id
@@ -31,7 +31,7 @@ async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submit
 
 
 async def run_in_channel(engine: Engine, conversation: Conversation, name: str, argument: str) -> str:
-    """Run a command for a conversation of a channel, such as Discord, and return its reply as text. Choices are stored."""
+    """Run a command for a conversation in a channel, such as Discord, and return its reply as text. Choices are stored."""
     context = CommandContext(engine, conversation.directory, conversation.id, attended=False)
     replies = await (await catalogue_of(context)).find(name).run(context, argument)
     await store_agent(context)
@@ -39,13 +39,13 @@ async def run_in_channel(engine: Engine, conversation: Conversation, name: str, 
 
 
 def job_command(prompt: Prompt) -> Typed | None:
-    """Return the command of `JOB_COMMANDS` that the prompt of a job names, or None if a model must answer the prompt."""
+    """Return the command of `JOB_COMMANDS` that a job's prompt names, or None if a model must answer the prompt."""
     typed = parse(text_of(prompt.parts))
     return typed if typed is not None and typed[0] in JOB_COMMANDS and prompt.user in (None, LOCAL_USER) else None
 
 
 async def run_in_job(engine: Engine, prompt: Prompt, typed: Typed) -> tuple[str, str | None]:
-    """Run a command for the conversation of a job. Return its reply as text and the id of the conversation, or None without one."""
+    """Run a command for the conversation of a job. Return its reply as text and the id of the conversation, or None if the job has none."""
     conversation = await _conversation_of(engine.runtime, prompt)
     context = CommandContext(
         engine,
@@ -77,9 +77,9 @@ def text_of_reply(reply: Reply) -> str:
 
 
 async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
-    """Return a prompt of a job or a channel. If its text is a command that sends a prompt, return what the command sends.
+    """Return a prompt from a job or a channel. If its text is a command that sends a prompt, return what the command sends.
 
-    Raise UsageError for an unknown command, if an argument is missing, or for a command that sends no prompt.
+    Raise UsageError if the command is unknown or doesn't send a prompt, or if an argument is missing.
     """
     typed = parse(text_of(prompt.parts))
     if typed is None or prompt.user not in (None, LOCAL_USER):
@@ -115,7 +115,7 @@ async def _conversation_of(runtime: Runtime, prompt: Prompt) -> Conversation | N
 
 
 def _with_hooks(own: JsonObject, added: JsonObject) -> JsonObject:
-    """Return the settings of a job together with those of a command, whose calls come after those of the job."""
+    """Return a job's settings merged with a command's. The command's calls come after the job's."""
     calls, more = as_object(own.get(HOOKS)), as_object(added.get(HOOKS))
     hooks: JsonObject = {side: [*as_list(calls.get(side)), *as_list(more.get(side))] for side in ("before_run", "after_run")}
     return {**own, **added, **({HOOKS: hooks} if any(hooks.values()) else {})}

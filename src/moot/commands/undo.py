@@ -79,7 +79,7 @@ async def _offers(context: CommandContext, action: Literal["undo", "redo"]) -> l
 
 
 def _parsed(argument: str) -> tuple[UndoPart | None, bool]:
-    """Return the part to undo and whether to overwrite files that were changed since."""
+    """Return the part to undo and whether to overwrite files that were changed since then."""
     words = argument.split()
     overwrite = _OVERWRITE in words
     rest = [word for word in words if word != _OVERWRITE]

@@ -30,7 +30,7 @@ PARTS = 200
 
 _HERE = Path(__file__).parent
 _CODE = ("validation.py", "schema/__init__.py", "schema/basics.py", "schema/definitions.py")
-"""The files that decide what is valid."""
+"""The code files that define which configurations are valid."""
 
 _SAME = 0  # represents a text that is in the tree at the same path
 

@@ -38,7 +38,7 @@ _KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class FileCommands:
-    """The commands defined in files of moot's home and of a folder's project."""
+    """The commands defined in files in moot's home and in a folder's project."""
 
     commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
     refused: Mapping[str, ConfigError] = field(default_factory=dict[str, ConfigError])
@@ -102,12 +102,15 @@ def _named(steps: Sequence[Mapping[str, Any]]) -> str:
 
 
 def command_files_of(directory: Path, home: Path) -> list[Path]:
-    """Return the command files of a folder and of its repository's root."""
+    """Return the command files in a folder and in its repository's root."""
     return [path for _, path in _of_project(directory, home)]
 
 
 def file_commands(home: Path, directory: Path | None) -> FileCommands:
-    """Return the commands in files of the project, which win, of moot's home and of plugins. Reads only changed files. Blocks."""
+    """Return the commands in files of the project, moot's home and plugins. The project's take precedence.
+
+    Blocks; reads only changed files.
+    """
     files = [*(_of_project(directory, home) if directory is not None else ()), *_below(home / FOLDER)]
     plugins = used_plugins(home)
     stamps = tuple((str(path), _stamp(path)) for path in (*(path for _, path in files), trust_list(home))) if files else ()
@@ -131,7 +134,7 @@ def _of_project(directory: Path, home: Path) -> list[tuple[str, Path]]:
 
 
 def _below(folder: Path) -> list[tuple[str, Path]]:
-    """Return the names and paths of a folder's commands. Names of files in subfolders start with the folder's name."""
+    """Return the names and paths of a folder's commands. The names of commands in a subfolder start with the subfolder's name."""
     found: list[tuple[str, Path]] = []
     for above, folders, names in os.walk(folder):
         inside = Path(above).relative_to(folder).parts
@@ -182,7 +185,7 @@ def _untrusted(path: Path, changed: bool) -> ConfigError:
 
 
 def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> CommandDefinition:
-    """Return the command in a file's text: a prompt below YAML front matter, or all of it as YAML. Raise ConfigError.
+    """Return the command defined by a file's text: YAML front matter and a prompt, or only YAML. Raise ConfigError if it is invalid.
 
     A `foreign` file may have fields that moot doesn't know.
     """

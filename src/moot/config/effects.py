@@ -80,12 +80,12 @@ def delivery_problem(deliver: str, webhooks: Collection[str], channels: Collecti
     kind, _, target = deliver.partition(":")
     name, _, place = target.partition(":")
     if kind == WEBHOOK:
-        known = f"Known: {', '.join(sorted(webhooks))}." if webhooks else "The section outgoing_webhooks configures none."
+        known = f"Known: {', '.join(sorted(webhooks))}." if webhooks else "The section outgoing_webhooks is empty."
         return "" if target in webhooks else f"There is no outgoing webhook {name!r}. {known}"
     if kind == CHANNEL and name in channels:
         return "" if place else f"{deliver!r} does not name a place. Use channel:{name}:PLACE, such as channel:discord:GUILD/CHANNEL."
     if kind == CHANNEL:
-        known = f"Known: {', '.join(sorted(channels))}." if channels else "The section channels configures none."
+        known = f"Known: {', '.join(sorted(channels))}." if channels else "The section channels is empty."
         return f"There is no channel {name!r}. {known}"
     if kind in DELIVERIES:
         return ""

@@ -60,7 +60,7 @@ def file_checks(configuration: Mapping[str, Any], folders: Mapping[tuple[str, st
 
 
 def run_hooks(section: Mapping[str, Any]) -> RunHooks:
-    """Return the hooks of an agent or a cron job from a section with the keys of the file. Keys with defaults may be missing."""
+    """Return the hooks of an agent or a cron job from a section of the configuration file. Keys with defaults may be missing."""
     return RunHooks(
         tuple(map(_run_hook, section.get("before_run") or ())),
         tuple(map(_run_hook, section.get("after_run") or ())),
@@ -85,7 +85,10 @@ def fits(matcher: str, subject: str) -> bool:
 
 
 def translated_matcher(event: str, matcher: str, tools: Mapping[str, str]) -> str | None:
-    """Return the matcher of another program's hook for moot, or None if it can't match anything. `tools` maps the names of tools."""
+    """Convert the matcher of another program's hook. Return None if it can't match anything in moot.
+
+    `tools` maps its tool names to moot's.
+    """
     return _of_tools(matcher, tools) if event in ("PreToolUse", "PostToolUse") else _of_event(event, matcher)
 
 

@@ -76,7 +76,7 @@ def last_until(job: Job, first: int, now: int, anchor: int) -> tuple[int, int]:
 
 
 def period_of(per: Period, tz: str, now: int) -> tuple[int, int | None]:
-    """Return the start and the end of the day, week or month that contains `now`. Weeks begin on Monday; a run has no end."""
+    """Return the start and the end of the day, week or month that contains `now`. Weeks begin on Monday. For `run`, there is no end."""
     if per == "run":
         return 0, None
     zone = zone_of(tz)

@@ -31,7 +31,7 @@ class ProviderSettings:
     base_url: str = ""
     """The base URL, in the form that the vendor's SDK accepts; empty for the built-in provider's."""
     api_key: str = ""
-    """Resolved. Never shown, logged or stored."""
+    """The resolved value. Never shown, logged or stored."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     models: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """Facts that override the catalogue, by model name: `{context, max_output, modalities, tools, reasoning, wire_name, price…}`."""
@@ -97,7 +97,7 @@ class SandboxSettings:
     network: bool = False
     """True if all commands may use the network."""
     writable: tuple[str, ...] = ()
-    """Additional folders that commands may write, as absolute paths or starting with `~/`."""
+    """Additional folders that commands may write to, as absolute paths or starting with `~/`."""
     required: bool = False
     """True if commands may not run without a sandbox."""
 
@@ -150,7 +150,7 @@ class HostSettings:
 
 
 def mirror_of(data: Path, host: str) -> Path:
-    """Return the folder with copies of the files of another machine. `data` is the folder of the database."""
+    """Return the folder that contains the copies of another machine's files. `data` is the folder of the database."""
     return data / "hosts" / host
 
 
@@ -161,7 +161,7 @@ class Webhook:
     prompt: str
     """Template of the prompt, with `{{field.path}}` for fields of the payload."""
     secret: str = field(default="", repr=False)
-    """Resolved. Never shown, logged or stored."""
+    """The resolved value. Never shown, logged or stored."""
     secret_file: str = ""
     """File that contains the secret instead."""
     auth: Literal["hmac", "bearer"] = "hmac"
@@ -170,7 +170,7 @@ class Webhook:
     delivery: str = ""
     """Template of the delivery's id, for detecting repeated deliveries; empty for the header `webhook-id` or else the signature."""
     conversation: str = ""
-    """Template. Deliveries for which it has the same value continue the same conversation. Empty for a new one for each delivery."""
+    """Template of a key. Deliveries with the same key continue the same conversation. If empty, each delivery starts a new conversation."""
 
     directory: str = ""
     agent: str = ""
@@ -187,7 +187,7 @@ class OutgoingWebhook:
     url: str = field(repr=False)
     """The URL. Never shown, logged or stored, because it may contain a secret."""
     secret: str = field(default="", repr=False)
-    """Resolved. Never shown, logged or stored."""
+    """The resolved value. Never shown, logged or stored."""
     secret_file: str = ""
     """File that contains the secret instead."""
     events: tuple[WebhookEvent, ...] = WEBHOOK_EVENTS
@@ -237,11 +237,11 @@ class Settings:
     """Settings of tools, by name."""
     custom_tools: Mapping[str, CommandTool] = field(default_factory=dict[str, CommandTool])
     commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
-    """Slash commands of the section `commands`. Those of files are not part of it."""
+    """Slash commands in the section `commands`, without those defined in files."""
     macros: Mapping[str, str] = field(default_factory=dict[str, str])
     """Texts that `@{NAME}` in a prompt stands for, by name."""
     checks: tuple[Check, ...] = ()
-    """Formatters and checks of files, in the order in which they run."""
+    """Formatters and checks for files, in the order in which they run."""
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     webhooks: Mapping[str, Webhook] = field(default_factory=dict[str, Webhook])
     outgoing_webhooks: Mapping[str, OutgoingWebhook] = field(default_factory=dict[str, OutgoingWebhook])

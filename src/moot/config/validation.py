@@ -135,7 +135,7 @@ class _Problems(list[ConfigError]):
         self[-1].problems = ((".".join(map(str, path)), message),)
 
     def add_invalid(self, item: dict[str, Any]) -> None:
-        """Add a validation error of pydantic."""
+        """Add a pydantic validation error."""
         path, kind = _as_written(item["loc"]), str(item["type"])
         if kind == "extra_forbidden":
             self.add_unknown(path)
@@ -207,7 +207,7 @@ def _hosts(problems: _Problems, configuration: Configuration) -> None:
 
 
 def _agent_names() -> list[str]:
-    """Return the names of formats with standard locations, and of other programs with the same files."""
+    """Return the names of formats with standard locations, and of other programs that store files in these formats."""
     formats = [FORMATS.make(name) for name in FORMATS.names()]
     names = {name for name, format in zip(FORMATS.names(), formats, strict=True) if isinstance(format, HasLocations)}
     programs = {program for format in formats if isinstance(format, HasVariants) for program, _ in format.variants(Path.home(), {})}

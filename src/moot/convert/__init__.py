@@ -1,4 +1,4 @@
-"""Pure translation between vendors' formats and moot's: no clock, no I/O, no configuration.
+"""Pure conversion between vendors' formats and moot's: no clock, no I/O, no configuration.
 
 A vendor's raw events become chunks (`Translator`), chunks become the parts of a message (`fold`), parts become chunks again for a client
 that joins late (`unfold`), and messages become the next request (`to_request`). Translators never raise an exception: invalid input is

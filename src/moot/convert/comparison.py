@@ -118,7 +118,7 @@ def _asked(messages: Sequence[Message]) -> list[_Exchange]:
 
 
 def _align(left: Sequence[_Exchange], right: Sequence[_Exchange]) -> Iterable[tuple[_Exchange | None, _Exchange | None]]:
-    """Yield pairs of equal prompts, and between these, pairs of the prompts at the same position. A missing one is None."""
+    """Yield pairs of equal prompts, and between these, pairs of the prompts at the same position. A missing prompt is None."""
     matcher = SequenceMatcher(None, [one.text for one in left], [one.text for one in right], autojunk=False)
     for _, begin, end, first, last in matcher.get_opcodes():
         for at in range(max(end - begin, last - first)):

@@ -1,4 +1,4 @@
-"""Stored exchanges: finding their translator, rebuilding their chunks from raw events, ending interrupted ones, and a run's totals."""
+"""Stored exchanges: finding their translator, rebuilding their chunks, ending interrupted exchanges, and adding up a run's totals."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from moot.types.usage import Usage
 def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
     """Return the usage and cost (nano-dollars) of all attempts in a run's events, and the last model.
 
-    An outside agent's model is the one that it reports at its end. The usage of an attempt that a crash interrupted is unknown: its tokens
-    are not counted. The cost is None if any part of it is unknown.
+    For an outside agent, the model is the one that it reports at the end. The usage of an attempt that a crash interrupted is unknown: its
+    tokens are not counted. The cost is None if any part of it is unknown.
     """
     usage, model, reported = Usage(), "", ""
     costs: dict[str, int | None] = {}
@@ -82,7 +82,7 @@ def _so_far(part: Part, why: str) -> str:
 
 
 def translator_of(converter: str) -> Translator[Any] | None:
-    """Return the installed translator with the converter's name, in any version; None if there is none or its plugin is broken."""
+    """Return the installed translator with the converter's name, in any version, or None if there is none or its plugin is broken."""
     name = converter_of(converter).name
     try:
         # a package can't take over the name of a dialect
@@ -94,7 +94,7 @@ def translator_of(converter: str) -> Translator[Any] | None:
 
 
 class TranslatorFailed(Exception):
-    """Raised if a translator raises, which its protocol forbids."""
+    """Raised if a translator raises an exception, which its protocol forbids."""
 
 
 class Retranslation:
@@ -144,7 +144,7 @@ class RebuiltExchange:
 
 
 def rebuild(translator: Translator[Any], options: ExchangeOptions, raws: Sequence[Event], ended: Ended) -> RebuiltExchange:
-    """Translate the raw events of an exchange. Raise TranslatorFailed if the translator raises."""
+    """Translate the raw events of an exchange. Raise TranslatorFailed if the translator raises an exception."""
     again = Retranslation(translator, options)
     made = tuple(again.feed(event.raw or b"", event.body) for event in raws)
     closing, ending = again.close(ended)

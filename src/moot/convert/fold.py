@@ -1,4 +1,4 @@
-"""Folding of chunks into message parts, as in the AI SDK's client (version 7), but without exceptions and resumable.
+"""Folding of chunks into message parts, as in the AI SDK's client (version 7), but resumable and without exceptions.
 
 Where that client throws an exception, the fold continues: a delta for an unknown id opens a part, and chunks of unknown tool calls or kinds
 are ignored. An open part has the state `streaming` and keeps its `id`, so a fold can continue from stored parts:
@@ -243,7 +243,7 @@ class Folder:
             self._tool_input[id] = _Open(newest)
 
     def _find(self, id: str, dynamic: bool | None, begin: int) -> int | None:
-        """Return the index of the newest part of the call with this id, from `begin` on; None if there is none."""
+        """Return the index of the newest part of the call with this id, from `begin` on, or None if there is none."""
         for index in range(len(self._parts) - 1, begin - 1, -1):
             part = self._parts[index]
             if part.get("toolCallId") == id and is_tool(part) and dynamic in (None, part.get("type") == "dynamic-tool"):

@@ -1,4 +1,4 @@
-"""The history that is sent with a model call: trimming it to a token budget, adding text of hooks, and splitting messages into steps."""
+"""The history that is sent with a model call: trimming it to a token budget, adding text from hooks, and splitting messages into steps."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CHARACTERS = 4
 """Characters per token in the estimate, for prose and code in most languages. For text that is not ASCII, bytes are counted instead."""
 
 FILE_TOKENS = 1_500
-"""Estimated number of tokens of a file."""
+"""Estimated number of tokens in a file."""
 
 _OVERHEAD = 4
-"""Estimated number of tokens of a message's role and delimiters."""
+"""Estimated number of tokens in a message's role and delimiters."""
 
 
 class Step(NamedTuple):
@@ -37,12 +37,12 @@ class Step(NamedTuple):
 
 
 def estimate(parts: Sequence[Part]) -> int:
-    """Estimate the number of tokens of these parts in a request. Files that are not text count the same, regardless of their size."""
+    """Estimate the number of tokens in these parts. Every file that is not text counts as the same number, regardless of its size."""
     return sum(_tokens(part) for part in parts)
 
 
 def history_tokens(messages: Sequence[Message], count: Callable[[Sequence[Part]], int] = estimate) -> int:
-    """Estimate the number of tokens of these messages in a request."""
+    """Estimate the number of tokens in these messages."""
     return sum(count(message.parts) + _OVERHEAD for message in messages)
 
 

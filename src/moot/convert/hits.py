@@ -1,4 +1,4 @@
-"""Search hits as JSON, in the form that all interfaces return. In a separate module to keep the imports of a search small."""
+"""Search hits as JSON, in the form that all interfaces return. This is a separate module, so that a search imports little."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def path_at_host(host: str, path: str) -> str:
 
 
 def usage_of_steps(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
-    """Return tokens and nano-dollars of a message's steps (None if no step has a price), and True if a step has tokens but no price."""
+    """Return the tokens and nano-dollars (None if no step has a price) of a message's steps, and True if a step has tokens but no price."""
     usage, cost, unpriced = NO_USAGE, None, False
     steps = metadata.get("steps")
     for step in steps if isinstance(steps, list) else ():
@@ -55,7 +55,7 @@ STEPS = "steps"
 
 
 def without_copies(parts: Sequence[Part], metadata: JsonObject, copies: Set[int]) -> tuple[Sequence[Part], JsonObject]:
-    """Return parts and metadata of a message without some of its steps, given by their index in the metadata."""
+    """Return the parts and metadata of a message without some of its steps, given by their index in the metadata."""
     steps = _list(metadata.get(STEPS))
     if not copies or steps is None:
         return parts, metadata
@@ -93,7 +93,7 @@ def growth_body(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple
 
 
 def apply_growth(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) -> tuple[tuple[Part, ...], JsonObject]:
-    """Return parts and metadata after an event that extends the message. Invalid fields change nothing."""
+    """Return the parts and metadata after an event that extends the message. Invalid fields change nothing."""
     keep, added = body.get("keep"), _list(body.get("parts")) or []
     kept = parts[:keep] if isinstance(keep, int) and keep >= 0 else parts
     parts_after = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))

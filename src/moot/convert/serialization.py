@@ -98,7 +98,7 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
 
 
 def describe_origin(conversation: Conversation) -> str:
-    """Return one line that says where a conversation was imported from; empty if it was not imported."""
+    """Return one line that says where a conversation was imported from, or an empty string if it was not imported."""
     path = str((conversation.origin or {}).get("path") or "")
     place = f"from {conversation.came_from}{f' on {conversation.host}' if conversation.host else ''}"
     return ", ".join(filter(None, (place, path))) if conversation.came_from else ""
@@ -134,6 +134,9 @@ def run_json(run: Run) -> JsonObject:
 
 
 def describe_cost(cost: int | None, unpriced: int, *, digits: int = 4) -> str:
-    """Return a cost in nano-dollars with the number of answers that it doesn't include, such as `$4.10 + 3 unpriced`; empty if unknown."""
+    """Format a cost in nano-dollars with the number of answers that it doesn't include, such as `$4.10 + 3 unpriced`.
+
+    Return an empty string if the cost is unknown.
+    """
     known = "" if cost is None or (not cost and unpriced) else f"${cost / 1e9:,.{digits}f}"
     return " + ".join(filter(None, (known, f"{unpriced:,} unpriced" if unpriced else "")))

@@ -102,8 +102,10 @@ _APPROVAL: Mapping[str, Check] = {"requestReason": _text, "isAutomatic": _flag, 
 
 
 def problem_of(part: Json) -> str:
-    """Return why `validateUIMessages` of version 7 refuses the part; empty if it accepts it. Version 6 accepts the same parts,
-    except types that only version 7 has."""
+    """Return why `validateUIMessages` of version 7 refuses the part, or an empty string if the part is accepted.
+
+    Version 6 accepts the same parts, except types that only version 7 has.
+    """
     if not isinstance(part, dict) or not isinstance(kind := part.get("type"), str):
         return "A part must be an object with a type."
     if kind.startswith("data-"):

@@ -160,7 +160,7 @@ def for_version(chunks: Iterable[Chunk], version: Version) -> tuple[Chunk, ...]:
 
 
 def fit(chunk: Chunk, version: Version) -> Chunk | None:
-    """Return the chunk without fields unknown to the client, or as a data chunk; None if it must not be sent.
+    """Return the chunk without fields unknown to the client, or as a data chunk, or None if it must not be sent.
 
     If nothing changes, return the same object.
     """

@@ -1,4 +1,4 @@
-"""Running of channels, and the restricted interface through which a channel accesses only its own conversations."""
+"""Running channels, and the restricted interface through which a channel accesses only its own conversations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _POLL = 0.5
 """Seconds between two checks for changed settings."""
 
 _RUN_COMMAND, _EXPANDED = "moot.commands.submission:run_in_channel", "moot.commands.submission:expanded"
-"""Loaded by path: a room above, which most processes don't need."""
+"""Loaded by path, because it is in a room above and most processes don't need it."""
 
 log = logging.getLogger("moot.engine")
 
@@ -100,7 +100,7 @@ def channel_of(name: str, settings: JsonObject) -> Channel:
 
 
 def own_settings(settings: JsonObject) -> JsonObject:
-    """Return the channel's settings, without those that configure its runs."""
+    """Return the channel's settings, except those that configure its runs."""
     return {key: value for key, value in settings.items() if key not in OURS}
 
 
@@ -131,7 +131,7 @@ async def post(settings: Settings, target: str, report: JobReport) -> None:
         raise UsageError(f"The channel {name!r} is turned off.")
     channel = channel_of(name, configured)
     if not isinstance(channel, HasPost):
-        raise UsageError(f"The channel {name!r} can't send answers of jobs.")
+        raise UsageError(f"The channel {name!r} can't send the answers of jobs.")
     await channel.post(own_settings(configured), place, report.text, id=report.run)
 
 

@@ -23,7 +23,7 @@ log = logging.getLogger("moot.engine")
 
 
 class Clock:
-    """Entries with a key, a due time and work. However many entries there are, one task waits for the first of them."""
+    """Entries with a key, a due time and work. A single task waits for the earliest entry, however many there are."""
 
     def __init__(self, time: Time, group: TaskGroup) -> None:
         self._time = time

@@ -1,4 +1,4 @@
-"""Cron jobs in a process that serves: starting them when they are due, retrying failed runs and delivering answers."""
+"""Cron jobs in a serving process: starting them when they are due, retrying failed runs and delivering answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIRST_RETRY, LONGEST_RETRY = 30_000, 3_600_000
 """First and longest pause between a failed run and the next attempt, in ms. The pause doubles each time."""
 
 SET_BACK = 60.0
-"""If the system clock is set back by more than this number of seconds, all due times are computed again."""
+"""If the system clock is set back by more than this many seconds, all due times are computed again."""
 
 DELIVERY = 300.0
 """Seconds after which a delivery is stopped."""
@@ -44,7 +44,7 @@ _POLL = 0.25
 """Seconds between two checks for changed jobs and ended runs."""
 
 _SEARCHED = 20
-"""Number of earlier runs of a job that are searched for a finished one."""
+"""Maximum number of a job's earlier runs to search for a finished one."""
 
 _UNDELIVERED = "The answer was not delivered: moot was stopped."
 _FAILED = "The answer could not be delivered: {}"
@@ -66,7 +66,7 @@ RunCommand: TypeAlias = Callable[[Prompt, tuple[str, str]], Awaitable[tuple[str,
 
 
 class LogDelivery:
-    """`Delivery` to moot's log, see `moot logs`."""
+    """`Delivery` to moot's log, which `moot logs` shows."""
 
     async def deliver(self, target: str, report: JobReport) -> None:
         text = report.text if len(report.text) <= _LONGEST else f"{report.text[:_LONGEST]}…"
@@ -154,7 +154,7 @@ class CronJobs:
             clock.at(key, due, partial(self._fire, key, due))
 
     async def _fire(self, key: str, first: int) -> None:
-        """Handle the latest of the scheduled times from `first` until now. Earlier ones count as missed."""
+        """Handle the latest of the scheduled times from `first` until now. Earlier times count as missed."""
         state = self._scheduled.get(key)
         if state is None or state.paused_at is not None:
             return
@@ -198,9 +198,9 @@ class CronJobs:
             raise Refused("The owner of this job has no valid token with the scope 'tools'.", fix="Create one with `moot tokens create`.")
 
     async def submit(self, job: Job, due: Due, *, shown: bool = False) -> None:
-        """Store the prompt of a job and start its run, or run its command. Raise Busy if it has run for this time, or still runs.
+        """Store the prompt of a job and start its run, or run its command. Raise Busy if it has run for this time, or is still running.
 
-        The reply of a command that is `shown` to the user isn't logged too.
+        The reply of a command isn't logged if it is `shown` to the user.
         """
         prompt = _prompt(job, due, await self._variables(job))
         if job.prompt.startswith("/") and (command := attribute(_JOB_COMMAND)(prompt)) is not None:
@@ -236,7 +236,7 @@ class CronJobs:
         return await attribute(_EXPANDED)(self._runtime, prompt) if text_of(prompt.parts).startswith("/") else prompt
 
     async def _variables(self, job: Job) -> JsonObject:
-        """Return the variables of a job's hooks that describe its last run, if that was in another conversation."""
+        """Return the hook variables that describe the job's last run, if that run was in another conversation."""
         if not job.fresh or not job.hooks:
             return {}
         for record in await self._runtime.store.of(job.owner).jobs.history(job.name, limit=_SEARCHED):
@@ -262,7 +262,7 @@ class CronJobs:
     # ── after a run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def settle(self) -> None:
-        """Deliver the answers of ended runs, and schedule the next attempts of failed ones."""
+        """Deliver the answers of ended runs, and schedule the next attempts of failed runs."""
         for record in await self._store.ended():
             if record.no in self._retries:
                 continue
@@ -356,7 +356,7 @@ class CronJobs:
             self._runs.clock.at(f"cron-retry:{record.no}", self._now + FIRST_RETRY, partial(self._retry, record))
 
     async def _try_again(self, record: JobRun) -> bool:
-        """Start the next attempt. Return False if there is none. Raise Busy and StoreError."""
+        """Start the next attempt. Return False if there is none. Raise Busy or StoreError if it must be started later."""
         job = self._active(record)
         if job is None:
             return False

@@ -1,4 +1,4 @@
-"""File locks that show which processes and servers are alive. The operating system releases them however a process ends."""
+"""File locks that show which processes and servers are alive. The operating system releases them no matter how a process ends."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Owner:
 
 
 def owner_place(folder: Path, id: str) -> Place | None:
-    """Return where the owner runs or ran, or None if its file is missing or invalid."""
+    """Return the machine and process id of the owner, or None if its file is missing or invalid."""
     try:
         info = loads_object((folder / f"{id}.lock").read_bytes())
     except (OSError, ValueError):
@@ -92,7 +92,7 @@ def owner_place(folder: Path, id: str) -> Place | None:
 
 
 def live_owners(folder: Path) -> tuple[list[Place], int]:
-    """Return where the home's live owners run, and the number of files left by dead owners. Does not remove any file."""
+    """Return the processes of the home's live owners, and the number of files left by dead owners. No file is removed."""
     files = sorted(folder.glob("*.lock"))
     locked = [path for path in files if _is_locked(path)]
     places = [place for path in locked if (place := owner_place(folder, path.stem)) is not None]
@@ -141,7 +141,9 @@ class ServerInfo:
 
 @contextmanager
 def claim_home(home: Path) -> Generator[Callable[[ServerInfo], None]]:
-    """Claim the home for this process's server for the duration of the block. Yield a function that publishes the URL. Raise Busy.
+    """Claim the home for this process's server for the duration of the block. Yield a function that publishes the URL.
+
+    Raise Busy if another server has claimed it.
 
     A home on a read-only disk is not claimed, because its servers change nothing.
     """
@@ -172,7 +174,10 @@ def claim_home(home: Path) -> Generator[Callable[[ServerInfo], None]]:
 
 @contextmanager
 def claim_channel(home: Path, name: str) -> Generator[None]:
-    """Claim a channel for this process for the duration of the block. Raise Busy: two processes would answer everything twice."""
+    """Claim a channel for this process for the duration of the block.
+
+    Raise Busy if another process has claimed it, because two processes would answer everything twice.
+    """
     path = home / "state" / "channels" / f"{sha256(name.encode()).hexdigest()[:16]}.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -183,7 +188,7 @@ def claim_channel(home: Path, name: str) -> Generator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Busy(f"Another process serves the channel {name!r} already.", fix="Stop it first.") from error
+            raise Busy(f"Another process is already serving the channel {name!r}.", fix="Stop it first.") from error
         yield
     finally:
         os.close(file)

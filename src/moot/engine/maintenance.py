@@ -34,7 +34,7 @@ log = logging.getLogger("moot.engine")
 
 
 async def seal_periodically(store: Store, quiet: float, *, first: float = START_DELAY, again: float = SEAL_INTERVAL) -> None:
-    """Seal and shrink until cancelled. Only one process does this at a time; the others retry later. Does nothing if `quiet` is 0."""
+    """Seal and shrink until cancelled. Only one process does this at a time; other processes retry later. Does nothing if `quiet` is 0."""
     await anyio.sleep(first)
     while quiet:
         try:
@@ -134,7 +134,7 @@ class EmbeddingModel:
         return self._embedder is not None or attribute(_IS_AVAILABLE)(self._home)
 
     async def embedder(self) -> Embedder:
-        """Return the model. Raise UsageError with the command that installs what is missing, ProviderError for damaged weights."""
+        """Return the model. Raise UsageError with the command that installs what is missing, ProviderError if the weights are damaged."""
         async with self._loading:
             embedder = self._embedder or cast("Embedder", await to_thread.run_sync(attribute(_LOAD_EMBEDDER), self._home))
             self._embedder = embedder

@@ -21,7 +21,7 @@ ANSWERS = 1_000
 """Milliseconds between two checks for answers and ended sub-agents that other processes stored. A check takes two queries in total."""
 
 ELSEWHERE = 3 * ANSWERS
-"""Milliseconds after which a run is resumed here although it may be parked in another process."""
+"""Milliseconds after which a run is resumed here even if it may be parked in another process."""
 
 log = logging.getLogger("moot.engine")
 
@@ -62,7 +62,7 @@ class CancelListener:
         try:
             found = await self._runtime.store.records.cancelled(self._driven)
         except MootError as error:  # the next commit triggers another check
-            log.error("can't read cancel requests of other processes: %s", error)
+            log.error("can't read cancel requests from other processes: %s", error)
             return
         for run in found:
             if run in self._driven:
@@ -172,7 +172,7 @@ class ParkedRuns:
             self._clock.at("answers", self._now + ANSWERS, self._check_elsewhere)
 
     async def due(self, run: Run) -> int | None:
-        """Return when a parked run can be resumed, in ms: 0 = now, None = not before someone answers.
+        """Return when a parked run can be resumed, in ms: 0 = now, None = only after someone has answered.
 
         A run is due when all its requests are answered, one has expired, all sub-agents that it awaits have ended, or its time has come.
         """

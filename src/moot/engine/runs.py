@@ -29,7 +29,7 @@ GOES_ON: frozenset[Awaits] = frozenset({"run", "time"})
 """Values of `Run.awaits` with which a run continues without a person or client."""
 CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
-"""States in which a run may have an owner: a process that works on it, waits for its turn, or keeps its outside agent running."""
+"""States in which a run may have an owner: a process that is working on it, waiting for its turn, or keeping its outside agent running."""
 
 MANY = 10_000
 """Maximum number of runs to check at a time, newest first."""
@@ -68,7 +68,7 @@ class LocalRuns:
         """Runs to end as cancelled as soon as they are claimed here."""
         self._claiming: Counter[str] = Counter()
         self._queued: dict[str, int] = {}
-        """Queued runs whose turn is awaited here, with their `no`."""
+        """Queued runs that are waiting for their turn in this process, with their `no`."""
         self._swept = 0.0
         self._failures: dict[str, MootError] = {}
         """Errors of runs whose end could not be recorded. In the store, this process still owns them."""
@@ -158,7 +158,7 @@ class LocalRuns:
         return await self._runtime.store.records.run(found.id)
 
     async def _resume_children(self, run: Run) -> None:
-        """Resume the sub-agents of a run that are interrupted or whose requests have been answered, and theirs.
+        """Resume the sub-agents of a run that are interrupted or whose requests have been answered, and their own sub-agents.
 
         Those that earlier runs of its conversation left in the background are included.
         """
@@ -176,7 +176,7 @@ class LocalRuns:
                     log.error("could not resume the sub-agent %s: %s", child.id, error, extra=log_fields(child))
 
     async def _is_wanted(self, child: Run) -> bool:
-        """Return whether a sub-agent still has a purpose: its parent continues, or has finished and left it in the background."""
+        """Return whether a sub-agent is still needed: its parent continues, or has finished and left it in the background."""
         parent = await self._runtime.store.records.run(str(child.parent_run))
         return parent.status not in TERMINAL or (parent.status == "finished" and not is_awaited(child))
 
@@ -185,7 +185,7 @@ class LocalRuns:
         await self._cancel_children(run)
 
     async def _cancel_children(self, run: str) -> None:
-        """Cancel the run's sub-agents and theirs."""
+        """Cancel the run's sub-agents and their own sub-agents."""
         for child in await self._runtime.store.records.children(run):
             if child.status not in TERMINAL:
                 await self.cancel(child.id)
@@ -239,7 +239,7 @@ class LocalRuns:
                 await changed.wait()
 
     async def _goes_on(self, run: Run) -> bool:
-        """Return whether a waiting run continues by itself: neither it nor a sub-agent waits for a person or the client."""
+        """Return whether a waiting run continues by itself: neither it nor a sub-agent is waiting for a person or the client."""
         records = self._runtime.store.records
         if run.status != "waiting":
             return False
@@ -254,7 +254,7 @@ class LocalRuns:
         return self._lives(owners.values())  # otherwise no process resumes its sub-agents
 
     async def _continuing(self, conversation: str) -> frozenset[str]:
-        """Return the waiting run of a conversation if it continues by itself in a process that is known to live."""
+        """Return the waiting run of a conversation if it continues by itself in a process that is known to be alive."""
         found = await self._runtime.store.records.runs(conversation=conversation, statuses=frozenset({"waiting"}))
         return frozenset([run.id for run in found if await self._goes_on(run) and await self._is_tended(run)])
 
@@ -275,7 +275,7 @@ class LocalRuns:
         return sorted((run for run in found if run.status not in TERMINAL), key=lambda run: run.no)
 
     async def settle(self, seconds: float) -> None:
-        """Wait at most the given time for runs that are being stopped and for the background work of ended ones."""
+        """Wait at most the given time for runs that are being stopped and for the background work of ended runs."""
         with anyio.move_on_after(seconds):
             while True:
                 changed = self._changed
@@ -284,7 +284,7 @@ class LocalRuns:
                 await changed.wait()
 
     async def _is_ending(self) -> bool:
-        """Return whether the task of a run that was stopped or has ended still works."""
+        """Return whether the task of a run that was stopped or has ended is still running."""
         if any(scope.cancel_called for scope in self._scopes.values()):
             return True
         # callers that waited for a run may leave before its task ends
@@ -306,9 +306,9 @@ class LocalRuns:
     # ── ownership ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def current(self, run: str) -> Run:
-        """Return the current run. A run without a live owner is marked as interrupted first. Raise NotFound.
+        """Return the current run. A run without a live owner is marked as interrupted first. Raise NotFound if it does not exist.
 
-        This includes queued runs that no process is waiting to start, unless they can be resumed automatically.
+        Queued runs that no process is waiting to start are marked too, unless they can be resumed automatically.
         """
         records = self._runtime.store.records
         found = await records.run(run)

@@ -1,4 +1,4 @@
-"""Assembly: opens the store, creates the runtime and its runs, and closes everything in order."""
+"""Startup: opening the store, creating the runtime and its runs, and closing everything in order."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ log = logging.getLogger("moot.engine")
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The parts of an open moot: store, runtime, runs and background services."""
+    """The parts of an opened moot home: store, runtime, runs and background services."""
 
     settings: Settings
-    """The settings at the start. The current ones are `runtime.settings`."""
+    """The settings at the start. The current settings are in `runtime.settings`."""
     store: Store
     runtime: Runtime
     runs: LocalRuns
@@ -73,7 +73,7 @@ class Engine:
 async def open_engine(
     settings: Settings, *, loader: Loader | None = None, resume: bool = False, seed: int | None = None, clock: Clock | None = None
 ) -> AsyncGenerator[Engine, None]:
-    """Open an Engine for the duration of the block. Raise StoreError and its subclasses.
+    """Open an Engine for the duration of the block. Raise StoreError if the store can't be opened.
 
     With a `loader`, the configuration is reloaded when its files change; `settings` must be those that it has loaded.
 

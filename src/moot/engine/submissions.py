@@ -105,7 +105,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
 
 
 def _child_limits(settings: Settings, parent: Run | None) -> tuple[int, int]:
-    """Return the maximum number of sub-agents of a run and of its user. That of a workflow is the number of its steps and retries."""
+    """Return the maximum number of sub-agents per run and per user. For a workflow, the first is the number of its steps and retries."""
     workflow = Workflow.of(parent.settings) if parent is not None else None
     per_run = settings.limits.subagents_per_run if workflow is None else sum(step.retries + 1 for step in workflow.steps)
     return per_run, settings.limits.subagents_per_user
@@ -117,12 +117,12 @@ def default_directory(user: str) -> str:
 
 
 def first_folders(agent: Agent, user: str, directory: str, chosen: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the `allowed_uris` of a new conversation: the chosen folders, and for the local user those of the agent."""
+    """Return the `allowed_uris` of a new conversation: the chosen folders, and for the local user also the agent's folders."""
     return with_folders(chosen, directory, agent.allowed_uris if user == LOCAL_USER else ())
 
 
 def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
-    """Return the prompt's settings. Its conversation's are only recorded, for replays, because each step reads the current ones."""
+    """Return the prompt's settings. Conversation settings are only recorded, for replays, because each step reads the current ones."""
     own = {name: value for name, value in prompt.settings.items() if name != "inherited"}  # may be the settings of an earlier run
     if prompt.mode is not None:
         own["mode"] = prompt.mode
@@ -132,9 +132,9 @@ def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
 
 
 async def _command_again(runtime: Runtime, prompt: Prompt, existing: Conversation | None) -> JsonObject:
-    """Return what a command or the prompt itself has set for the last answer to a prompt which is answered again.
+    """For a prompt that is answered again, return what a command or the prompt itself has set for the last answer.
 
-    This is a workflow, a wish for findings, and calls to make first.
+    This can be a workflow, a request for findings, and calls to make first.
 
     Imported answers are left out, because a file must not make anyone run its workflow.
     """
@@ -152,7 +152,7 @@ async def _command_again(runtime: Runtime, prompt: Prompt, existing: Conversatio
 
 
 def _calls_of_prompt(run: Run) -> list[Json]:
-    """Return the calls before a run that its prompt contains: shell lines of a command, and tool calls. Hooks of jobs are left out."""
+    """Return the calls before a run that come from its prompt: shell lines of a command, and tool calls. Job hooks are left out."""
     calls = as_list(as_object(run.settings.get(HOOKS)).get("before_run"))
     return [call for call in calls if as_object(call).get("command") or as_object(call).get("referenced") is True]
 

@@ -1,4 +1,4 @@
-"""Watchers of tasks in a process that serves: starting a run when a task has changed."""
+"""Task watchers in a serving process, which start a run when a task has changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from moot.types.templates import fill_fields
 from moot.types.token import LOCAL_USER
 
 PER_HOUR = 12
-"""Maximum number of runs of a watcher for one task in an hour. Further changes wait, even those by a person."""
+"""Maximum number of runs per hour of a watcher for one task. Further changes wait, even those by a person."""
 
 LONGEST_WAIT = 10
 """Factor: a task that keeps changing is handled after `debounce` multiplied by this number."""
@@ -143,7 +143,7 @@ class TaskWatchers:
 
 
 def _due(watcher: TaskWatcher, task: PendingTask) -> int:
-    """Return the time in ms at which to handle a task: when it has not changed for a while, and not too often."""
+    """Return the time in ms at which to handle a task: once it has not changed for a while, but not too often."""
     pause = round(watcher.debounce * 1000)
     due = min(task.last_at + pause, task.first_at + LONGEST_WAIT * pause)
     return max(due, task.recent[PER_HOUR - 1] + _HOUR) if len(task.recent) >= PER_HOUR else due

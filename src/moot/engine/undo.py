@@ -1,7 +1,7 @@
 """Undo and redo of a prompt: its messages, the files that it changed, or both. Nothing is deleted, so everything can be redone.
 
-Files changed by someone else since are kept and named. Each file is replaced atomically and only if it is in the expected state, so an
-interrupted undo can simply be repeated.
+Files that someone else has changed since then are kept and reported. Each file is replaced atomically and only if it is in the expected
+state, so an interrupted undo can simply be repeated.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Target:
     plan: UndoPlan
     runs: tuple[str, ...]
     head: str | None
-    """The end of the shown branch afterwards, if talk is affected."""
+    """The end of the shown branch afterwards, if messages are affected."""
     newest: str | None
     undos: tuple[Undone, ...] = ()
     """For redo: the undos that are redone in part or whole."""
@@ -326,7 +326,7 @@ def _planned(
     shown: Callable[[FilePlace], str],
     connection: Connection,
 ) -> tuple[UndoPlan, list[_Step]]:
-    """Return the plan and its steps; deletions come first. What will be overwritten is stored, so that redo brings it back."""
+    """Return the plan and its steps; deletions come first. Content that will be overwritten is stored, so that redo can restore it."""
     undo = target.plan.action == "undo"
     for one in stored.load(connection, target.runs):
         for run in stored.open_runs(connection, one.no):  # moot was stopped before their end
@@ -395,7 +395,7 @@ def _applied(target: _Target, steps: Sequence[_Step], undone: Undone, connection
 
 
 def _replaced(step: _Step, data: bytes | None) -> str:
-    """Carry out a step. Return why that was not possible; empty if it was."""
+    """Carry out a step. Return why that was not possible, or an empty string if it was."""
     if data is None:
         return _NOT_STORED
     try:

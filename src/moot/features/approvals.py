@@ -26,7 +26,7 @@ from moot.types.store import OwnerStore
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An approval with the chain of conversations that led to it: first the one that a person prompted, last the one whose agent asks."""
+    """An approval with the chain of conversations that led to it: the prompted one first, the one whose agent asks last."""
 
     approval: Approval
     path: tuple[Conversation, ...]
@@ -74,7 +74,10 @@ class Asked:
 
 
 def command_of(settings: Settings, approval: Approval, arguments: bytes | None = None) -> str:
-    """Return the shell line that a custom tool's call runs; empty for other calls. `arguments` replace the arguments of the call."""
+    """Return the shell line that a custom tool's call runs, or an empty string for other calls.
+
+    `arguments` replace the arguments of the call.
+    """
     template = settings.custom_tools.get(approval.tool)
     if template is None or approval.outside is not None or approval.questions is not None:
         return ""
@@ -82,7 +85,7 @@ def command_of(settings: Settings, approval: Approval, arguments: bytes | None =
 
 
 async def asked_in(store: OwnerStore, approval: Approval, settings: Settings) -> Asked:
-    """Return the approval with the conversations that led to it. Raise NotFound."""
+    """Return the approval with the conversations that led to it. Raise NotFound if it does not exist."""
     run = await store.records.run(approval.run)
     path = tuple(await lineage(store, await store.conversations.get(run.conversation)))
     return Asked(approval, path, command_of(settings, approval))
@@ -108,7 +111,7 @@ class CallPreview:
     fact: str = ""
     """A note about the current file: that it does not exist, its size, or why it can't be read."""
     before: str | None = None
-    """Current content of the file. None = no file, or too large to compare."""
+    """Current content of the file. None if there is no file, or it is too large to compare."""
     command: str = ""
     """The shell line of a custom tool's call; empty for other tools."""
 
@@ -118,7 +121,7 @@ LONGEST_DIFF = 100_000
 
 
 def diff_of(preview: CallPreview) -> str | None:
-    """Return the unified diff from a file's current content to the new one; None for a call that does not replace a file."""
+    """Return the unified diff from a file's current content to the new one, or None for a call that does not replace a file."""
     content = object_of(preview.arguments).get("content")
     if not preview.fact or not isinstance(content, str):
         return None
@@ -172,9 +175,9 @@ _SYSTEM = (
 
 
 async def explain(runtime: Runtime, approval: Approval, arguments: bytes) -> str:
-    """Return a model's explanation of a call: the small model's if one is configured, otherwise that of the run's model.
+    """Return an explanation of a call by the small model if one is configured, otherwise by the run's model.
 
-    Raise ProviderError, or UsageError if no model is available.
+    Raise ProviderError if the model call fails, UsageError if no model is available.
     """
     run = await runtime.store.records.run(approval.run)
     conversation = await runtime.store.conversations.get(run.conversation)

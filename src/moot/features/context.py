@@ -79,7 +79,7 @@ class ContextReport:
 async def context_report(
     engine: Engine, conversation: Conversation, *, prompt: str = "", references: bool = False, agent: str = "", model: str = ""
 ) -> ContextReport:
-    """Return a report on the next request, as if the prompt had been sent. With `references`, what it refers to is attached.
+    """Return a report on the next request, as if the prompt had been sent. With `references`, the content that it refers to is attached.
 
     Raise UsageError for an agent that makes its own requests, and the errors of `read_references`.
     """

@@ -37,7 +37,7 @@ async def job_views(jobs: OwnerJobs) -> list[JobView]:
 
 
 async def job_view(jobs: OwnerJobs, name: str) -> JobView:
-    """Return a job by name. Raise NotFound."""
+    """Return a job by name. Raise NotFound if it does not exist."""
     return _view(await jobs.get(name), jobs.now, await jobs.latest())
 
 
@@ -54,7 +54,7 @@ def record_json(record: JobRun) -> JsonObject:
 
 
 def reason_of(record: JobRun) -> str:
-    """Return why a run has no answer, or another remark about it, such as missed runs; empty if there is none."""
+    """Return why a run has no answer, or another remark about it, such as missed runs; an empty string if there is none."""
     if record.reason or record.error or not (missed := record.due.missed):
         return record.reason or record.error
     return "replaces 1 missed run" if missed == 1 else f"replaces {missed:,}{'+' if missed >= 1000 else ''} missed runs"

@@ -1,4 +1,4 @@
-"""Export of conversations: to a file of any format, and to a folder with an index."""
+"""Exporting conversations to a file in any format, and to a folder with an index."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _PIECE = 1 << 18
 
 
 async def export_conversation(holdings: OwnerStore, conversation: Conversation, format: Format, *, branches: bool = True) -> ExportFile:
-    """Return the conversation as a file of that format, with all its branches if the format supports them.
+    """Return the conversation as a file in that format, with all its branches if the format supports them.
 
     Raise UsageError if the format is read-only.
     """
@@ -110,7 +110,7 @@ async def _children(holdings: OwnerStore, conversation: str) -> Sequence[Convers
 
 
 async def _others(holdings: OwnerStore, conversation: str, shown: Iterable[Message], *, files: bool) -> tuple[Message, ...]:
-    """Return the messages of the other branches. Children of a deleted message are attached to its closest parent that exists."""
+    """Return the messages of the other branches. Children of a deleted message are attached to its closest existing ancestor."""
     nodes = await holdings.tree.nodes(conversation)
     parents = {node.id: node.parent for node in nodes}
     existing = {node.id for node in nodes if not node.deleted}
@@ -213,7 +213,7 @@ class Filter:
     project: str = ""
     """Project id."""
     agent: str = ""
-    """Name of an agent, also that from which conversations were imported; see `listed_name`."""
+    """Name of an agent, which may be one whose conversations were imported; see `listed_name`."""
     since: int = 0
     """Time in ms. Matches conversations whose last activity was at or after it."""
 
@@ -318,7 +318,7 @@ class Folder:
         return name if complete else None
 
     def add(self, conversation: Conversation, state: str, sheet: Document) -> str:
-        """Write the conversation's file and index line. Keep the name of an existing file. Raise MootError."""
+        """Write the conversation's file and index line. Keep the name of an existing file. Raise MootError if writing fails."""
         name = self._name(conversation, sheet)
         write_private_file(self.path / name, sheet.written.data)
         self._used_names.add(name.casefold())
@@ -357,7 +357,7 @@ class Folder:
 def write_private_file(path: Path, data: bytes) -> None:
     """Write a file atomically, readable only by its owner, because conversations are private.
 
-    Anything other than a regular file, such as a pipe, is written directly. Raise MootError.
+    Anything other than a regular file, such as a pipe, is written directly. Raise MootError if writing fails.
     """
     unfinished = path.with_name(f".{os.getpid()}.unfinished")
     try:

@@ -24,7 +24,7 @@ class Relative:
 
     conversation: Conversation
     run: Run | None
-    """Its newest run; None = it has none yet."""
+    """Its newest run, or None if it has no run yet."""
     status: ChildStatus
     files: tuple[str, ...]
     """Files that its agent has written, without duplicates."""
@@ -91,6 +91,6 @@ async def lineage(store: OwnerStore, conversation: Conversation) -> list[Convers
 
 
 async def asking_conversation(store: Store, approval: Approval, run: Run) -> Conversation:
-    """Return the conversation that asks for an approval of a run: its own, or that of one of its sub-agents."""
+    """Return the conversation that asks for an approval of a run: the run's own conversation, or a sub-agent's."""
     asking = run if approval.run == run.id else await store.records.run(approval.run)
     return await store.conversations.get(asking.conversation)

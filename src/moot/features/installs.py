@@ -42,7 +42,8 @@ async def install_session(
 ) -> Installed:
     """Write the conversation as a session of the format's program. The same session is updated as long as no content is lost.
 
-    `directory` is where the program continues if the conversation has no folder. Raise UsageError or MootError.
+    `directory` is where the program continues if the conversation has no folder. Raise UsageError if no program can continue the format's
+    sessions, MootError if writing fails.
     """
     if not isinstance(format, Installable) or not isinstance(format, HasLocations):
         names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
@@ -71,7 +72,10 @@ def _placed(format: Installable, whole: ExportedConversation, directory: Path, p
 
 
 def _put(session: InstallableSession) -> Literal["written", "replaced", "unchanged"] | None:
-    """Write the file atomically, readable only by its owner. Return None if an existing file has other lines. Raise OSError."""
+    """Write the file atomically, readable only by its owner. Return None if an existing file has other lines.
+
+    Raise OSError if writing fails.
+    """
     path = session.path
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     there = path.lstat() if os.path.lexists(path) else None
@@ -97,7 +101,7 @@ def _put(session: InstallableSession) -> Literal["written", "replaced", "unchang
 
 
 def _add(path: Path, data: bytes) -> None:
-    """Write a file if it does not exist. Raise OSError."""
+    """Write a file if it does not exist. Raise OSError if writing fails."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError), os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
         file.write(data)
@@ -110,7 +114,7 @@ def _holds(session: InstallableSession, path: Path) -> bool:
 
 
 def resume_command(conversation: Conversation) -> str | None:
-    """Return the command, for a POSIX shell: that of the program that it was imported from if it has one, or else moot's.
+    """Return the POSIX shell command that continues the conversation in the program that it was imported from, or else in moot.
 
     None for a sub-agent's conversation, which only its parent continues.
     """

@@ -40,7 +40,7 @@ _CHARACTERS = 24_000
 _TOOL_CHARACTERS = 600
 """Maximum length of a tool call's input, and of its output."""
 _LONGEST_RUN = 3600.0
-"""Seconds that a call waits for a run."""
+"""Maximum number of seconds that a call waits for a run."""
 
 Words = Annotated[
     str, Field(description='Words, "phrases", -not; role:user agent: model: project: after:7d before: in:tools', max_length=500)
@@ -176,7 +176,10 @@ class _Runs:
 
 
 def guarded(app: ASGIApp, engine: Engine, *, allow_runs: bool) -> ASGIApp:
-    """Return the app behind a check of moot's tokens: scope `read`, and `tools` if runs are allowed. Only the local user's tokens count."""
+    """Return the app with a check of moot's tokens. They need the scope `read`, and `tools` if runs are allowed.
+
+    Only the local user's tokens count.
+    """
     needed = "tools" if allow_runs else "read"
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:

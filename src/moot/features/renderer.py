@@ -1,4 +1,4 @@
-"""Writing large files in a separate process with a limit of time and size, so that a server answers other requests meanwhile.
+"""Writing large files in a separate process with limits on time and size, so that a server can answer other requests meanwhile.
 
 Redacting and writing a long conversation takes seconds and blocks the interpreter. The process gets a pickled order on stdin, writes the
 pickled result to stdout after `READY`, preceded by its length, and ends. Small files are written in a thread, which is faster.
@@ -44,7 +44,7 @@ class Renderer:
         """Return the file. Raise LimitReached if the conversation is too large or takes too long."""
         data = await anyio.to_thread.run_sync(pickle.dumps, order)
         if len(data) > self._size:
-            raise LimitReached(f"The conversation has {len(data) >> 20:,} MB; the limit is {self._size >> 20:,} MB.", fix=_FIX)
+            raise LimitReached(f"The conversation is {len(data) >> 20:,} MB; the limit is {self._size >> 20:,} MB.", fix=_FIX)
         if len(data) < self._worth:
             return await anyio.to_thread.run_sync(render, order)
         async with self._limiter:
@@ -77,7 +77,7 @@ class Renderer:
             await child.stdin.drain()
             size = int.from_bytes(await child.stdout.readexactly(8), "little")
             if size > self._size:
-                raise LimitReached(f"The file would have {size >> 20:,} MB; the limit is {self._size >> 20:,} MB.", fix=_FIX)
+                raise LimitReached(f"The file would be {size >> 20:,} MB; the limit is {self._size >> 20:,} MB.", fix=_FIX)
             return await child.stdout.readexactly(size)
         except (ConnectionError, IncompleteReadError) as error:
             code = await child.wait()

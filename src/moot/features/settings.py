@@ -1,4 +1,4 @@
-"""Changing the settings of a conversation, the same in every face."""
+"""Changing the settings of a conversation in the same way in every face."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from moot.types.token import LOCAL_USER
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """Checked changes of a conversation's settings. None = unchanged, except in `stored`."""
+    """Checked changes to a conversation's settings. None means unchanged, except in `stored`."""
 
     stored: JsonObject
-    """Changes of `Conversation.settings`; None removes a key."""
+    """Changes to `Conversation.settings`; None removes a key."""
     agent: tuple[str, str] | None = None
     model: str | None = None
     allowed_uris: tuple[str, ...] | None = None
@@ -46,7 +46,7 @@ class SettingsChange:
 
 
 async def settings_change(engine: Engine, changes: JsonObject, directory: str = "") -> SettingsChange:
-    """Check changes of the settings of a conversation in a folder: null removes one.
+    """Check changes to the settings of a conversation in a folder; null removes a setting.
 
     Raise UsageError for an unknown setting, an invalid value, or an unknown name.
     """

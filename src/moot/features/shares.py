@@ -82,7 +82,7 @@ def kinds_of(text: str) -> frozenset[Kind]:
 
 
 def refuse_whole(format: Format) -> None:
-    """Raise UsageError for a format that keeps every byte, from which nothing can be removed."""
+    """Raise UsageError for a format that keeps every byte, because nothing can be removed from it."""
     if isinstance(format, Recorder):
         others = ", ".join(name for name in FORMATS.names() if name != format.name)
         reason = f"The format {format.name} keeps all raw data, so nothing can be redacted."
@@ -337,7 +337,7 @@ class RenderOrder:
     format: str
     content: ExportedConversation | Recording
     finder: Finder | None = None
-    """Finder of the data to redact; None = nothing is redacted."""
+    """Finder of the data to redact, or None to redact nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Suggestions of permission rules for shell commands that a person has allowed repeatedly."""
+"""Suggestions for permission rules for shell commands that a person has allowed repeatedly."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def past_decisions(store: Store) -> list[Decision]:
 
 
 def _decided(approval: Approval) -> tuple[Ruled, str, bool] | None:
-    """Return the tool, the command line, and whether it was allowed. None if a person decided nothing about a command line."""
+    """Return the tool, the command line, and whether it was allowed. None if it is not a person's decision about a command line."""
     answer, outside = approval.answer, approval.outside
     if answer is None or approval.questions is not None or answer.answered_by == "moot":
         return None
@@ -144,7 +144,9 @@ class _Past:
         found.append(Suggestion(self._tool, match, len(decisions), example))
 
     def _offered(self, decision: Decision) -> tuple[str, ...]:
-        """Return the patterns of possible rules for a line, the exact one first; empty if no rule is needed, or none should be suggested.
+        """Return the patterns of possible rules for a line, the exact one first.
+
+        There are none if no rule is needed or should be suggested.
 
         No rule is suggested for lines that need approval even in mode `auto`: they name a protected file, or an ask rule covers them.
         The same applies to lines that make a shell read commands from elsewhere, because those commands can change.

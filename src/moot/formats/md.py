@@ -68,7 +68,7 @@ from moot.types.part_tree import Nested, nest
 _WHO = {"user": "User", "assistant": "Assistant", "system": "System"}
 _SUMMARY = f"<summary>{TITLE}</summary>"
 _LINE = 100
-"""Maximum number of characters of a tool input written on one line."""
+"""Maximum number of characters in a tool input written on one line."""
 
 
 def markdown_of(exported: ExportedConversation, sign: re.Pattern[str]) -> bytes:
@@ -340,7 +340,7 @@ def _unescaped(line: str) -> str:
 
 
 def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
-    """Return a reasoning part or a tool call with its outputs, or the summary if it is neither."""
+    """Return the reasoning part, or the tool call with its outputs, in a `<details>` block. Return the summary of any other block."""
     summary = lines[0] if lines else ""
     if summary == "<summary>Reasoning</summary>":
         body = [_unescaped(line) for line in lines[1:]]

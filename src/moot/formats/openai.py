@@ -1,6 +1,6 @@
 """The format `openai`: messages in the form of OpenAI's chat completions (reference: OpenAI API, create chat completion; fine-tuning).
 
-A JSON array of messages, an object with `messages`, or JSON Lines of either. A line `{"messages": […]}` is a conversation of its own, as in
+A JSON array of messages, an object with `messages`, or JSON Lines of either. A line `{"messages": […]}` is a separate conversation, as in
 fine-tuning files; lines with single messages form one conversation. Messages with text only, which could also be `anthropic`, are
 recognized as this format.
 """

@@ -27,12 +27,12 @@ class Detection(NamedTuple):
 
 
 _VERSION = 1
-"""Must change when the functions below detect other secrets than before."""
+"""Increment this if the functions below detect different secrets than before."""
 
 _WORD = re.compile(rb"[A-Za-z0-9_-]{16,}+")
 _WEB_TOKEN = "JSON Web Token"
 _UPPER = "AWS access key"
-"""Kind of keys that have no small letters, and often no digits."""
+"""Kind of keys that have no lowercase letters, and often no digits."""
 _WINDOW = 80
 """Bytes that are read for a match that begins before its anchor."""
 
@@ -79,7 +79,7 @@ _OTHER = re.compile(
     rb"|header|version|arn|ref|count|policy|status|manager|provider|stdin)\Z",
     re.IGNORECASE,
 )
-"""Matches names of values that are not secret although a part of the name says so."""
+"""Matches names of values that are not secret, although a part of the name suggests it."""
 _CODE = re.compile(CODE.pattern.encode(), re.IGNORECASE)
 
 _PLACEHOLDER = re.compile(
@@ -101,7 +101,7 @@ _COMMON = frozenset(
     b" guest guest1 admin admin123 root root123 toor test123 test1234 testing pass123 p4ssw0rd p@ssw0rd p@ssword minioadmin changeit"
     b" default docker user123 foo123 bar123 abc123 guest123 token123 pass1234 password1234".split()
 )
-"""Passwords of documentation and of services on developers' machines."""
+"""Passwords used in documentation and by services on developers' machines."""
 _KNOWN = frozenset(
     b"sk_test_4eC39HqLyjWDarjtT1zdp7dc sk_test_BQokikJOvBiI2HlWgH4olfQ2 sk_test_26PHem9AhJZvU623DfE1x4sd"
     b" pk_test_TYooMQauvdEDq54NiTphI7jx 5cef7ed7eb7a4a2eab0f2cfad6e0ed1d".split()
@@ -116,7 +116,7 @@ _REFERENCE = re.compile(rb"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*")
 _PATH = re.compile(rb"[~.]{0,2}/[a-z._-]{2,}(?:/|\Z)|#|0x[0-9A-Fa-f]{1,8}\Z|[A-Za-z]:\\|[a-z+]{2,12}://")
 _CAMEL = re.compile(rb"[A-Z][a-z]{2,}")
 _ENCODED = re.compile(rb"[A-Za-z0-9+/]{30}\Z|(?:sha\d{1,3}|md5)[=:-]\Z")
-"""Matches the end of base64 data or of the name of a hash, after which a key is a coincidence."""
+"""Matches the end of base64 data or of a hash's name. Anything after it that looks like a key is a coincidence."""
 _MIXED = re.compile(rb"[A-Za-z0-9]{6,}")
 _CHANGE = re.compile(rb"(?<=[a-z])(?=[0-9A-Z])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z])(?=[0-9])")
 _DIGIT = re.compile(rb"[0-9]")
@@ -127,7 +127,7 @@ _UNICODE = re.compile(rb"\\u00([2-7][0-9a-fA-F])")
 
 @cache
 def rules() -> str:
-    """Return a short text that changes when other secrets are detected."""
+    """Return a short text that changes whenever the detection changes."""
     patterns = (_PLACEHOLDER, _SEQUENCE, _OTHER, _VALUE, _SECRET, _URL, _HEADER, _CURL, _PEM)
     known = repr((_VERSION, SHAPES, _NAMES, sorted(_COMMON | _KNOWN), [pattern.pattern for pattern in patterns]))
     return blake2b(known.encode(), digest_size=8).hexdigest()
@@ -155,7 +155,7 @@ def unescape(data: bytes) -> bytes:
 
 
 def core(secret: bytes) -> bytes:
-    """Return the part that all spellings of a secret have in common: of a private key, the letters of its lines."""
+    """Return the part that all spellings of a secret have in common: for a private key, the letters in its lines."""
     found = _PEM.match(secret)
     return secret if found is None else b"".join(line[1] or line[2] for line in _lines(found))
 
@@ -187,7 +187,7 @@ def _blocks(text: bytes) -> Iterator[Detection]:
 
 @cache
 def _candidates() -> tuple[dict[bytes, list[tuple[Shape, re.Pattern[bytes]]]], list[tuple[Shape, re.Pattern[bytes], bytes]]]:
-    """Return the shapes to try on words, by the first two letters of the word, and those to search for by their anchors."""
+    """Return the shapes to match against words, by a word's first two letters, and the shapes to find by searching for their anchors."""
     words: dict[bytes, list[tuple[Shape, re.Pattern[bytes]]]] = {}
     others: list[tuple[Shape, re.Pattern[bytes], bytes]] = []
     for shape in SHAPES:
@@ -308,7 +308,7 @@ def _named_kind(text: bytes, at: int, found: re.Match[bytes]) -> str:
 
 
 def _is_token(value: bytes) -> bool:
-    """Return True if the value of a secret's name is random enough for a key."""
+    """Return True if the value after a secret's name is random enough to be a key."""
     return len(value) >= 16 and _OPAQUE.fullmatch(value) is not None and _is_mixed(value) and _entropy(value) >= 3 and _is_value(value)
 
 

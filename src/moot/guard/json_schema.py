@@ -24,7 +24,7 @@ SECONDS = 5.0
 _MAX_SCHEMA = 20_000
 """Maximum number of values in a schema."""
 _MAX_WORK = 2_000_000
-"""Maximum number of values in the schema times values in the instance for which a schema is evaluated in this process."""
+"""Maximum product of the number of values in the schema and in the instance for evaluating the schema in this process."""
 _UNBOUNDED = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "pattern", "patternProperties", "uniqueItems"})
 _RETRY = "Try again, or use another model."
 

@@ -49,7 +49,7 @@ class Paths:
             return place.path
 
     def shown(self, path: Path) -> str:
-        """Return a real path in short form: relative to the directory if it is below it."""
+        """Return the short form of a real path: a relative path if it is below the directory."""
         directory = Path(os.path.realpath(self._roots.directory))
         return str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path)
 

@@ -17,11 +17,11 @@ class Shape(NamedTuple):
 
     kind: str
     anchors: tuple[str, ...]
-    """Texts with one of which every match begins, so that a search for them finds all candidates."""
+    """Every match begins with one of these texts (see also `before`), so that a search for them finds all candidates."""
     pattern: str
     """A regular expression that repeats only single character sets, so that matching takes linear time."""
     before: int = 0
-    """Maximum number of characters of a match before the anchor, if it does not begin with it."""
+    """Maximum number of characters before the anchor, if a match does not begin with it."""
 
 
 SHAPES: tuple[Shape, ...] = (
@@ -74,13 +74,13 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape("JSON Web Token", ("eyJ",), r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
 )
-"""The one table of keys and tokens, for redaction, sharing and scans. Where several match, the first one counts."""
+"""The table of keys and tokens, for redaction, sharing and scans. If several entries match, the first one counts."""
 
 SECRET_NAME = (
     r"(?:api[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret|secret|token|passw(?:or)?d|passphrase|credential|authorization"
     r"|cookie|signature)"
 )
-"""A part of the names of secret values."""
+"""Matches a part of a name that indicates a secret value."""
 COUNTED = re.compile(r"tokens|tokeni[sz]|token_?count|max_?token|token_?(?:limit|budget|type|usage)", re.IGNORECASE)
 """Matches names with `token` that are not secret."""
 CODE = re.compile(
@@ -130,5 +130,5 @@ def find_secrets(text: str, secrets: Iterable[str] = ()) -> Iterator[tuple[int, 
 
 
 def mask(value: str) -> str:
-    """Return the start and end of a secret, so that its owner can recognize it; nothing of a short one."""
+    """Return the start and end of a secret, so that its owner can recognize it, or only `…` for a short secret."""
     return f"{value[:4]}…{value[-2:]}" if len(value) >= 20 else "…"

@@ -216,7 +216,10 @@ class _Walk:
         return any(_GLOB.match(bare) for _, bare in itertools.islice((bit for bit in bits if bit is not None and bit[0]), 1))
 
     def _bit(self, node: Node) -> tuple[str, str] | None:
-        """Return a part of a word without quotes, and the text in it that the shell may still expand. Return None if it is not known."""
+        """Return a part of a word without quotes, and the text in it that the shell may still expand.
+
+        Return None if the part is not known.
+        """
         text = self._text(node)
         match node.type:
             case "word" | "number" | "==" | "=~":
@@ -232,7 +235,7 @@ class _Walk:
 
 
 def _is_ordinary(character: str) -> bool:
-    """Return True unless it is a control character, a format character or unusual whitespace."""
+    """Return True unless the character is a control character, a format character or unusual whitespace."""
     return character in "\n\t" or (
         unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and (character == " " or not character.isspace())
     )

@@ -1,8 +1,8 @@
 """Fetching of URLs that a model, a page or a file names. Only public addresses are allowed, and every redirect is checked.
 
-A host name is resolved once, all its addresses are checked, and only these are connected to. Proxy variables, cookies and `.netrc` are
+A host name is resolved once, all its addresses are checked, and moot connects only to them. Proxy variables, cookies and `.netrc` are
 ignored, because they would change where the request goes. Addresses are classified with an explicit table, because
-`ipaddress.is_global` accepts a NAT64 form of 127.0.0.1. The blocks are those of the IANA special-purpose registries
+`ipaddress.is_global` accepts a NAT64 form of 127.0.0.1. The blocks are from the IANA special-purpose registries
 (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-).
 """
 
@@ -214,7 +214,10 @@ async def fetch(
 
 
 async def public_addresses(url: str, resolver: AbstractResolver | None = None) -> tuple[URL, tuple[Address, ...]]:
-    """Return a URL in canonical form for another program, and the only addresses to which it may connect. Raise Refused."""
+    """Return a URL in canonical form for another program, and the only addresses to which it may connect.
+
+    Raise Refused if the URL is not allowed or its host can't be resolved in time.
+    """
     limits = Policy()
     try:
         async with asyncio.timeout(limits.seconds):
@@ -276,7 +279,7 @@ def _parse(url: str, policy: Policy) -> URL:
 
 
 async def _checked(url: URL, policy: Policy, resolver: AbstractResolver) -> tuple[URL, tuple[Address, ...]]:
-    """Return the URL to send and the only addresses to send it to. Raise Refused if any address is not allowed."""
+    """Return the URL to request and the only addresses to connect to. Raise Refused if any address is not allowed."""
     host = (url.raw_host or "").rstrip(".")
     spelled = literal_address(url.host or "") or literal_address(host)
     if spelled is not None:

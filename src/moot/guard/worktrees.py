@@ -25,7 +25,8 @@ BRANCHES = "moot/"
 AUTOMATIC = "auto-"
 """Prefix of the names of worktrees for agents. Such a worktree is removed after each run that leaves no work in it."""
 UNNAMED = "new-"
-"""Prefix of the names of worktrees that the user requests without a name. Without work in them, they are removed when the command ends."""
+"""Prefix of the names of worktrees that the user requests without a name. They are removed when the command ends if they contain no work.
+"""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SECONDS = 120.0
@@ -91,7 +92,7 @@ def moved(path: str, root: str, worktree: str) -> str:
 async def create(directory: str, name: str) -> Worktree:
     """Return the worktree with this name in the folder's repository, creating it from the folder's commit if it doesn't exist.
 
-    Raise UsageError if the folder is in no repository with a commit, Refused if git fails.
+    Raise UsageError if the folder is not in a repository with a commit, Refused if git fails.
     """
     root = await repository_of(directory)
     path = f"{root}/{FOLDER}/{name}"
@@ -172,7 +173,7 @@ async def listed(directory: str) -> list[Worktree]:
 
 
 async def find(directory: str, name: str) -> Worktree:
-    """Return a worktree by name. Raise NotFound."""
+    """Return a worktree by name. Raise NotFound if it does not exist."""
     known = await listed(directory)
     found = next((one for one in known if one.name == name), None)
     if found is None:
@@ -219,7 +220,7 @@ async def checkout_of(directory: str) -> str:
 
 
 async def repository_of(directory: str) -> str:
-    """Return the top folder of the main checkout of a folder's repository. Raise UsageError if there is none."""
+    """Return the top folder of the main checkout in a folder's repository. Raise UsageError if there is none."""
     common = ""
     with suppress(Refused):
         common = (await _git(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")).rstrip("\n")
@@ -246,7 +247,7 @@ async def _filters(directory: str) -> tuple[str, ...]:
 
 
 async def _git(directory: str, *words: str, codes: Sequence[int] = (0,)) -> str:
-    """Run git and return its output. Raise Refused for another exit code."""
+    """Run git and return its output. Raise Refused if git can't be started or its exit code is not in `codes`."""
     options = [word for value in _SAFE for word in ("-c", value)]
     env = {**child_environment(), "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:

@@ -58,7 +58,7 @@ class ImportOptions:
 
     home: Path = field(default_factory=Path.home)
     since: int = 0
-    """Time in ms; conversations whose newest message is older are skipped. 0 means all."""
+    """Time in ms; conversations whose newest message is older are skipped. 0 means that none are skipped."""
     dry_run: bool = False
     agent_type: str = ""
     """Agent type of captured output streams; empty to detect it."""
@@ -321,7 +321,10 @@ def _is_json(raw: bytes) -> bool:
 async def import_recordings(
     holdings: OwnerStore, source: Source, format: Recorder, wanted: ImportOptions
 ) -> AsyncGenerator[ImportResult, None]:
-    """Import the recordings of a file. Yield the result of each, also if it was imported before. Raise UsageError or StoreError."""
+    """Import the recordings of a file. Yield the result of each, even if it was imported before.
+
+    Raise UsageError if the file is invalid, StoreError if storing fails.
+    """
     recordings = format.recordings(source.path, wanted.agent_type)
     while (recording := await anyio.to_thread.run_sync(lambda: next(recordings, None))) is not None:
         yield await _import_one(holdings, source, recording, wanted)
@@ -467,7 +470,7 @@ def _with_ids(chunk: Chunk, ids: dict[str, str]) -> Chunk:
 
 
 def _without_source(metadata: JsonObject) -> JsonObject:
-    """Return a message's metadata without `source`, because its id could be that of an unrelated message of this installation."""
+    """Return a message's metadata without `source`, because its id could be that of an unrelated message in this installation."""
     return {name: value for name, value in metadata.items() if name != "source"}
 
 

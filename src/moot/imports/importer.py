@@ -1,4 +1,4 @@
-"""Import of sources, one after the other. A problem with one source affects no other."""
+"""Import of sources, one after the other. A problem with one source does not affect the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def list_sources(sources: Iterable[Source]) -> list[Source]:
 async def import_sources(
     holdings: OwnerStore, sources: Iterable[Source], wanted: ImportOptions, report: Report, *, worth: int = MIN_SIZE
 ) -> None:
-    """Import everything new in the sources and update `report`, also with each source's problems. Raise StoreError if storing fails.
+    """Import everything new in the sources and update `report`, including the problems of each source. Raise StoreError if storing fails.
 
     If the import is cancelled or killed, the messages stored so far remain, and the next import adds the rest. The sources are read in a
     separate process if their total size is at least `worth` bytes. With `wanted.projects`, the files in the folders of conversations are

@@ -1,7 +1,7 @@
 """Reader of a source in a worker thread. Its messages and records pass through a bounded queue in batches, called pieces.
 
-A piece ends when it has 256 entries or 512 KiB. At most two pieces are queued; then the reader waits. So memory use does not depend on
-the size of a conversation.
+A piece ends when it has 256 entries or 512 KiB. At most two pieces are queued; then the reader waits. Therefore, memory use does not depend
+on the size of a conversation.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class ImportResult:
     """Number of unreadable records."""
     notes: tuple[str, ...] = ()
     grown: int = 0
-    """Number of events that a recording has in addition to those of an earlier import. They are not added."""
+    """Number of events that a recording has in addition to those imported earlier. They are not added."""
     unpriced: int = 0
     """Number of messages with token usage but without a known price."""
 
@@ -118,7 +118,7 @@ class Report:
     strangers: list[str] = field(default_factory=list[str])
     """Paths of the first unrecognized files, at most `NOTES`."""
     unread: list[UnreadFolder] = field(default_factory=list[UnreadFolder])
-    """Folders of agents from which nothing can be read. Found only if the sources are those of all agents on this machine."""
+    """Folders of agents from which nothing can be read. Determined only for an import from all agents on this machine."""
     current: str = ""
     """Name of the source that is being read; empty between sources."""
 

@@ -243,7 +243,7 @@ class Source:
     program: str = ""
     """Name of the program that wrote it, if it is not the one that the format is named after."""
     host: str = ""
-    """Name of the other machine whose file this is a copy of; empty = a file of this machine."""
+    """Name of the machine that the file was copied from; empty for a file on this machine."""
     called: str = ""
     """Display name of a temporary file or a copy; empty to show the path. A temporary file is not remembered as read."""
 
@@ -374,7 +374,7 @@ class Location(NamedTuple):
 
 
 def local_places(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[Location]:
-    """Yield each format with each of its standard locations, whether they exist or not. `name` is that of a format."""
+    """Yield each format with each of its standard locations, whether they exist or not. `name` limits them to one format."""
     for format in _formats(name):
         if isinstance(format, HasLocations):
             for place in dict.fromkeys(format.places(home, environ)):

@@ -1,6 +1,6 @@
 """Folders of agents that moot finds on this machine and can't read.
 
-Only names, types and sizes of files are looked at, because folders of agents also contain keys. Links are not followed.
+Only names, types and sizes of files are read, because agents' folders also contain keys. Links are not followed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from moot.imports.sources import Source, local_places
 
 _ENCRYPTED = "the program encrypts its conversations"
 _SERVER = "the program keeps its conversations on a server"
-_OLDER = "an older form, which moot can't read"
+_OLDER = "an older format, which moot can't read"
 _NO_READER = "moot has no reader for this program"
-_UNKNOWN = "moot found no conversation of a known form"
+_UNKNOWN = "moot found no conversation in a known format"
 
 _MOST_FILES = 20_000
 """Maximum number of directory entries that are counted for the size of a folder."""
@@ -30,7 +30,7 @@ _LONGEST = 2.0
 
 
 class _Place(NamedTuple):
-    """A place of a program, relative to a base (see `_bases`). It may contain wildcards."""
+    """A place where a program stores data, relative to a base (see `_bases`). It may contain wildcards."""
 
     program: str
     path: str
@@ -100,7 +100,7 @@ _ONLY_CONVERSATIONS = frozenset(
         *("chatSessions", "emptyWindowChatSessions", "tasks", "projects", "logs", "agents", "cli"),
     )
 )
-"""Names of folders with nothing but conversations. If moot reads none of the files in such a place, their form is unknown."""
+"""Names of folders with nothing but conversations. If moot reads none of the files in such a place, their format is unknown."""
 
 
 def unread_folders(home: Path, environ: Mapping[str, str], sources: Iterable[Source]) -> list[UnreadFolder]:

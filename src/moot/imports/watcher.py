@@ -60,7 +60,7 @@ class Watcher:
     """Source → earliest time of its next read."""
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _search_all: bool = False
-    """True if a changed file belongs to no known source, so that new sources must be searched for."""
+    """True if a changed file doesn't belong to a known source, so that new sources must be searched for."""
 
     def __post_init__(self) -> None:
         self.reading = ThreadReader(self.wanted.prices)
@@ -96,7 +96,7 @@ class Watcher:
             self._changed.set()
 
     async def _receive(self, roots: list[Path]) -> None:
-        """Collect changes below `roots` until one of them is itself changed, because a new folder of the same name needs a new watch."""
+        """Collect changes below `roots` until one of them is itself changed, because a new folder with the same name needs a new watch."""
         if not roots:
             await anyio.sleep_forever()
         polled = False

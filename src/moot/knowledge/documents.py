@@ -1,4 +1,4 @@
-"""The text of documents such as PDF, read by a worker process in the sandbox, with limits of time, memory and size."""
+"""The text of documents such as PDF, read by a worker process in the sandbox, with limits on time, memory and size."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DocumentReader:
         self._limiter = anyio.CapacityLimiter(_AT_ONCE)
 
     async def text(self, name: str, data: bytes, kind: str) -> str:
-        """Return the text for a prompt, with places such as `[page 3]`. Raise Refused, LimitReached or UsageError."""
+        """Return the text for a prompt, with places such as `[page 3]`. Raise the same errors as `sections`."""
         key = kind.encode() + await to_thread.run_sync(digest_of, data)
         if (known := self._texts.get(key)) is None:
             sections, is_cut = await self.sections(name, data, kind)
@@ -112,7 +112,7 @@ class DocumentReader:
             raise Refused(f"{name!r} can't be read: the process that reads it returned no valid answer.") from None
 
     async def _confinement(self, scratch: Path) -> Confinement | None:
-        """Return the sandbox of the worker. Raise Refused if the configuration requires one and none works."""
+        """Return the sandbox of the worker. Raise Refused if the configuration requires a sandbox and none works."""
         settings = self._settings()
         found = await attribute("moot.guard.sandbox.probe:find")(self._mechanisms())
         if found.mechanism is None:
@@ -140,7 +140,7 @@ async def _answer(child: Child, data: bytes) -> bytes:
 
 
 def digest_of(data: bytes) -> bytes:
-    """Return the SHA-256 of a document. Blocks for large ones."""
+    """Return the SHA-256 of a document. Blocks if it is large."""
     return sha256(data).digest()
 
 

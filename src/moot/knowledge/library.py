@@ -81,7 +81,7 @@ class Library:
         return replace(source, documents=1, chunks=len(chunks))
 
     async def refresh(self, source: Source, progress: Progress | None = None, *, again: bool = False) -> Refreshed:
-        """Index new and changed files, and remove missing ones. Skip unchanged files, except with `again` those that failed before."""
+        """Index new and changed files, and remove missing ones. Skip unchanged files; with `again`, retry those that failed before."""
         if source.kind == "upload":
             return Refreshed(unchanged=source.documents)
         known = {document.path: document for document in await self._index.documents(source.id)}
@@ -150,7 +150,10 @@ class Library:
         return Refreshed(indexed=1)
 
     async def _chunks(self, path: str, data: bytes) -> tuple[list[Chunk], str]:
-        """Return the chunks of a document, and a description of the problem if they cover only its beginning. Raise MootError."""
+        """Return the chunks of a document, and a description of the problem if they cover only its beginning.
+
+        Raise MootError if it can't be read.
+        """
         name = Path(path).name
         kind = "html" if name.lower().endswith(_WEB) else kind_of(name)
         if kind:

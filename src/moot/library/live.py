@@ -55,7 +55,7 @@ def failure_of(run: Run) -> MootError | None:
 T = TypeVar("T", covariant=True)
 
 _INTERVAL = 0.25
-"""Seconds between checks of a run that waits for an answer from another program."""
+"""Seconds between checks of a run that is waiting for an answer from another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class LiveRun(Generic[T]):
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all model calls of the run."""
+        """Tokens used by all model calls of the run."""
         return self.run.usage
 
     @property
@@ -261,7 +261,7 @@ class LiveRun(Generic[T]):
                 self._failure = error
 
     async def aclose(self) -> None:
-        """Stop receiving events of the run. The run itself continues."""
+        """Stop receiving events from the run. The run itself continues."""
         watch, self._watch = self._watch, None
         if watch is not None:
             await watch.aclose()

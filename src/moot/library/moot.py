@@ -68,7 +68,7 @@ class Moot:
         return self._follow(RunSource(start_run, schema, options.get("on_approval"), options.get("on_question")))
 
     def attach(self, run: str, *, on_approval: OnApproval | None = None, on_question: OnQuestion | None = None) -> LiveRun[None]:
-        """Return a run of any process, live or ended, to read its events from the first one. `run` is the id or a prefix of it."""
+        """Return a run from any process, live or ended, to read its events from the first one. `run` is the id or a prefix of it."""
 
         async def start_run() -> Submitted:
             return await self._found(await self.engine.store.records.run(run))
@@ -76,7 +76,7 @@ class Moot:
         return self._follow(RunSource(start_run, None, on_approval, on_question))
 
     def resume(self, run: str, *, on_approval: OnApproval | None = None, on_question: OnQuestion | None = None) -> LiveRun[None]:
-        """Resume an interrupted or waiting run. Its events are read from the first one. Raise UsageError if the run has ended."""
+        """Resume an interrupted or waiting run. Reading starts with its first event. Raise UsageError if the run has ended."""
 
         async def start_run() -> Submitted:
             found = await self.engine.store.records.run(run)
@@ -85,7 +85,7 @@ class Moot:
         return self._follow(RunSource(start_run, None, on_approval, on_question))
 
     async def live(self) -> Sequence[Run]:
-        """Return the runs of all processes that have not ended, newest first."""
+        """Return all unfinished runs, in all processes, newest first."""
         found = await self.engine.store.records.runs()
         return [run for run in found if run.status not in TERMINAL]
 
@@ -102,7 +102,7 @@ class Moot:
     ) -> SearchPage:
         """Search messages, newest first, or best first with `best`. For the query syntax, see docs/search.md.
 
-        With `context`, each hit has so many lines before and after the match.
+        `context` is the number of lines to include before and after each match.
 
         With `meaning`, return the answers most similar to the query, on one page. Raise UsageError for an invalid query, or if the
         embedding model is not installed.
@@ -113,7 +113,7 @@ class Moot:
         return await store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best, context=context)
 
     async def models(self, provider: str = "") -> Listing:
-        """Return the models of one provider, or of all available providers, and errors of providers that could not be listed."""
+        """Return the models of one provider or of all available ones, and the errors of providers whose models could not be listed."""
         return await self.engine.providers.models(provider)
 
     def tools(self, agent: str = "default", *, directory: Path | str = "") -> tuple[Tool, ...]:
@@ -166,6 +166,6 @@ class Moot:
         return Submitted(conversation, run, max(message.first_seq - 1, 0))
 
     async def aclose(self) -> None:
-        """Stop receiving events of all runs. Called when the block of `moot.open()` ends."""
+        """Stop receiving events from all runs. Called when the block of `moot.open()` ends."""
         for live in list(self._live):
             await live.aclose()

@@ -31,7 +31,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A tool call that waits for approval, as passed to `on_approval`."""
+    """A tool call that is waiting for approval, as passed to `on_approval`."""
 
     approval: Approval
     """The stored approval. Its `arguments` are the exact bytes that would be executed."""
@@ -51,7 +51,7 @@ block.
 
 Reply: TypeAlias = "str | Sequence[str] | None"
 OnQuestion: TypeAlias = Callable[[Question], "Reply | Awaitable[Reply]"]
-"""Function that answers one question of the agent. It returns a string, several if `multiple` is set, or None for no answer."""
+"""Function that answers one question from the agent. It returns a string, several if `multiple` is set, or None for no answer."""
 
 
 async def answer_to(

@@ -40,7 +40,7 @@ def find_lexer(language: str) -> Any | None:
 
 
 class StreamHighlighter:
-    """Highlighter of a code block whose lines arrive one after another. At most the last 200 lines are the context of the next."""
+    """Highlighter of a code block whose lines arrive one after another. At most the last 200 lines are the context for the next line."""
 
     def __init__(self, language: str) -> None:
         self._lexer = find_lexer(language)

@@ -145,7 +145,7 @@ def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Keep text that is nested too deep as a code block. The library would drop it."""
+    """Keep text that is nested too deeply as a code block. The library would drop it."""
     if silent or state.level < _DEEPEST:
         return False
     token = state.push("code_block", "code", 0)
@@ -195,7 +195,10 @@ def _formula_end(source: str, begin: int, limit: int) -> int | None:
 
 
 def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a formula between `$$` and `$$`, or until a blank line. After a line with only `$$`, the end may be missing for streaming."""
+    """Read a formula between `$$` and `$$`, or until a blank line.
+
+    After a line with only `$$`, the closing `$$` may be missing, because the text may still be streaming.
+    """
     first = _line(state, start).strip()
     closing = _BLOCK_FORMULAS.get(first[:2])
     if closing is None or (len(first) > 2 and closing in first[2:] and not first.endswith(closing)) or state.is_code_block(start):
@@ -216,7 +219,10 @@ def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> boo
 
 
 def _last_line(state: StateBlock, start: int, end: int, closing: str) -> tuple[int, bool]:
-    """Return the line that ends a formula, and True. If there is none before a blank line, return the line before that, and False."""
+    """Return the line that ends a formula, and True.
+
+    If there is none before a blank line, return the line before the blank line, and False.
+    """
     for number in range(start, end):
         if state.isEmpty(number) or state.sCount[number] < state.blkIndent:
             return number - 1, False

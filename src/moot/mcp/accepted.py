@@ -35,7 +35,7 @@ class Accepted:
 
     @cached_property
     def changes(self) -> tuple[McpTool, ...]:
-        """The seen tools that are new or differ from the accepted ones."""
+        """The tools from the last connection that are new or differ from the accepted tools."""
         known = {tool.name: tool.digest for tool in self.tools}
         return tuple(tool for tool in self.seen if known.get(tool.name) != tool.digest)
 
@@ -60,7 +60,7 @@ class AcceptedTools:
         self._read: dict[str, tuple[Stamp | None, str, Accepted | None]] = {}
 
     def of(self, server: McpServer) -> Accepted | None:
-        """Return the accepted tools of a server; None if it was never connected, or its configuration now describes another server.
+        """Return the accepted tools of a server, or None if it was never connected, or its configuration now describes another server.
 
         An unchanged file is not read again.
         """

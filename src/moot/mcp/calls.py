@@ -23,12 +23,12 @@ _current: ContextVar[Call | None] = ContextVar("mcp_call", default=None)
 
 
 class Call:
-    """A running call. Its time limit counts the time since the last sign of progress, but not the time for which a person is asked."""
+    """A running call. Its time limit counts the time since the last sign of progress, but not the time that a person takes to answer."""
 
     def __init__(self, scope: anyio.CancelScope, seconds: float, ask: AskPerson | None) -> None:
         self.ask = ask
         self.error: MootError | None = None
-        """Error of asking the person, such as a full disk, which ends the call."""
+        """Error that occurred when asking the person, such as a full disk. It ends the call."""
         self._scope, self._seconds = scope, seconds
         self._questions: dict[anyio.CancelScope, anyio.Event] = {}
         self._asked = 0
@@ -79,7 +79,7 @@ class Calls:
 
     @contextmanager
     def running(self, call: Call) -> Generator[None]:
-        """Let questions of the server belong to this call during the block."""
+        """Assign the server's questions to this call during the block."""
         self._running.append(call)
         token = _current.set(call)
         try:

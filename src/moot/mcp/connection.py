@@ -40,12 +40,12 @@ CALL_SECONDS = 300.0
 _UNLIMITED = 7 * 24 * 3600.0
 """Time limit of the SDK for a call, in seconds. `Call` has the real one, which the SDK can't pause."""
 _STREAM_SECONDS = 2 * 3600.0
-"""Time limit for the next bytes of an HTTP response, longer than that for the answer of a person."""
+"""Time limit for the next bytes of an HTTP response. Longer than the time limit for a person's answer."""
 LINE_BYTES = 32 * 1024 * 1024
 """Maximum length of one message. Over stdio, a longer one ends the connection."""
 _PACKED = "The response is compressed, which moot does not accept."
 _TOO_LONG = f"exceeded the {LINE_BYTES} byte limit"
-"""Part of the text of errors about longer ones over HTTP. The SDK passes on only the text, and uses the same one for events."""
+"""Part of the error text for longer messages over HTTP. The SDK passes on only the text, and uses the same text for events."""
 _EVENTS = "text/event-stream"
 PAGES = 50
 """Maximum number of pages of a list."""
@@ -84,7 +84,7 @@ class Connection:
         return self._changed
 
     async def tools(self) -> tuple[McpTool, ...]:
-        """Fetch the server's tools, sorted by name. Raise ProviderError."""
+        """Fetch the server's tools, sorted by name. Raise ProviderError if that fails."""
 
         async def page(cursor: str | None) -> tuple[list[McpTool], str | None]:
             found = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
@@ -94,7 +94,7 @@ class Connection:
         return await self._listed(page, TOOLS, _name)
 
     async def prompts(self) -> tuple[McpPrompt, ...]:
-        """Fetch the server's prompts, sorted by name; none if it doesn't offer any. Raise ProviderError."""
+        """Fetch the server's prompts, sorted by name; none if it doesn't offer any. Raise ProviderError if that fails."""
 
         async def page(cursor: str | None) -> tuple[list[McpPrompt], str | None]:
             found = await self._client.list_prompts(cursor=cursor, cache_mode="bypass")
@@ -103,7 +103,7 @@ class Connection:
         return () if self._client.server_capabilities.prompts is None else await self._listed(page, PROMPTS, _name)
 
     async def resources(self) -> tuple[McpResource, ...]:
-        """Fetch the server's resources, then its templates, each sorted by URI; none if it doesn't offer any. Raise ProviderError."""
+        """Fetch the server's resources, then its templates, each sorted by URI. Raise ProviderError if that fails."""
 
         async def page(cursor: str | None) -> tuple[list[McpResource], str | None]:
             found = await self._client.list_resources(cursor=cursor, cache_mode="bypass")
@@ -266,7 +266,7 @@ async def _http(server: McpServer, complaint: list[str], login: httpx2.Auth | No
 
 
 def _complaint(response: httpx2.Response) -> list[str]:
-    """Return what is wrong with a response to a message; nothing if it can be one of the protocol."""
+    """Return what is wrong with a response to a message; an empty list if it may be a valid response."""
     if response.status_code >= 300:
         return [f"HTTP {response.status_code}"]
     kind = response.headers.get("content-type", "").lower()
@@ -278,7 +278,7 @@ def _complaint(response: httpx2.Response) -> list[str]:
 def _http_client(
     headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
-    """Return a client that limits the bodies of responses. They must not be compressed, because a small one could become a large one."""
+    """Return a client that limits the bodies of responses. They must not be compressed, because they could expand too much."""
 
     async def limit(response: httpx2.Response) -> None:
         request, headers = response.request, response.headers
@@ -363,13 +363,13 @@ def _message(line: bytes) -> SessionMessage | None:
     try:
         return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
-        log.debug("skipped a line of an MCP server that is not a message: %r", line[:200])
+        log.debug("skipped a line from an MCP server that is not a message: %r", line[:200])
         return None
 
 
 @contextmanager
 def _translated(server: McpServer, complaint: Sequence[str] = ()) -> Generator[None]:
-    """Turn errors of the SDK and of its HTTP client into errors of moot."""
+    """Convert errors of the SDK and its HTTP client to moot's errors."""
     try:
         yield
     except MootError:

@@ -1,4 +1,4 @@
-"""Conversion of what servers send: definitions of tools, prompts and resources, and the content of results."""
+"""Converting what servers send: definitions of tools, prompts and resources, and the content of results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class McpResult:
 
     text: str
     value: Json = None
-    """Structured content; None = there is none."""
+    """Structured content, or None if there is none."""
     files: tuple[McpFile, ...] = ()
     error: bool = False
 
@@ -67,7 +67,7 @@ def template_of(template: mcp_types.ResourceTemplate) -> McpResource:
 
 
 def files_of(contents: Sequence[mcp_types.TextResourceContents | mcp_types.BlobResourceContents]) -> tuple[McpFile, ...]:
-    """Return the content of a resource. What has the type of a text is UTF-8. Raise ValueError if binary content is not valid base64."""
+    """Return the content of a resource. Text is UTF-8. Raise ValueError if binary content is not valid base64."""
     return tuple(
         McpFile(one.text.encode("utf-8", "replace"), _text_type(one.mime_type), one.uri)
         if isinstance(one, mcp_types.TextResourceContents)
@@ -102,7 +102,7 @@ def result_of(result: mcp_types.CallToolResult) -> McpResult:
 
 
 def content_of(blocks: Sequence[tuple[str, mcp_types.ContentBlock]]) -> McpResult:
-    """Return content blocks as one result. Each block comes with a text to put before it. Content that moot can't pass on is named."""
+    """Return content blocks as one result. Each block comes with a text to put before it. Content that moot can't pass on is only named."""
     texts: list[str] = []
     files: list[McpFile] = []
     for number, (before, block) in enumerate(blocks, 1):

@@ -15,11 +15,11 @@ from moot.types.mcp import McpQuestion, McpReply
 from moot.types.tool import Option, Question, ToolContext
 
 FIELDS = 20
-"""Maximum number of fields of a form. A server that asks for more is declined."""
+"""Maximum number of fields of a form. A request for more fields is declined."""
 CHOICES = 100
 """Maximum number of choices of a field."""
 ROUNDS = 3
-"""Number of times that a form is shown if the answers don't fit."""
+"""Number of times that a form is shown if the answers are invalid."""
 _TEXT = 2_000
 _DECLINED = McpReply("decline")
 _ACCEPT, _DECLINE, _EMPTY = "Accept", "Decline", "Leave empty"
@@ -51,7 +51,7 @@ class _Field:
         return tuple(options if self.required else [*options, Option(_EMPTY)])
 
     def value(self, reply: Sequence[str]) -> Json:
-        """Return the value of a reply, or None if there is none. Raise ValueError if it does not fit."""
+        """Return the value of a reply, or None if there is none. Raise ValueError if it is invalid."""
         texts = [text.strip() for text in reply if text.strip()]
         if not self.required and (not texts or texts == [_EMPTY]):
             return None
@@ -90,7 +90,7 @@ async def _page(server: str, asked: McpQuestion, context: ToolContext) -> McpRep
 
 
 def _host(url: str) -> str:
-    """Return the host of a web address; empty for others, and for one that hides its host behind a user name."""
+    """Return the host of a web address, or an empty string for other addresses and for one that hides its host behind a user name."""
     try:
         parts = urlsplit(url)
         return parts.hostname or "" if parts.scheme in ("http", "https") and "@" not in parts.netloc else ""
@@ -143,7 +143,7 @@ async def _content(fields: Sequence[_Field], replies: Sequence[Sequence[str]], s
 
 
 def _fields(schema: JsonObject) -> list[_Field] | None:
-    """Return the fields of a form, or None if it is not one of at most `FIELDS` simple fields."""
+    """Return the fields of a form, or None if a field is not simple or there are more than `FIELDS`."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         return []

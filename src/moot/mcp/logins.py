@@ -19,7 +19,7 @@ def has_key(server: McpServer) -> bool:
 
 
 class LoginFile:
-    """The file with the login at one server. A login belongs to a URL: after the server has moved, it is not sent there."""
+    """The file with the login at one server. A login belongs to a URL: it is not sent if the server's URL changes."""
 
     def __init__(self, home: Path, server: McpServer) -> None:
         self._server = server
@@ -31,7 +31,7 @@ class LoginFile:
         return stamp_of(self._path)
 
     def read(self) -> JsonObject | None:
-        """Return the login; None if there is none for this URL."""
+        """Return the login, or None if there is none for this URL."""
         try:
             value = loads(self._path.read_bytes())
         except (OSError, ValueError):

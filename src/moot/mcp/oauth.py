@@ -86,7 +86,7 @@ class _Provider(OAuthClientProvider):
         self._file = file
         self._seen = file.stamp
         self._wanted: str | None = None
-        """Rights that the server wanted in addition to those of the stored login."""
+        """Rights that the server requires in addition to those of the stored login."""
         self._server = server
         self.client: JsonObject | None = None
         """A client that was registered by a person; None = moot registers itself."""
@@ -132,9 +132,7 @@ class _Provider(OAuthClientProvider):
         is_local = urlsplit(self._server.url).hostname in _LOOPBACK and _is_private(str(url))
         if url.scheme != "https" and not is_local:
             where = f"{url.scheme}://{url.host}"
-            raise ProviderError(
-                f"The MCP server {self._server.name!r} names an address for the login that is not safe: {where!r}.", kind="protocol"
-            )
+            raise ProviderError(f"The MCP server {self._server.name!r} specifies an unsafe login address: {where!r}.", kind="protocol")
 
     async def _check_access(self, response: httpx2.Response) -> None:
         """Raise ProviderError if the server refuses the stored login. Only a person's login asks the server where to sign in instead."""
@@ -200,7 +198,7 @@ class _Provider(OAuthClientProvider):
 
 
 def stored_login(home: Path, server: McpServer) -> httpx2.Auth | None:
-    """Return what authenticates requests to the server, or None if there is no login. Tokens are refreshed; a person is never asked."""
+    """Return the authentication for requests to the server, or None if there is no login. Tokens are refreshed; a person is never asked."""
     file = LoginFile(home, server)
     if file.read() is None:
         return None
@@ -213,7 +211,7 @@ class RegisteredClient:
 
     id: str
     secret: str = field(default="", repr=False)
-    """Empty = the client has none."""
+    """Client secret; empty if the client has none."""
 
     def to_json(self) -> JsonObject:
         if not self.secret:
@@ -241,9 +239,7 @@ async def _log_in(
 ) -> _Provider:
     async def begin(url: str) -> None:
         if not _is_private(url):
-            raise ProviderError(
-                f"The MCP server {server.name!r} names a page for the login that is not a safe web address.", kind="protocol"
-            )
+            raise ProviderError(f"The MCP server {server.name!r} specifies a login page that is not a safe web address.", kind="protocol")
         callback.state = parse_qs(urlsplit(url).query).get("state", [""])[0]
         await show(url)
 
@@ -298,7 +294,7 @@ class _Callback:
             group.cancel_scope.cancel()
 
     async def result(self) -> AuthorizationCodeResult:
-        """Wait for the browser, and return what it brings."""
+        """Wait for the browser, and return the result that it sends."""
         await self._arrived.wait()
         if isinstance(self._found, AuthorizationCodeResult):
             return self._found

@@ -47,7 +47,7 @@ class PendingLogins:
         self._pending: dict[str, _Pending] = {}
 
     def of(self, server: McpServer) -> McpLogin | None:
-        """Return the login that is pending or has failed; None if there is none."""
+        """Return the login that is pending or has failed, or None if there is none."""
         pending = self._pending.get(server.name)
         if pending is None or pending.server != server:
             return None
@@ -76,7 +76,7 @@ class PendingLogins:
             raise Busy(f"The login at {server.name!r} was cancelled or started again.")
 
     def cancel(self, name: str) -> _Pending | None:
-        """Cancel the pending login at a server. Return it; None if there is none."""
+        """Cancel the pending login at a server. Return the login, or None if there was none."""
         if (pending := self._pending.pop(name, None)) is not None:
             pending.scope.cancel()
         return pending

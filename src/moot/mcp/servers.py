@@ -100,7 +100,7 @@ class McpServers:
         return self.known(servers)
 
     async def fetch(self, server: McpServer, directory: str) -> Accepted:
-        """Connect, and return the server's current tools together with the accepted ones. Raise MootError."""
+        """Connect, and return the server's current tools together with the accepted ones. Raise MootError if that fails."""
         _, connection = await self._connected(server, directory)
         tools, prompts = await connection.tools(), await connection.prompts()
         return await to_thread.run_sync(self.accepted.record, server, tools, prompts)
@@ -116,12 +116,12 @@ class McpServers:
             return await connection.prompt(name, arguments)
 
     async def resources(self, server: McpServer, directory: str) -> tuple[McpResource, ...]:
-        """Return the server's current resources and templates. Raise MootError."""
+        """Return the server's current resources and templates. Raise MootError if that fails."""
         async with self._in_use(server, directory) as connection:
             return await connection.resources()
 
     async def read(self, server: McpServer, uri: str, directory: str) -> tuple[McpFile, ...]:
-        """Return the content of a resource. Raise MootError."""
+        """Return the content of a resource. Raise MootError if the server can't be reached or can't read it."""
         async with self._in_use(server, directory) as connection:
             return await connection.read(uri)
 
@@ -149,7 +149,7 @@ class McpServers:
 
     @asynccontextmanager
     async def _in_use(self, server: McpServer, directory: str) -> AsyncGenerator[Connection]:
-        """Return the connection for a folder, which is not closed as idle during the block. Raise MootError."""
+        """Return the connection for a folder, which is not closed as idle during the block. Raise MootError if it can't be opened."""
         slot, connection = await self._connected(server, directory)
         slot.calls += 1
         try:
@@ -221,7 +221,10 @@ class McpServers:
         return McpLogin("none" if LoginFile(self._home, server).read() is None else "signed in")
 
     async def _connected(self, server: McpServer, directory: str) -> tuple[_Slot, Connection]:
-        """Return the connection for a folder, opening it if necessary. Raise MootError, also while the pause after a failure lasts."""
+        """Return the connection for a folder, opening it if necessary.
+
+        Raise MootError if that fails, also during the pause after a failure.
+        """
         check_usable(server)
         slot = self._slot(server, directory)
         if slot.connection is not None and slot.connection.lost.is_set():  # its end has not been handled yet
@@ -306,7 +309,7 @@ class McpServers:
                     await _first_of(slot.closing, connection.lost)
 
     def _login(self, server: McpServer) -> object | None:
-        """Return what authenticates requests to a remote server, if there is a login."""
+        """Return the authentication for requests to a remote server, or None if there is no login."""
         if not server.url or LoginFile(self._home, server).read() is None:
             return None
         login: object = attribute(_LOGIN)(self._home, server)

@@ -70,7 +70,7 @@ class ServerTool:
         return {"server": identity_of(self.server)}
 
     async def find_problem(self, input: JsonObject) -> str:
-        """Return why the arguments don't match the tool's schema; empty if they do, or if the schema itself can't be used."""
+        """Return why the arguments don't match the tool's schema, or an empty string if they do or the schema itself can't be used."""
         try:
             problem = await find_problem(input, self.schema, "arguments")
         except UsageError:
@@ -141,7 +141,7 @@ def tool_named(servers: McpServers, configured: Mapping[str, McpServer], name: s
 
 
 def server_tools(servers: McpServers, found: Iterable[tuple[McpServer, McpTool]], agent: Agent) -> tuple[Tool, ...]:
-    """Return these tools of servers for an agent, sorted by name. An agent with the role `read` gets only read-only tools."""
+    """Return the found tools in the form for an agent's loop, sorted by name. An agent with the role `read` gets only read-only tools."""
     tools = {tool.name: tool for server, one in found if (tool := _made(servers, server, one))}
     allowed = (tools[name] for name in sorted(tools))
     return tuple(cast("Tool", tool) for tool in allowed if agent.role != "read" or tool.effects <= {"read"})

@@ -54,7 +54,7 @@ AGENT_DEFINITIONS = Registry("moot.agent_definitions", {}, plain=True)
 
 
 BLOCKS = {"claude-code": 300}
-"""Programs whose subscription is limited in blocks, which they don't record, and the length of a block in minutes."""
+"""Programs whose subscription limits usage in blocks that they don't record, with the length of a block in minutes."""
 
 CHANNELS = Registry("moot.channels", {"discord": "moot.channels.discord:Discord"}, needs=("name", "serve"))
 
@@ -206,7 +206,7 @@ PROMPT_PARTS = Registry(
     },
     plain=True,
 )
-"""Functions that return the text of a part of the system prompt (`PromptPartProvider` in `types/prompt.py`), by name."""
+"""Functions that return the text of a system prompt part (`PromptPartProvider` in `types/prompt.py`), by name."""
 
 PROVIDERS = Registry(
     "moot.providers",

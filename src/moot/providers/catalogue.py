@@ -1,6 +1,6 @@
 """Facts about models: context, modalities, prices, and each provider's name for a model.
 
-There are three sources, of which later ones take precedence: families by name, the price snapshot (`prices.py`), and
+There are three sources; later ones take precedence: families by name, the price snapshot (`prices.py`), and
 `providers.<name>.models` in the configuration: `{context, max_output, modalities, tools, reasoning, small, wire_name, note,
 price: {input, output, cache_read, cache_write}}`, with prices in dollars per million tokens.
 """
@@ -25,7 +25,10 @@ from moot.types.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Models with the same capabilities. The regular expression `pattern` is searched in the lowercase model name without its vendor."""
+    """Models with the same capabilities.
+
+    The regular expression `pattern` is searched for in the lowercase model name without its vendor.
+    """
 
     pattern: str
     modalities: str = "text"
@@ -64,7 +67,7 @@ def family_of(name: str) -> Family:
 
 
 _SNAPSHOT = Registry("moot.prices", {"names": "moot.providers.prices:names", "priced": "moot.providers.prices:priced"})
-"""Imported on first use, because that takes half a second and most commands need no prices."""
+"""Imported on first use, because the import takes half a second and most commands need no prices."""
 
 SMALL_CONTEXT = 32_000
 """Context below which a model on the user's machine counts as small. An unknown context is small too, because local servers use about
@@ -121,9 +124,9 @@ def own_prices(settings: Mapping[str, ProviderSettings]) -> dict[str, Price]:
 
 
 def listed_price(vendor: str, name: str, at: int = 0, home: Path | None = None) -> Price | None:
-    """Return the vendor's price of a model in the price list, or that of any other vendor that has the model; None if there is none.
+    """Return the vendor's price for a model from the price list, or any other vendor's price for it; None if there is none.
 
-    `at` is the time of the call in ms since the epoch; 0 = now. Names of other programs, such as `copilot/claude-sonnet-4.5` and
+    `at` is the time of the call in ms since the epoch; 0 = now. Names that other programs use, such as `copilot/claude-sonnet-4.5` and
     `us.anthropic.claude-sonnet-4-5-v1:0`, are looked up without the additions to the vendor's name.
     """
     found = _SNAPSHOT.load("priced")
@@ -142,7 +145,10 @@ def load_snapshot() -> None:
 
 
 def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str) -> Model:
-    """Return the known facts about a provider's model; only the name of an unknown one. Raise ConfigError for invalid configured facts."""
+    """Return the known facts about a provider's model, or only its name if it is unknown.
+
+    Raise ConfigError for invalid configured facts.
+    """
     overlay = _Overlay(provider, name, settings.models.get(name, {}))
     wire_name = overlay.text("wire_name") or wire_name_of(facts, name) or name
     priced = _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, wire_name), 0, settings.home) if facts.prices else None
@@ -203,7 +209,7 @@ def parse_list(name: str, facts: Facts, settings: ProviderSettings, body: bytes)
 
 
 def rows_of(name: str, body: bytes) -> list[JsonObject]:
-    """Return the objects of an endpoint's list of models. Raise ProviderError if the body is not such a list."""
+    """Return the objects in an endpoint's list of models. Raise ProviderError if the body is not such a list."""
     try:
         value = loads(body)
     except ValueError:

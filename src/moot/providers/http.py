@@ -1,4 +1,4 @@
-"""The HTTP client of the providers. It sends requests, yields frames as they arrive, and translates all errors of aiohttp.
+"""The HTTP client of the providers. It sends requests, yields frames as they arrive, and translates all aiohttp errors.
 
 The body of a response with a success status is passed on, whatever it is: HTML, a JSON error, or nothing. It is logged as raw bytes and
 interpreted by the translator. Any other status raises ProviderError before the first frame.
@@ -66,7 +66,7 @@ READ_INTERVAL = 0.03
 logging and publishing a read is shared by several frames, and commits of many streams coincide. The delay is not noticeable."""
 
 BURST = 16 * 1024
-"""Number of bytes in one read from which a stream counts as fast and is read again without waiting."""
+"""Minimum number of bytes in one read for a stream to count as fast, so that it is read again without waiting."""
 
 CONNECT_SECONDS = 10.0
 """Time limit for name lookup, connection and TLS handshake together."""
@@ -90,7 +90,7 @@ class HttpProvider:
 
     facts: ClassVar[Facts]
     options: ClassVar[tuple[str, ...]] = ("proxy", "vendor_tools")
-    """Names of options in the provider's configuration, in addition to those of every provider."""
+    """Names of options in the provider's configuration, in addition to those that every provider has."""
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.name = settings.name or self.facts.name
@@ -292,7 +292,7 @@ async def _error_body(response: aiohttp.ClientResponse, seconds: float) -> bytes
 
 
 class _Ticker:
-    """A clock shared by all streams of a provider, with one timer that only runs while a stream waits."""
+    """A clock shared by all streams of a provider, with one timer that only runs while a stream is waiting."""
 
     def __init__(self) -> None:
         self._next: asyncio.Event | None = None
@@ -306,7 +306,7 @@ class _Ticker:
 
 
 def _explanation(error: Exception, silence: float) -> tuple[str, str]:
-    """Return what the endpoint did, as the predicate of a sentence, and how to fix it."""
+    """Return the endpoint's failure, as the predicate of a sentence, and how to fix it."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return f"could not be reached within {CONNECT_SECONDS:g} s", "Check the address and the network."

@@ -24,7 +24,7 @@ from moot.types.provider import Facts, Provider
 _log = logging.getLogger(__name__)
 
 _LIST_SECONDS = 3.0
-"""Time limit for an endpoint's list of models when a bare name is looked up."""
+"""Time limit for fetching an endpoint's list of models when a bare name is looked up."""
 
 _LAST = 10_000
 
@@ -37,7 +37,7 @@ class Describes(Protocol):
     """Optional interface of a provider that can describe its models without a request."""
 
     def describe(self, name: str) -> Model:
-        """Return the facts about a model. Raise UsageError if the provider can't have it."""
+        """Return the facts about a model. Raise UsageError if the provider can't have that model."""
         ...
 
 
@@ -195,7 +195,7 @@ class Providers:
         raise UsageError(f"No available provider has a model {model!r}. {meant}", fix="moot models list")
 
     async def _known(self, name: str, model: str) -> Sequence[str]:
-        """Return the model's name if the provider has it in any spelling, or the endpoint's list if its models are unknown."""
+        """Return the model's name if the provider knows it in any spelling. If its models are unknown, return the endpoint's list."""
         facts, entry = self.facts(name), self._entry(name)
         if model in catalogue.known_models(facts, entry) or catalogue.wire_name_of(facts, model):
             return (model,)
@@ -302,7 +302,7 @@ class Providers:
         return [*models, *described], problem
 
     async def _models_of(self, name: str) -> Sequence[Model]:
-        """Return the provider's models. Errors of a plugin are raised as ProviderError."""
+        """Return the provider's models. A plugin's errors are raised as ProviderError."""
         try:
             return await self.provider(name).models()
         except MootError:

@@ -49,7 +49,7 @@ def names(vendor: str) -> Sequence[str]:
 
 
 def models_in(data: bytes) -> int:
-    """Return the number of models in a price list. Raise ValueError if it is not a valid one."""
+    """Return the number of models in a price list. Raise ValueError if the list is invalid."""
     return sum(len(provider.models) for provider in _read(data).providers)
 
 
@@ -72,7 +72,7 @@ def description(home: Path) -> str:
 
 
 def _list(home: Path | None) -> DataSnapshot:
-    """Return the price list in moot's home, or else that of the package."""
+    """Return the price list in moot's home if there is one, otherwise the package's."""
     try:
         changed = (home / LIST).stat().st_mtime_ns if home is not None else 0
     except OSError:
@@ -110,7 +110,7 @@ def priced(vendor: str | None, name: str, at: int = 0, home: Path | None = None)
 
 
 _SERVICES = frozenset({"processing", "service_tier", "speed"})
-"""Conditions of the price list that mean a class of service."""
+"""Conditions in the price list that identify a class of service."""
 _FIELDS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
 
 

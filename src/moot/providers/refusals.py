@@ -1,4 +1,4 @@
-"""Translation of an HTTP error response (status, headers, body) to a ProviderError."""
+"""Conversion of an HTTP error response (status, headers, body) to a ProviderError."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.errors import ProviderError
 from moot.types.canonical import Json, JsonObject
 
 _LONGEST = 500
-"""Maximum number of characters repeated of a vendor's message."""
+"""Maximum number of characters quoted from a vendor's message."""
 
 _BY_STATUS = {
     401: "auth",

@@ -1,4 +1,4 @@
-"""Auxiliary model calls outside of runs. They are recorded like other exchanges but belong to no message and no run's totals."""
+"""Auxiliary model calls outside of runs. They are recorded like other exchanges but don't belong to a message or a run's totals."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ async def auxiliary_call(
 
 
 async def record_media_call(runtime: Runtime, conversation: str, choice: Choice, call: MediaCall) -> MediaResponse:
-    """Make a call for an image or a transcript, record it like `auxiliary_call`, and return the response. Raise ProviderError."""
+    """Call a model for an image or a transcript, record it like `auxiliary_call`, and return the response.
+
+    Raise ProviderError if the call fails.
+    """
     recording = await _recording(runtime, conversation, call.purpose, choice, (call.request,), call.translator, call.dialect)
     ending = await recording.run_in_slot(call.reads)
     return MediaResponse(b"".join(recording.raws), tuple(recording.chunks), ending, recording.charged)
@@ -122,7 +125,7 @@ class _Recording:
         return ending
 
     async def _run(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
-        """Run and record the exchange, whatever happens. Cancellation is passed on."""
+        """Run the exchange, and record it even if it fails. Cancellation propagates."""
         start = Event("exchange", exchange=self.exchange.id, phase="start", body=start_body(self.exchange, str(self.choice.model.id)))
         await self._append([start], OpenExchange(self.exchange))
         try:

@@ -36,7 +36,7 @@ _BEFORE = 20
 
 
 def is_awaited(run: Run) -> bool:
-    """Return whether a sub-agent's parent waits for it."""
+    """Return whether a sub-agent's parent is waiting for it."""
     return run.status not in TERMINAL and run.settings.get(BACKGROUND) is not True
 
 
@@ -51,9 +51,9 @@ def summary_of(parts: Iterable[Part]) -> str:
 
 
 def committed(run: str, below: Iterable[Run]) -> int | None:
-    """Return the cost that a run's sub-agents have caused or may still cause, in nano-dollars; None if that of an ended one is unknown.
+    """Return the cost that a run's sub-agents have caused or may still cause, in nano-dollars; None if it is not known for all ended ones.
 
-    `below` are all runs below the run. One that has not ended counts with its limit, which includes its own sub-agents.
+    `below` are all runs below the run. A run that has not ended counts with its limit, which includes its own sub-agents.
     """
     children: dict[str | None, list[Run]] = {}
     for one in below:
@@ -73,7 +73,7 @@ def committed(run: str, below: Iterable[Run]) -> int | None:
 
 
 class Parent(Protocol):
-    """The part of a leg that starting sub-agents needs."""
+    """The part of a leg that is needed to start sub-agents."""
 
     runtime: Runtime
     request: RunRequest
@@ -91,7 +91,7 @@ class LegChildren:
         self._key, self._tool_call = call
 
     def of_call(self, key: str, tool_call: str) -> LegChildren:
-        """Return the same sub-agents for another call."""
+        """Return an object for another call that shares the same sub-agents."""
         return LegChildren(self._leg, self._order, (key, tool_call))
 
     @property
@@ -160,7 +160,7 @@ class LegChildren:
         return Child(run, known.title, summary)
 
     async def ended(self) -> list[Run]:
-        """Return the ended background sub-agents whose end the model may not know yet.
+        """Return the ended background sub-agents whose end the model may not know about yet.
 
         These are the run's own, and those of earlier runs that ended after the previous run had started.
         """
@@ -174,14 +174,14 @@ class LegChildren:
         return [run for run in found if run.parent_run == own.id or (run.ended_at or 0) >= since]
 
     async def committed(self) -> int | None:
-        """Return the cost that the run's sub-agents have caused or may still cause, see the function `committed`."""
+        """Return the cost that the run's sub-agents have caused or may still cause. See the function `committed`."""
         run = self._leg.request.run.id
         return committed(run, await self._runtime.store.records.children(run, tree=True))
 
     # ── what a child may do ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _prompt(self, key: str, task: ChildTask, background: bool) -> Prompt:
-        """Return the prompt of a new child. Raise UsageError or LimitReached."""
+        """Return the prompt of a new child. Raise UsageError if its agent can't be called, LimitReached at the depth or cost limit."""
         request, settings = self._leg.request, self._runtime.settings
         agent = self._callable(task.agent)
         is_workflow = WORKFLOW in request.settings  # which costs nothing itself
@@ -210,7 +210,7 @@ class LegChildren:
         )
 
     def _attached(self) -> tuple[tuple[Part, ...], list[Json]]:
-        """Return what the prompt of a workflow's step attaches, as stored with the step's call, and the calls to make first."""
+        """Return the attachments of a workflow step's prompt, as stored with the step's call, and the calls to make first."""
         event = self._leg.index.ends.get(f"{self._key}:call.0")
         stored = as_object(event.body) if event is not None else {}
         return tuple(map(as_object, as_list(stored.get("parts")))), as_list(stored.get("calls"))
@@ -256,7 +256,7 @@ class LegChildren:
 
 
 def _folders(agent: Agent, allowed: Sequence[str], directory: str) -> tuple[str, ...]:
-    """Return a child's folders: the agent's own ones that the parent may use, or if there are none, those of the parent."""
+    """Return a child's folders: the agent's own folders that the parent may use, or the parent's folders if there are none."""
     own = tuple(folder for folder in agent.allowed_uris if any(is_below(folder, root) for root in (*allowed, directory) if root))
     return own or tuple(allowed)
 

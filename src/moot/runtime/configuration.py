@@ -1,4 +1,4 @@
-"""The configuration of a running process. Changed files are loaded, all or none of them, and apply to the next step of every run."""
+"""The configuration of a running process. Either all changed files are loaded or none. The changes apply to the next step of every run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Configuration:
 
     @property
     def error(self) -> ConfigError | None:
-        """The error because of which the current files are not loaded, or None if they are."""
+        """The error that prevents the current files from being loaded, or None if they are loaded."""
         return self._loader.error
 
     async def reload(self) -> bool:

@@ -27,16 +27,16 @@ _NEXT = "moot.config.schedules:next_after"
 """Loaded by path: most processes have no jobs."""
 
 SHORTEST = 60.0
-"""The shortest interval of a job that an agent adds, in seconds."""
+"""Minimum interval of a job that an agent adds, in seconds."""
 
 MOST_ADDED = 100
-"""Number of an owner's jobs at which agents can't add more."""
+"""Maximum number of jobs per owner. It applies only to jobs that agents add."""
 
 _KEPT_OPTIONS = ("tools", "max_cost", "timeout", "max_steps")
 
 
 def merged(settings: Settings, stored: Iterable[JobState]) -> list[JobState]:
-    """Return all jobs, sorted by name. If a stored job and one of the configuration have the same name, the stored one is used."""
+    """Return all jobs, sorted by name. If a stored and a configured job have the same name, the stored one is used."""
     found: list[JobState] = []
     states: dict[str, JobState] = {}
     for state in stored:
@@ -86,7 +86,7 @@ class OwnerJobs:
         return {record.due.job: record for record in await self._jobs.latest()}
 
     async def get(self, name: str) -> JobState:
-        """Return a job by name. Raise NotFound."""
+        """Return a job by name. Raise NotFound if it does not exist."""
         states = await self.list()
         for state in states:
             if state.job.name == name:
@@ -110,7 +110,7 @@ class OwnerJobs:
         return await self._jobs.add(job)
 
     async def _check_names(self, job: Job) -> None:
-        """Raise UsageError if the job names an unknown delivery, provider or agent, or one that can't deliver."""
+        """Raise UsageError if the job names an unknown delivery, provider or agent, or an agent that can't deliver."""
         settings = self._settings()
         webhooks, channels = (settings.outgoing_webhooks, settings.channels) if self._owner == LOCAL_USER else ((), ())
         if problem := delivery_problem(job.deliver, webhooks, channels):
@@ -136,7 +136,7 @@ class OwnerJobs:
         await self._jobs.remove(self._owner, name)
 
     async def history(self, name: str | None = None, *, limit: int = 50) -> list[JobRun]:
-        """Return the history, newest first. Raise NotFound for a name without job and history."""
+        """Return the history, newest first. Raise NotFound if the name has neither a job nor a history."""
         found = await self._jobs.history(name, limit=limit)
         if not found and name is not None:
             await self.get(name)
@@ -144,7 +144,7 @@ class OwnerJobs:
 
 
 class Caller(Protocol):
-    """The part of a leg that adding a job needs."""
+    """The part of a leg that is needed to add a job."""
 
     runtime: Runtime
     request: RunRequest
@@ -165,7 +165,7 @@ class RunJobs(OwnerJobs):
         if 0 < attribute("moot.config.schema.basics:seconds")(values.get("every") or 0) < SHORTEST:
             raise UsageError(f"The interval must be at least {SHORTEST:g} seconds.")
         if len(await self.list()) >= MOST_ADDED:
-            raise LimitReached(f"There are {MOST_ADDED} jobs already.", fix="Remove some first.")
+            raise LimitReached(f"There are already {MOST_ADDED} jobs.", fix="Remove some first.")
         if not here and conversation.own_settings.network is False:
             raise UsageError("This conversation has no network, so its jobs must run in this conversation.")
         limits: dict[str, Any] = {

@@ -56,7 +56,7 @@ CLOSING = 2.0
 """Time limit in seconds for closing a run while everything else is being cancelled."""
 
 SETTLING = 20.0
-"""Time limit in seconds for determining which files a run has changed. Undo asks about those that are not determined."""
+"""Time limit in seconds for determining which files a run has changed. Undo asks about the remaining files."""
 
 NO_HOOKS = RunHooks()
 
@@ -105,7 +105,7 @@ async def drive(runtime: Runtime, fence: Fence, snapshot: RunSnapshot, scope: an
 
 
 async def _leave_worktree(leg: Leg) -> None:
-    """Remove the run's own worktree if nothing is left in it, unless a sub-agent still works there."""
+    """Remove the run's own worktree if nothing is left in it, unless a sub-agent is still working there."""
     conversation, records = leg.request.conversation, leg.runtime.store.records
     if conversation.owner != LOCAL_USER or WORKTREES not in conversation.directory:
         return
@@ -190,7 +190,7 @@ async def _within(leg: Leg) -> RunOutcome | None:
 
 
 async def _worked(leg: Leg) -> RunOutcome | None:
-    """Run the agent service between the hooks before and after it."""
+    """Run the agent service, with the hooks before and after it."""
     settings, run = leg.runtime.settings, leg.request.run
     service: AgentService = attribute(_WORKFLOW_RUNNER)() if WORKFLOW in run.settings else AGENTS.make(run.agent_type)
     hooked = settings.hooks or leg.request.agent.hooks != NO_HOOKS or HOOKS in run.settings or PROMPT in leg.index.starts
@@ -209,7 +209,7 @@ async def _worked(leg: Leg) -> RunOutcome | None:
 
 
 async def _add_findings(leg: Leg) -> None:
-    """Add the findings of a review's answer to it, as data."""
+    """Add the findings in a review's answer to the answer, as data."""
     parts = in_history(leg.folder.parts())
     last = max((at for at, part in enumerate(parts, 1) if is_tool(part)), default=0)
     found: list[Json] = [{"path": one.path, "line": one.line, "text": one.text} for one in findings_in(text_of(parts[last:]))]
@@ -248,7 +248,7 @@ async def _hand_over(leg: Leg, agent: Agent, failure: Failure) -> None:
 
 
 def _damaged(events: Sequence[Event]) -> int:
-    """Return the seq of the first damaged event; 0 = none."""
+    """Return the seq of the first damaged event, or 0 if there is none."""
     damaged = (event.seq for event in events if event.kind == "meta" and isinstance(event.body, dict) and event.body.get("damaged") is True)
     return next(damaged, 0)
 

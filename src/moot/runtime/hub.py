@@ -19,7 +19,7 @@ TICK = 0.03
 
 
 class Ticks:
-    """A scheduler that runs callbacks at fixed ticks of the event loop's clock. No timer runs while no callback waits.
+    """A scheduler that runs callbacks at fixed ticks of the event loop's clock. A timer runs only while a callback is waiting.
 
     Running everything at the same moment is cheap: a hundred streams wake the loop once, and watchers of one conversation find the same
     events, which are then encoded once.
@@ -43,12 +43,15 @@ class Ticks:
 
 
 MAILBOX = 256
-"""Number of batches kept for a slow watcher. If there are more, it reads from the store instead, so that memory stays bounded."""
+"""Number of batches kept for a slow watcher.
+
+A watcher that falls further behind reads from the store instead, so that memory stays bounded.
+"""
 
 PAGE = 512
 
 REST = 0.02
-"""Seconds after which a patient reader is notified at once again. Less than the time between two reads from a provider."""
+"""Seconds without a notification after which a patient reader is notified at once. Less than the time between two reads from a provider."""
 
 REMEMBERED = 1024
 """Number of conversations whose last event is remembered."""

@@ -130,7 +130,7 @@ class Leg(OutsideLeg):
         inbox: Sequence[InboxItem] | None = None,
         project: Project = _NO_PROJECT,
     ) -> None:
-        """`inbox` has the items that had arrived when the leg started; None = not read yet."""
+        """`inbox` has the items that had arrived when the leg started, or None if they have not been read yet."""
         super().__init__()
         self.runtime = runtime
         self.request = request
@@ -268,7 +268,7 @@ class Leg(OutsideLeg):
         return await self._with_children(setup) if agent.agents or setup.limits.cost else setup
 
     async def _report_missing_servers(self, agent: Agent) -> None:
-        """Add a note to the answer, once per leg, for MCP servers that can't be reached or wait for a person."""
+        """Add a note to the answer, once per leg, for MCP servers that can't be reached or are waiting for a person."""
         mcp = self.runtime.mcp
         servers = mcp_servers_for(self.runtime.settings, agent, self.request.conversation) if mcp is not None else ()
         problems = mcp.problems(servers) if mcp is not None and servers else {}
@@ -279,7 +279,7 @@ class Leg(OutsideLeg):
             await self.append(Event("chunks", notes), fold=True)
 
     async def _with_children(self, setup: StepSetup) -> StepSetup:
-        """Subtract the cost of the run's sub-agents from the run's cost limit, and tell the model which background ones have ended."""
+        """Subtract the cost of the run's sub-agents from the run's cost limit, and tell the model which have ended in the background."""
         limits = setup.limits
         if limits.cost:
             if (below := await self.children.committed()) is None:
@@ -351,7 +351,7 @@ def _may_change_files(tool: Tool) -> bool:
 
 
 def file_recorder(leg: Leg) -> Recorder | None:
-    """Return the recorder of the leg's changes of files; None if the conversation has no folder."""
+    """Return the recorder of the leg's file changes, or None if the conversation has no folder."""
     conversation = leg.request.conversation
     if leg.recorder is None and has_folder(conversation):
         directory, records = Path(conversation.directory or ".").absolute(), leg.runtime.store.records
@@ -374,7 +374,7 @@ async def keep_folders(leg: Leg) -> None:
 
 
 async def check_budgets(leg: Leg) -> None:
-    """Warn about nearly used budgets, and ask whether the run may continue if one is used up. An open step ends first."""
+    """Warn about budgets that are nearly used up, and ask whether the run may continue if one is used up. An open step ends first."""
     if leg.step_open:
         return
     if leg.runtime.settings.budgets or any(f"/{QUESTION}:" in str(part.get("id")) for part in leg.folder.parts()):
@@ -382,7 +382,7 @@ async def check_budgets(leg: Leg) -> None:
 
 
 async def close_checkpoint(leg: Leg) -> None:
-    """Determine which files commands of the leg have changed."""
+    """Determine which files the leg's commands have changed."""
     # an earlier leg, whose process was killed, may have recorded something
     recorder = leg.recorder or (file_recorder(leg) if await leg.journal() else None)
     if recorder is not None:

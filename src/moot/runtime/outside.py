@@ -49,11 +49,11 @@ class Deadline:
         self._start = 0.0
         """The time from which the limit counts. Each wait moves it forward."""
         self.seconds = 0.0
-        """The limit in seconds; 0 = none."""
+        """The limit in seconds; 0 = no limit."""
 
     @contextmanager
     def limit(self, seconds: float, worked: float = 0.0) -> Generator[anyio.CancelScope]:
-        """Cancel the block after `seconds` of work, including the seconds `worked` in earlier legs; 0 = never."""
+        """Cancel the block after `seconds` of work, including the seconds `worked` in earlier legs. 0 means no limit."""
         self._start = anyio.current_time() - worked
         with anyio.CancelScope() as self._scope:
             self.change(seconds)
@@ -86,11 +86,11 @@ class Deadline:
 
 
 _DEFINITION = b"outside"
-"""Replacement for a tool definition, because moot has none for tools of outside agents."""
+"""Placeholder for a tool definition, because moot has none for tools of outside agents."""
 _WITHDRAWN = "The agent withdrew the request."
 _WITHDRAW_SECONDS = 2.0
 WAIT_SECONDS = 3600.0
-"""Time limit for the answer to a question for which a running call waits."""
+"""Time limit for answering a question that a running call is waiting for."""
 
 
 async def decide_call(leg: OutsideLeg, call: OutsideCall) -> OutsideAnswer:
@@ -174,7 +174,7 @@ async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
 
 
 async def _new_id(leg: OutsideLeg, call: OutsideCall) -> str:
-    """Return an id for a request. The same call may have been requested before, also in an earlier leg."""
+    """Return an id for a request. The same call may have been requested before, even in an earlier leg."""
     while True:
         asked = leg.asked_outside[call.tool_call]
         leg.asked_outside[call.tool_call] += 1  # before the first await, because the same call may be requested twice concurrently
@@ -214,7 +214,7 @@ async def _wait(leg: OutsideLeg, approval: Approval) -> Answer:
 
 
 async def _withdraw(leg: OutsideLeg, approval: Approval) -> None:
-    """Withdraw the request because the agent no longer waits for the answer."""
+    """Withdraw the request because the agent is no longer waiting for the answer."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(_WITHDRAW_SECONDS):
         try:
             answer = Answer(False, reason=_WITHDRAWN, answered_by="moot")
@@ -247,7 +247,7 @@ async def _outside_answer(leg: OutsideLeg, call: OutsideCall, approval: Approval
 
 _PAGE = 64
 _RUNS = 200
-"""Maximum number of runs to check, newest first. A session that no later run among them used counts as unchanged."""
+"""Maximum number of runs to check, newest first. A session counts as unchanged if no later run among them used it."""
 _HOPS = 16
 """Maximum number of nested forks to follow."""
 

@@ -104,7 +104,7 @@ class Runtime:
         self.runs: Runs | None = None
         """Starts and stops runs of this process; set by the engine."""
         self.budget_status = ""
-        """The nearly used budgets at the last step of this process, for status lines."""
+        """Budgets that were nearly used up at the last step of this process, for status lines."""
         self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
 
     def now(self) -> int:
@@ -139,7 +139,7 @@ class Runtime:
 
     @property
     def mcp(self) -> McpServers | None:
-        """The connections to MCP servers, loaded when a server is configured; None before, and without an engine."""
+        """The connections to MCP servers. None until a server is configured, and if there is no engine."""
         if self._mcp is None and self.tasks is not None and self.settings.mcp:
             self._mcp = attribute("moot.mcp.servers:McpServers")(self.settings.home, self.tasks)
         return self._mcp

@@ -45,7 +45,7 @@ _WRITTEN = "moot.config.changes:set_value"
 
 
 class Caller(Protocol):
-    """The part of a leg that calls a service."""
+    """The part of a leg that services need."""
 
     runtime: Runtime
     request: RunRequest
@@ -87,7 +87,7 @@ async def selection_of(leg: Caller) -> SkillSelection | None:
 
 
 class RunTasks:
-    """`ProjectTasks` of a run. Changes are marked with the run and with the watcher that has started it."""
+    """`ProjectTasks` of a run. Changes are marked with the run and with the watcher that started it."""
 
     def __init__(self, leg: Caller) -> None:
         conversation = leg.request.conversation
@@ -116,7 +116,7 @@ class RunTasks:
         return await self.get(task)
 
     async def _author(self) -> Author:
-        """Return the author of changes. Watcher and depth of a sub-agent are those of the topmost run."""
+        """Return the author of changes. A sub-agent has the watcher and the depth of the topmost run."""
         run = first = self._leg.request.run
         while first.parent_run is not None:
             first = await self._leg.runtime.store.records.run(first.parent_run)
@@ -156,7 +156,7 @@ class RunAdministration:
             raise Refused(f"The key {key!r} can't be changed by a tool.{hint(key, known)}", fix=f"Keys that can: {', '.join(known)}.")
         if section == "models":
             if not isinstance(value, str) or "${" in value:
-                raise UsageError(f"Expected the name of a model, got {value!r}.", fix="moot models list")
+                raise UsageError(f"Expected a model name, got {value!r}.", fix="moot models list")
             await self._leg.runtime.providers.choice(value)
         before = await self.read(key)
         await anyio.to_thread.run_sync(attribute(_WRITTEN), settings.home / FILE, key, value, os.environ)

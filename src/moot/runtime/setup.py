@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # most runs use neither MCP servers nor skills
     from moot.types.skill import SkillSelection
 
 UNTRIMMED = 1 << 53
-"""Token limit for programs that trim the history themselves: practically no limit."""
+"""Token limit for programs that trim the history themselves. It is so high that it has no effect."""
 
 DEFAULT_CONTEXT = 64_000
 """Context size assumed for models with an unknown one."""
@@ -129,13 +129,13 @@ def confined(conversation: Conversation, project: Project) -> Conversation:
 
 
 async def confined_conversation(store: Store, id: str) -> Conversation:
-    """Return a conversation of any owner with the folders that its owner may use. Raise NotFound."""
+    """Return a conversation of any owner with the folders that its owner may use. Raise NotFound if it does not exist."""
     found = await store.conversations.get(id)
     return found if found.owner == LOCAL_USER else confined(found, await store.of(found.owner).projects.get(found.project))
 
 
 def has_folder(conversation: Conversation) -> bool:
-    """Return False for another user's conversation without a folder, for which nothing may touch files or run programs."""
+    """Return False for another user's conversation without a folder, in which nothing may access files or run programs."""
     return conversation.owner == LOCAL_USER or bool(conversation.directory)
 
 
@@ -146,7 +146,7 @@ def servers_of(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
 
 
 async def servers_to_hand_out(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
-    """Return the servers that an outside agent starts itself: those of `servers_of`, without plugins that have changed."""
+    """Return the servers that an outside agent starts itself: those of `servers_of`, except servers of changed plugins."""
     found = servers_of(settings, agent)
     if not any(server.plugin for server in found):
         return found
@@ -155,7 +155,7 @@ async def servers_to_hand_out(settings: Settings, agent: Agent) -> tuple[McpServ
 
 
 def mode_of(settings: Settings, options: JsonObject, conversation: Conversation | None = None) -> Mode:
-    """Return the mode of a run: the one of its prompt, else that of its conversation, else the configured one."""
+    """Return the mode of a run: its prompt's mode, else its conversation's mode, else the configured one."""
     own = conversation.own_settings.mode if conversation is not None and not _is_plain(options) else None
     return _MODES.get(str(options.get("mode")), own or settings.permissions.mode)
 
@@ -182,7 +182,7 @@ def limits_of(settings: Settings, options: JsonObject) -> Limits:
 
 
 def for_small_model(agent: Agent, model: Model, *, has_skills: bool = False) -> Agent:
-    """Return the agent with the rules of the agent `local` where it sets nothing itself. The prompt of a schema model picks the tools."""
+    """Return the agent with the settings of `local` where it has none of its own. For schema models, the prompt selects the tools."""
     own = agent.tools if agent.tools != LOCAL.tools else None
     history, prompt = agent.history, agent.prompt
     return dataclasses.replace(
@@ -211,8 +211,10 @@ class Offer:
 
 
 def mcp_servers_for(settings: Settings, agent: Agent, conversation: Conversation) -> tuple[McpServer, ...]:
-    """Return the MCP servers whose tools an agent of moot gets. The servers run with the rights of the local user, so only that user gets
-    them."""
+    """Return the MCP servers whose tools one of moot's agents gets.
+
+    The servers run with the rights of the local user, so only that user gets them.
+    """
     if conversation.owner != LOCAL_USER or not settings.mcp or (agent.tools is not None and agent.mcp is None):
         return ()  # a list of tools is complete, unless the agent names its servers too
     return servers_of(settings, agent)
@@ -232,7 +234,7 @@ def offer_of(
 ) -> Offer:
     """Return the tools and prompt facts of a step with the model. The tools are the agent's, those in `mcp`, and those that skills need.
 
-    A model of None has no special rules. Raise UsageError for an unknown tool.
+    If the model is None, no special rules apply. Raise UsageError for an unknown tool.
     """
     options = options_of(run.settings, conversation)
     if model is not None and model.small:
@@ -318,7 +320,7 @@ async def skills_for(
     *,
     hashed: bool = False,
 ) -> SkillSelection | None:
-    """Return the skills of a step, or None without any folder of skills. With `hashed`, they have digests."""
+    """Return the skills of a step, or None if there is no skills folder. With `hashed`, they have digests."""
     boundary = boundary_of(conversation, project)
     is_local = conversation.owner == LOCAL_USER
     find = partial(roots_of, settings.home, conversation.directory, is_local=is_local, boundary=boundary)
@@ -330,14 +332,14 @@ async def skills_for(
 
 
 def boundary_of(conversation: Conversation, project: Project | None) -> str:
-    """Return the folder outside of which no file may be read for the conversation's owner; empty = there is no limit."""
+    """Return the only folder from which files may be read for the conversation's owner, or an empty string if there is no limit."""
     if conversation.owner == LOCAL_USER:
         return ""
     return (project.root_path if project is not None else "") or conversation.directory
 
 
 async def _mcp_tools(mcp: McpServers | None, settings: Settings, agent: Agent, conversation: Conversation, model: Model) -> Sequence[Tool]:
-    """Return the tools of MCP servers for a step. Small models get only those of servers that the agent lists."""
+    """Return the tools of MCP servers for a step. Small models get only tools of servers that the agent lists."""
     if mcp is None or (model.small and agent.mcp is None):
         return ()
     servers = mcp_servers_for(settings, agent, conversation)
@@ -350,7 +352,7 @@ async def _mcp_tools(mcp: McpServers | None, settings: Settings, agent: Agent, c
 
 def _own_tools(agent: Agent, run: Run, options: JsonObject, mode: Mode) -> tuple[Tool, ...]:
     """Return the tools that depend on the run: to start and watch sub-agents, to end a sub-agent's task, to deliver a job's answer,
-    and to end the mode `plan`.
+    and to leave the mode `plan`.
     """
     chosen = options.get("tools")
     may_delegate = agent.agents and agent.role != "read" and agent.tools != () and (not isinstance(chosen, list) or DELEGATING[0] in chosen)

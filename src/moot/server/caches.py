@@ -33,7 +33,7 @@ class StreamTiming:
 
 
 class Encoded(NamedTuple):
-    """Encoded stream frames, and whether the client is inside a step after them (see `streams.frames.Step`)."""
+    """Encoded stream frames, and the state of the client's step after them (see `streams.frames.Step`)."""
 
     data: bytes
     step: Literal["open", "closed", "left"]
@@ -78,7 +78,10 @@ class Streams:
             check()
 
     def shared(self, *key: object) -> Shared:
-        """Return the cache for clients that receive the same events in the same encoding. It is dropped with the last client."""
+        """Return the cache for clients that receive the same events in the same encoding.
+
+        It is dropped when the last client disconnects.
+        """
         found = self._shared.get(key)
         if found is None:
             found = self._shared[key] = Shared()
@@ -86,7 +89,7 @@ class Streams:
 
     @asynccontextmanager
     async def lock(self, owner: str, conversation: str) -> AsyncGenerator[None]:
-        """Allow one request to a conversation at a time, so that a repeated prompt finds the original one."""
+        """Allow only one request per conversation at a time, so that a repeated prompt finds the original one."""
         key = (owner, conversation)
         found = self._locks.get(key)
         if found is None:
@@ -96,7 +99,7 @@ class Streams:
 
 
 MOST = 10_000
-"""Maximum number of remembered answers. A call that continues from a forgotten one starts a new conversation; nothing is lost."""
+"""Maximum number of remembered answers. A call that continues from a forgotten answer starts a new conversation; nothing is lost."""
 
 _PAGE = 500
 
@@ -122,7 +125,7 @@ class AnswerIndex:
             self._locations.popitem(last=False)
 
     async def find(self, store: OwnerStore, owner: str, digest: str, before: str) -> AnswerLocation | None:
-        """Return the stored location of the answer with `digest` to the request with digest `before`; None if it is unknown."""
+        """Return the location of the answer with the given digest, or None if it is unknown. `before` is the digest of its request."""
         location = self._locations.get((owner, digest))
         if location is not None:
             self._locations.move_to_end((owner, digest))

@@ -61,7 +61,7 @@ class _Known:
     token: Token
     caller: Caller
     used_at: int = 0
-    """Time of the last use that is not stored yet, in ms; 0 = none."""
+    """Time of the last use in ms, if it is not stored yet; otherwise 0."""
 
 
 class Credentials:
@@ -72,7 +72,7 @@ class Credentials:
         self._store = store
         self._clock = clock or SystemClock()
         self._cached: dict[bytes, _Known] = {}
-        """Cached tokens by digest. Only valid tokens are cached, so their number limits the size."""
+        """Cached tokens by digest. Only valid tokens are cached, so the cache can't grow larger than their number."""
         self._fixed: tuple[bytes, Caller] | None = None
         if fixed:
             self._fixed = digest(fixed), self._caller(FIXED, LOCAL_USER, ("machine",))

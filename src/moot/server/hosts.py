@@ -85,7 +85,7 @@ def check_remote(host: str, *, allowed: bool, fixed: str, tokens: int) -> None:
 
 
 def raise_file_limit() -> None:
-    """Raise the limit of open files as far as allowed, up to FILES."""
+    """Raise the limit on open files as far as allowed, up to FILES."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -139,7 +139,7 @@ def refusal(scope: Scope, hosts: Collection[str], settings: ServerSettings) -> P
 
 
 def cors_headers(scope: Scope, settings: ServerSettings) -> dict[str, str]:
-    """Return the headers that let a page of an allowed origin read the response. Such pages must send a token."""
+    """Return the headers that let a page from an allowed origin read the response. Such pages must send a token."""
     headers = Headers(scope=scope)
     origin = headers.get("origin", "")
     if not settings.allowed_origins:
@@ -159,7 +159,7 @@ def cors_headers(scope: Scope, settings: ServerSettings) -> dict[str, str]:
 
 
 def is_preflight(scope: Scope) -> bool:
-    """Return True if a browser asks whether a page of another origin may send a request."""
+    """Return True if a browser is asking whether a page from another origin may send a request."""
     return scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope)
 
 
@@ -170,7 +170,7 @@ def _origin_refusal(scope: Scope, headers: Headers, settings: ServerSettings) ->
     if origins:
         if len(origins) == 1 and (_is_own(origins[0], headers["host"]) or origins[0] in settings.allowed_origins):
             return None
-        return _foreign(f"Pages of {origins[0]!r} may not call this server.")
+        return _foreign(f"Pages from {origins[0]!r} may not call this server.")
     site = headers.get("sec-fetch-site", "")
     if site not in _OUR_OWN and not _is_visit(scope, headers):
         return _foreign("Cross-origin requests are not allowed.")
@@ -191,7 +191,7 @@ def _is_own(origin: str, host: str) -> bool:
 
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:
-    """Return True if a browser navigates to the page. Navigation alone changes nothing; the page's requests are checked."""
+    """Return True if a browser is navigating to the page. Navigation alone changes nothing; the page's requests are checked."""
     path = scope["path"]
     looks = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return looks and not path.startswith(("/api/", "/v1/"))

@@ -48,7 +48,7 @@ class Attempt:
     """One execution of a request. Attempts with the same idempotency key create resources with the same id."""
 
     key: tuple[str, str] | None = None
-    """Owner and idempotency key; None = a request without a key."""
+    """Owner and idempotency key; None if the request has no key."""
     at: int = 0
     """Time of the first attempt, in ms."""
     repeated: bool = False
@@ -56,11 +56,14 @@ class Attempt:
 
     @property
     def id(self) -> str:
-        """The id for the resource that the request creates, equal in all attempts; empty without a key."""
+        """The id for the resource that the request creates, the same in all attempts; empty if the request has no key."""
         return "" if self.key is None else derived_id(self.at, *self.key)
 
     def check_repeatable(self) -> None:
-        """Raise Problem (409) if an earlier attempt may have changed something. Call it in operations that can't detect what was done."""
+        """Raise Problem (409) if an earlier attempt may have changed something.
+
+        Call this in operations that can't detect what the earlier attempt did.
+        """
         if self.repeated:
             raise _unknown("The server stopped while executing the request with this key; it is unknown how much was done.")
 
@@ -150,7 +153,7 @@ class IdempotencyKeys:
 
 
 class _Recorder:
-    """The response recorded while it is sent, up to the size limit."""
+    """A response that is recorded while it is being sent, up to the size limit."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -190,7 +193,7 @@ def _replay(claim: Claim) -> Response:
 
 
 def _unknown(detail: str) -> Problem:
-    return Problem(409, detail, code="answer_unknown", fix="Check what was done, and send the rest with a new key.")
+    return Problem(409, detail, code="answer_unknown", fix="Check which changes were made, and send the remaining ones with a new key.")
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

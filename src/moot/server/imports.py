@@ -40,7 +40,7 @@ class Upload:
     """An uploaded file."""
 
     folder: Path
-    """Deleted together with the file."""
+    """Folder that is deleted together with the file."""
     file: Path
     """Path of the file. Its folder is named after the content's hash, because some formats use that name as the conversation id."""
     name: str
@@ -123,7 +123,7 @@ class ImportJob:
 
 
 class ImportJobs:
-    """Imports of one server. They end with the server; what was already stored remains."""
+    """Imports of one server. They stop with the server; conversations that are already stored are kept."""
 
     def __init__(self) -> None:
         self._jobs: deque[ImportJob] = deque(maxlen=_REMEMBERED)
@@ -133,7 +133,7 @@ class ImportJobs:
     def check(self) -> None:
         """Raise Busy if too many imports are queued."""
         if len(self._waiting) >= _WAITING:
-            raise Busy(f"{_WAITING} imports are already queued.", fix="Wait until one ends.")
+            raise Busy(f"{_WAITING} imports are already queued.", fix="Wait until one of them has finished.")
 
     def ask(self, job: ImportJob) -> ImportJob:
         """Queue an import. Raise Busy if too many are queued."""

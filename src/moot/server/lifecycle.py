@@ -80,7 +80,7 @@ class Connection(HttpToolsProtocol):
         self._size += len(data)
         super().data_received(data)
         if self._size > HEAD and not self._refused:
-            self._refuse(431, "The head of the request is too large.")
+            self._refuse(431, "The request head is too large.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -126,7 +126,7 @@ class Connection(HttpToolsProtocol):
         return target.scheme == "http" and target.netloc.lower() in self._hosts
 
     def _stop(self) -> NoReturn:
-        self._refuse(431, "The head of the request is too large.")
+        self._refuse(431, "The request head is too large.")
         raise ValueError("refused")  # stop the parser
 
     def _refuse(self, status: int, detail: str) -> None:
@@ -157,7 +157,7 @@ class Connection(HttpToolsProtocol):
     def _waited(self) -> None:
         self._timer = None
         if self._size:
-            self._refuse(408, f"The head of the request was not received within {self._seconds:g} seconds.")
+            self._refuse(408, f"The request head was not received within {self._seconds:g} seconds.")
         else:
             self.transport.close()
 

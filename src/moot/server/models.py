@@ -157,7 +157,9 @@ class ConversationOut(
     host: str
     """Name of the machine that it was imported from with `moot sync`; empty = this machine."""
     status: Literal["queued", "running", "waiting", "interrupted", "finished", "pending", "standby"]
-    """Status of the live run. Without one: `finished`, or else `pending` for a sub-agent's conversation and `standby` for others."""
+    """Status of the live run. If no run is live: `finished` for a finished task, otherwise `pending` for a sub-agent and `standby` for
+    others.
+    """
     usage: UsageOut
     settings: dict[str, JsonValue]
     grants: list[GrantOut]
@@ -232,7 +234,7 @@ class PromptIn(In):
     text: Annotated[str, Field(min_length=1)] | None = None
     """Shorthand for a single text part."""
     parts: Annotated[list[PartIn], Field(default_factory=list, max_length=MOST_PARTS)]
-    """Content of the prompt. Without `text` and `parts`, the message `answers` is answered, or by default the last prompt."""
+    """Content of the prompt. If `text` and `parts` are missing, the run answers the message `answers`, by default the last prompt."""
     client_id: ClientId | None = None
     edits: str | None = None
     """Id of a user message that this prompt replaces, as a new branch."""
@@ -246,8 +248,9 @@ class PromptIn(In):
     max_steps: Annotated[int, Field(ge=1, le=1000)] | None = None
     on_busy: OnBusy = "reject"
     references: bool = False
-    """Attach what the last text refers to after `@`, such as files of the conversation's folder. Requires the scope `tools` and the user
-    `local`. By default, texts are sent as they are."""
+    """Attach what the last text refers to with `@`, such as files in the conversation's folder. Requires the scope `tools` and the user
+    `local`. By default, texts are sent unchanged.
+    """
 
 
 class SubmittedOut(Out):
@@ -320,7 +323,7 @@ class EventOut(Out):
     phase: str | None = None
     key: str | None = None
     dir: Literal["in", "out"] | None = None
-    """Direction of raw data: `out` was sent by moot to a vendor's program."""
+    """Direction of the raw data: `out` = sent by moot to a vendor's program."""
     raw: str | None = None
     raw_base64: str | None = None
     """The raw data in base64; replaces `raw` if the bytes are not UTF-8."""

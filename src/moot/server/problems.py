@@ -168,7 +168,7 @@ def of_http(scope: Scope, error: HTTPException) -> Response:
 
 
 def sentence(message: str) -> str:
-    """Return a message of pydantic as a sentence."""
+    """Return a pydantic message as a sentence."""
     return f"{message.removeprefix('Value error, ').rstrip('.')}."
 
 

@@ -45,16 +45,18 @@ async def check_directory(caller: Caller, directory: str) -> None:
 
 
 def check_references(caller: Caller) -> None:
-    """Raise Problem (403) if the caller may not attach what a prompt refers to: files, web pages, resources and outputs of tools."""
+    """Raise Problem (403) if the caller may not attach what a prompt refers to: files, web pages, resources and tool outputs."""
     if not caller.may("tools") or not caller.is_home_owner:
         detail = "`references` requires a token of the user who runs the server, with the scope 'tools'."
         raise Problem(403, detail, fix="Omit `references`, and upload files to /api/blobs.")
 
 
 async def with_references(engine: Engine, caller: Caller, prompt: Prompt, conversation: Conversation | None) -> tuple[Prompt, Notes]:
-    """Return the prompt with what its last text refers to, and notes for the user. Files are those of the conversation's folder.
+    """Attach what the prompt's last text refers to. Return the prompt and notes for the user.
 
-    Raise Problem (403) if the caller may not do this, and the errors of `attach_references`.
+    File names are relative to the conversation's folder.
+
+    Raise Problem (403) if the caller may not attach anything, and the same errors as `attach_references`.
     """
     check_references(caller)
     folder = (conversation.directory if conversation is not None else "") or prompt.directory or default_directory(caller.owner_id)

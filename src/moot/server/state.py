@@ -45,7 +45,10 @@ class Metrics:
         PlatformCollector(registry=self.registry)
 
     def text(self, live: Mapping[str, int], appended: int) -> bytes:
-        """Return all metrics in the Prometheus text format. `live` is the number of live runs by status, `appended` of events so far."""
+        """Return all metrics in the Prometheus text format.
+
+        `live` is the number of live runs by status, `appended` that of stored events.
+        """
         for status in STARTED:
             self.runs.labels(status).set(live.get(status, 0))
         self.events.inc(appended - self._appended)
@@ -60,7 +63,7 @@ class Limits:
     body: int = 32 * 1024 * 1024
     """Maximum size of a request body in bytes."""
     head: float = 15.0
-    """Seconds within which the head of a request must arrive, and a new connection must send data."""
+    """Seconds within which a request head must arrive, and a new connection must send data."""
     silence: float = 30.0
     """Seconds without data after which an incomplete request body is rejected."""
     logins: int = 20
@@ -83,7 +86,7 @@ class Server:
     metrics: Metrics = field(default_factory=Metrics)
     limits: Limits = field(default_factory=Limits)
     answers: AnswerIndex = field(default_factory=AnswerIndex)
-    """Index of answers, for `/v1` callers that continue from one."""
+    """Index of answers, for `/v1` callers that continue from an earlier answer."""
     streams: Streams = field(default_factory=Streams)
     imports: ImportJobs = field(default_factory=ImportJobs)
     import_watch: ImportWatch = field(init=False)
@@ -92,7 +95,7 @@ class Server:
     renderer: Renderer = field(default_factory=Renderer)
     """Renderer of exports and shared pages."""
     change_lock: anyio.Lock = field(default_factory=anyio.Lock)
-    """Lock from checking `If-Match` to applying the change, so that concurrent changes are detected."""
+    """Lock held from checking `If-Match` until the change is applied, so that concurrent changes are detected."""
     logins: AttemptLimit = field(init=False)
     guesses: AttemptLimit = field(init=False)
     views: AttemptLimit = field(init=False)

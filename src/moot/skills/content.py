@@ -15,7 +15,7 @@ FILE_BYTES = 1 << 20
 
 
 def read_file(folder: Path, name: str, limit: int = FILE_BYTES) -> bytes:
-    """Return a file of a skill. Raise NotFound, or Refused if it is too large, a link, or outside of the folder."""
+    """Return a file of a skill. Raise NotFound if it does not exist, Refused if it is too large, a link, or outside of the folder."""
     if name.startswith("/") or ".." in name.split("/"):
         raise Refused(f"{name!r} is not a file of the skill.", fix="Use a path in the skill's folder, such as references/guide.md.")
     if not (folder / name).exists():
@@ -40,7 +40,7 @@ def copy_to(folder: Path, target: Path) -> None:
 
 
 def check_files(folder: Path) -> list[Finding]:
-    """Return the findings about the files next to `SKILL.md`: links and hidden text. Raise Refused or OSError."""
+    """Return the findings about the files next to `SKILL.md`: links and hidden text. Raise Refused or OSError if a file can't be read."""
     found: list[Finding] = []
     for entry in entries(folder):
         if entry.is_link:

@@ -55,9 +55,10 @@ class Changes:
 
 
 async def read_source(source: str, base: Path, *, commit: str = "", path: str = "", indexes: Sequence[str] = ()) -> list[Candidate]:
-    """Return the skills of a folder, an archive, the URL of an archive, or a Git commit. Raise NotFound, Refused or UsageError.
+    """Return the skills in a folder, an archive, the URL of an archive, or a Git commit. Raise NotFound if there are none.
 
-    If `source` is the name of a skill and not an existing path, the skill is looked up in `indexes`.
+    If `source` is the name of a skill and not an existing path, the skill is looked up in `indexes`. The errors of `read_package` are also
+    raised.
     """
     if indexes and is_name(source) and not await anyio.Path(base, source).exists():
         return [await read_entry(source, indexes)]
@@ -67,16 +68,16 @@ async def read_source(source: str, base: Path, *, commit: str = "", path: str = 
 async def read_package(
     source: str, base: Path, *, commit: str = "", path: str = "", skipped: Collection[str] = SKIPPED
 ) -> tuple[Files, str, JsonObject]:
-    """Return the files of a package: a folder, an archive (a file or a URL) or a Git commit. With `path`, only those of that folder in it.
+    """Return the files of a package: a folder, an archive (a file or a URL) or a Git commit. With `path`, only files in that folder of it.
 
     The second value is the name of the folder that was read, empty for the top of an archive or commit. The third describes the source.
-    Raise NotFound, Refused or UsageError.
+    Raise NotFound if the source or folder does not exist, Refused if it can't be read, UsageError if it is invalid.
     """
     path = path.strip("/")
     if commit:
         place = base / source
         if place.is_dir() and not any((place / name).exists() for name in (".git", "HEAD")):
-            raise NotFound(f"{str(place)!r} is not a Git repository.", fix="Leave out --commit to take the folder as it is.")
+            raise NotFound(f"{str(place)!r} is not a Git repository.", fix="Omit --commit to use the folder as it is.")
         files = await read_commit(str(place) if place.is_dir() else source, commit, path, skipped)
         return files, path.rpartition("/")[2], {"kind": "git", "url": source, "commit": commit, "path": path}
     if source.startswith(("https://", "http://")):
@@ -87,7 +88,7 @@ async def read_package(
 
 
 async def read_entry(name: str, indexes: Sequence[str]) -> Candidate:
-    """Return the skill with this name from the indexes. Raise NotFound or Refused."""
+    """Return the skill with this name from the indexes. Raise NotFound if none has it, Refused if it can't be read."""
     entry = entry_named(await read_indexes(indexes), "skill", name)
     files = await to_thread.run_sync(read_archive, await content_of(entry), repr(entry.location))
     facts: JsonObject = {"kind": "index", "url": entry.index, "sha256": entry.sha256}
@@ -104,7 +105,7 @@ def _read_local(base: Path, source: str, path: str, skipped: Collection[str]) ->
         return read_folder(folder, skipped), folder.name, {"kind": "folder", "path": str(place)}
     if not place.is_file():
         raise NotFound(
-            f"{str(place)!r} does not exist.", fix="Give a folder, an archive or an address. For a Git repository, add --commit HASH."
+            f"{str(place)!r} does not exist.", fix="Specify a folder, an archive or a URL. For a Git repository, add --commit HASH."
         )
     if place.stat().st_size > ARCHIVE_BYTES:
         raise Refused(f"{str(place)!r} is larger than {ARCHIVE_BYTES >> 20} MiB.")
@@ -121,7 +122,7 @@ def inside(files: Files, path: str, source: str) -> Files:
 
 
 def candidates(files: Files, folder: str, source: JsonObject) -> list[Candidate]:
-    """Return the skills of a package, checked. Raise NotFound if there are none."""
+    """Return the checked skills of a package. Raise NotFound if there are none."""
     found: list[Candidate] = []
     for name, own in sorted(skills_in(files, folder).items()):
         text = read_document(text_of(own, SKILL_FILE), name)
@@ -134,7 +135,7 @@ def candidates(files: Files, folder: str, source: JsonObject) -> list[Candidate]
 
 
 def chosen(found: list[Candidate], names: tuple[str, ...]) -> list[Candidate]:
-    """Return the candidates with these names; without names, the only one. Raise UsageError."""
+    """Return the candidates with these names, or the only candidate. Raise NotFound for an unknown name, UsageError if names are needed."""
     known = {candidate.name: candidate for candidate in found}
     if not names and len(found) > 1:
         raise UsageError(f"The package contains {len(found)} skills: {', '.join(known)}.", fix="Choose with --skill NAME, or use --all.")

@@ -64,7 +64,7 @@ def find_skills(home: Path, folder: str = "", *, is_local: bool = True, boundary
 
 
 def find_skill(home: Path, name: str, folder: str = "") -> Skill:
-    """Return the usable skill with this name, or else the nearest unusable one. Its digest is computed. Raise NotFound."""
+    """Return the usable skill with this name, or else the nearest unusable one. Its digest is computed. Raise NotFound if there is none."""
     found = find_skills(home, folder, hashed=True)
     named = [skill for skill in found if skill.name == name or skill.folder.name == name]
     if not named:

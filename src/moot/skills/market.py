@@ -119,7 +119,7 @@ def matching(entries: Iterable[Entry], query: str) -> list[Entry]:
 
 
 def entry_named(entries: Iterable[Entry], kind: Kind, name: str) -> Entry:
-    """Return the first entry with this name. Raise NotFound."""
+    """Return the first entry with this name. Raise NotFound if there is none."""
     known = {entry.name: entry for entry in reversed([entry for entry in entries if entry.kind == kind])}
     if name not in known:
         raise NotFound(f"No index has the {kind} {name!r}.{hint(name, list(known))}", fix="moot skills search")

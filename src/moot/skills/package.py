@@ -43,7 +43,7 @@ def read_folder(folder: Path, skipped: Collection[str] = SKIPPED) -> Files:
 
 
 def read_archive(data: bytes, name: str = "The archive", skipped: Collection[str] = SKIPPED) -> Files:
-    """Return the files of a zip or tar archive. Raise Refused if it could write anywhere else or is too large. Blocks."""
+    """Return the files of a zip or tar archive. Raise Refused if it can't be unpacked safely or is too large. Blocks."""
     try:
         return _zipped(data, skipped) if data.startswith(b"PK") else _tarred(data, skipped)
     except (
@@ -108,7 +108,7 @@ def _limited(file: IO[bytes], limit: int) -> bytes:
     """Return the rest of a file, ignoring the size that its archive claims. Raise Refused if it is larger than `limit`."""
     found = file.read(limit + 1)
     if len(found) > limit:
-        raise Refused(f"The archive expands to more than {BYTES >> 20} MiB, the maximum.")
+        raise Refused(f"The archive expands to more than the maximum of {BYTES >> 20} MiB.")
     return found
 
 
@@ -121,7 +121,7 @@ def _check_mode(name: str, mode: int) -> None:
 
 
 def _checked(names: Iterable[tuple[str, bool]], skipped: Collection[str]) -> list[str]:
-    """Return a path per entry, an empty string if it is skipped. Raise Refused if a path is unsafe or occurs twice."""
+    """Return a path for each entry, which is empty for skipped entries. Raise Refused if a path is unsafe or occurs twice."""
     found: list[str] = []
     seen: dict[str, bool] = {}
     for name, is_folder in names:
@@ -141,9 +141,9 @@ def _checked(names: Iterable[tuple[str, bool]], skipped: Collection[str]) -> lis
         found.append("" if any(part in skipped for part in parts) else path)
     files = {key for key, is_folder in seen.items() if not is_folder}
     if len(files) > FILES:
-        raise Refused(f"The archive has more than {FILES:,} files, the maximum.")
+        raise Refused(f"The archive has more than the maximum of {FILES:,} files.")
     if any(parent in files for key in seen for parent in parents_of(key)):
-        raise Refused("The archive has a file and a folder of the same name.")
+        raise Refused("The archive has a file and a folder with the same name.")
     return found
 
 
@@ -172,7 +172,9 @@ async def read_commit(url: str, commit: str, path: str = "", skipped: Collection
 
 
 async def commit_of(url: str, ref: str = "HEAD", *, public: bool = False) -> str:
-    """Return the hash of the commit that a branch or tag of a repository names now. Raise NotFound or Refused.
+    """Return the hash of the commit that a branch or tag of a repository names now.
+
+    Raise NotFound if it does not exist, Refused if Git fails.
 
     With `public`, only servers on the public network are connected to.
     """
@@ -244,7 +246,7 @@ def skills_in(files: Files, folder: str = "") -> dict[str, Files]:
         inside = {path.removeprefix(top): file for path, file in files.items() if path.startswith(top)}
         name = top.rstrip("/").rpartition("/")[2] or folder or _declared(inside)
         if name in found:
-            raise Refused(f"Two skills of the package are named {name!r}.")
+            raise Refused(f"Two skills in the package are named {name!r}.")
         found[name] = inside
     if not found:
         raise NotFound(f"The package contains no {SKILL_FILE}.", fix="Give the folder of a skill.")

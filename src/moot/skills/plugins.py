@@ -1,4 +1,4 @@
-"""Installing, accepting, updating and removing plugins. A plugin is read, shown and agreed to before anything is written."""
+"""Installing, accepting, updating and removing plugins. A plugin is read, shown and accepted before anything is written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SKIPPED = frozenset((".git", "__pycache__", ".DS_Store"))
 """Files that are not installed."""
 
 _NOT_IN_MANIFEST = frozenset(("source", "strict", "category", "tags"))
-"""Fields of an entry of a marketplace that don't describe the plugin itself."""
+"""Fields of a marketplace entry that don't describe the plugin itself."""
 
 _OURS = re.compile(r"\.new|[0-9a-f]{16}(-\d+)?")
 """Matches the names of folders with the content of a plugin."""
@@ -60,7 +60,7 @@ class PluginCandidate:
     digest: str
     source: JsonObject
     findings: tuple[Finding, ...] = ()
-    """Text in its files that a person may not see."""
+    """Hidden text in its files, which a person may overlook."""
     left_out: tuple[str, ...] = ()
     """Names of agents that can't be used. The plugin's `lost` has the reasons."""
 
@@ -81,10 +81,10 @@ class _Source:
     commit: str = ""
     archive: Files | None = None
     is_foreign: bool = False
-    """True if a marketplace names it, not a person. Then it must be on the public network."""
+    """True if a marketplace and not a person names it. It must then be on the public network."""
 
     async def files(self, path: str) -> Files:
-        """Return the files of a folder in it. Raise NotFound, Refused or UsageError."""
+        """Return the files of a folder in it. Raise the same errors as `read_package`."""
         if self.is_foreign:
             return await read_commit(self.place, self.commit, path, SKIPPED, public=True)
         if self.archive is None:
@@ -95,8 +95,8 @@ class _Source:
 async def read_plugin_source(source: str, home: Path, base: Path, *, commit: str = "", path: str = "", plugin: str = "") -> PluginCandidate:
     """Return the plugin in a folder, an archive, the URL of an archive, or a Git repository, checked.
 
-    Without `commit`, that of a repository's default branch is used. `plugin` is a name in the source's marketplace. Raise NotFound, Refused
-    or UsageError.
+    Without `commit`, that of a repository's default branch is used. `plugin` is a name in the source's marketplace. Raise NotFound if the
+    source or plugin does not exist, Refused if it can't be used, UsageError if the arguments are invalid.
     """
     if not commit and _REPOSITORY.fullmatch(source):
         commit = await commit_of(source)
@@ -185,7 +185,7 @@ async def _files_of(entry: JsonObject, marketplace: JsonObject, opened: _Source,
     url = f"https://github.com/{facts.get('repo')}.git" if kind == "github" else str(facts.get("url") or "")
     if kind not in ("github", "url", "git-subdir") or url.startswith("/"):
         raise Refused(
-            f"Plugins of a marketplace can't be installed from {kind or source!r}.", fix="Download the plugin, and install its folder."
+            f"Marketplace plugins can't be installed from {kind or source!r}.", fix="Download the plugin, and install its folder."
         )
     commit = str(facts.get("sha") or "") or await commit_of(url, str(facts.get("ref") or "HEAD"), public=True)
     path = str(facts.get("path") or "").removeprefix("./").strip("/")
@@ -193,7 +193,7 @@ async def _files_of(entry: JsonObject, marketplace: JsonObject, opened: _Source,
 
 
 def _with_entry(files: Files, entry: JsonObject) -> Files:
-    """Return the files with a manifest that also has what the marketplace says. Without `strict`, only that counts."""
+    """Return the files with the marketplace's facts added to the manifest. If `strict` is false, they replace the manifest's own."""
     own = manifest_of(files)
     facts = {key: value for key, value in entry.items() if key not in _NOT_IN_MANIFEST}
     if entry.get("strict") is False:
@@ -251,7 +251,7 @@ def _decoded(plugin: Plugin) -> Iterator[tuple[str, str]]:
 
 
 def _problems(plugin: Plugin, files: Files) -> tuple[list[str], list[str]]:
-    """Return what is lost of commands, agents and skills, and the names of agents that can't be used."""
+    """Return the unsupported parts of commands, agents and skills, and the names of agents that can't be used."""
     lost, left_out = list[str](), list[str]()
     for command in plugin.commands:
         try:
@@ -264,7 +264,7 @@ def _problems(plugin: Plugin, files: Files) -> tuple[list[str], list[str]]:
             read, notes = read_agent(agent.path, agent.text, foreign=True, known=PLUGIN_FIELDS)
             lost += [f"agent {agent.name}: {note.partition(': ')[2]}" for note in notes]
             if read.name != agent.path.stem:
-                lost.append(f"agent {agent.name}: its name {read.name!r}; agents of plugins are named after their files")
+                lost.append(f"agent {agent.name}: its name {read.name!r}; plugin agents are named after their files")
         except ConfigError as error:
             lost.append(f"agent {agent.name}: {error.message}")
             left_out.append(agent.name)
@@ -285,7 +285,7 @@ def check_usable(candidate: PluginCandidate) -> None:
 
 
 def installed_candidate(home: Path, name: str) -> PluginCandidate:
-    """Return the current content of an installed plugin, checked. Raise NotFound or Refused. Blocks."""
+    """Return an installed plugin's checked content. Raise NotFound if it does not exist, Refused if it can't be used. Blocks."""
     decision = decisions(home).get(name) or installed_plugin(home, name).decision
     folder = plugin_folder(home, name) / decision.folder
     try:
@@ -294,7 +294,7 @@ def installed_candidate(home: Path, name: str) -> PluginCandidate:
         raise Refused(f"The files of the plugin {name!r} can't be read: {error.strerror}.", fix=f"moot plugins update {name}") from error
     found = candidate_of(files, name, home, decision.source, folder)
     if found.name != name:
-        raise Refused(f"The manifest of the plugin {name!r} names {found.name!r}.", fix=f"moot plugins update {name}")
+        raise Refused(f"The manifest of the plugin {name!r} contains another name: {found.name!r}.", fix=f"moot plugins update {name}")
     return found
 
 
@@ -302,7 +302,9 @@ def installed_candidate(home: Path, name: str) -> PluginCandidate:
 
 
 def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> Path:
-    """Write a plugin to the home, and use exactly this content from now on. Raise Refused or UsageError. Blocks.
+    """Write a plugin to the home, and use exactly this content from now on. Raise Refused if it can't be used, UsageError if it exists.
+
+    Blocks.
 
     The decision is stored last. Until then, the files are not used, so an interrupted installation changes nothing.
     """
@@ -311,7 +313,7 @@ def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> 
     top = plugin_folder(home, name)
     with lock_file(home / FOLDER / ".install"):
         if name in decisions(home) and not update:
-            raise UsageError(f"The plugin {name!r} is installed already.", fix=f"moot plugins update {name}, or remove it first.")
+            raise UsageError(f"The plugin {name!r} is already installed.", fix=f"moot plugins update {name}, or remove it first.")
         _check_servers(home, candidate)
         _clean(home)
         folder = _free(top, candidate.digest[:16])
@@ -320,7 +322,7 @@ def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> 
         write_files(candidate.files, new)
         if digest_of(new, IGNORED) != candidate.digest:
             shutil.rmtree(new)
-            raise Refused(f"The files of {name!r} could not be written as they are.", fix="Check the file system.")
+            raise Refused(f"The files of {name!r} could not be written unchanged.", fix="Check the file system.")
         new.rename(folder)
         data_folder(folder).mkdir(mode=0o700, exist_ok=True)
 
@@ -334,7 +336,7 @@ def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> 
 
 
 def _check_servers(home: Path, candidate: PluginCandidate) -> None:
-    """Raise Refused if another installed plugin has an MCP server of the same name, as `a` with `b_c` and `a_b` with `c` have."""
+    """Raise Refused if another installed plugin has an MCP server with the same full name, such as `b_c` in `a` and `c` in `a_b`."""
     others = [(found.name, found.plugin) for found in installed_plugins(home) if found.name != candidate.name]
     owners = {server.name: name for name, plugin in others if plugin is not None for server in plugin.servers}
     for server in candidate.plugin.servers:
@@ -370,7 +372,7 @@ def accept(home: Path, candidate: PluginCandidate) -> None:
 
 
 def set_enabled(home: Path, name: str, enabled: bool) -> None:
-    """Use an installed plugin or not. Raise NotFound, or Refused if it has changed. Blocks."""
+    """Enable or disable an installed plugin. Raise NotFound if it does not exist, Refused if it has changed. Blocks."""
     found = installed_plugin(home, name)
     if enabled and found.problem:
         raise Refused(found.problem)
@@ -378,7 +380,10 @@ def set_enabled(home: Path, name: str, enabled: bool) -> None:
 
 
 def remove(home: Path, name: str) -> Installed:
-    """Delete a plugin with all its files and the decisions about its skills, and return it as it was. Raise NotFound or Refused. Blocks."""
+    """Delete a plugin with all its files and the decisions about its skills, and return its last state.
+
+    Raise NotFound if it does not exist, Refused if deleting fails. Blocks.
+    """
     found = installed_plugin(home, name)
     with lock_file(home / FOLDER / ".install"):
         decide(home, name, lambda _: None)

@@ -1,4 +1,4 @@
-"""Skills in the system prompt: the instructions of enabled ones, and one line for each that is offered."""
+"""Skills in the system prompt: the instructions of enabled skills, and one line for each offered skill."""
 
 from __future__ import annotations
 

@@ -22,19 +22,19 @@ PLACES = {".agents/skills": False, ".claude/skills": True, ".talkcody/skills": F
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder of skills."""
+    """A folder that contains skills."""
 
     path: str
     place: SkillPlace
     is_lenient: bool = False
     boundary: str = ""
-    """The folder in which skills must be even after links are resolved; empty = links may lead anywhere."""
+    """The folder in which skills must be even after links are resolved. If it is empty, links may lead anywhere."""
     plugin: str = ""
     """Name of the plugin if `path` is one of its skills. The name of the skill starts with it."""
 
 
 def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = "") -> list[Root]:
-    """Return the existing folders of skills for a conversation's folder, nearest first.
+    """Return the existing skills folders for a conversation's folder, nearest first.
 
     Only the local user gets skills from outside of the project. Other users get those inside of the `boundary`.
     """

@@ -51,7 +51,7 @@ async def selected(
 
 
 def tools_of(selection: SkillSelection, agent: Agent) -> tuple[str, ...]:
-    """Return the names of the tools that the selected skills need. Only agents that may run commands get the one for scripts."""
+    """Return the names of the tools that the selected skills need. Only agents that may run commands get the tool for scripts."""
     has_scripts = any(skill.scripts and skill.decision.scripts != "never" for skill in selection.all)
     has_files = any(skill.files for skill in selection.enabled)
     if agent.tools == () or not (selection.offered or has_files):
@@ -61,7 +61,7 @@ def tools_of(selection: SkillSelection, agent: Agent) -> tuple[str, ...]:
 
 
 def named(selection: SkillSelection | None, name: str) -> Skill:
-    """Return a selected skill. Raise NotFound."""
+    """Return a selected skill. Raise NotFound if it is not selected."""
     skills = selection.all if selection is not None else ()
     found = next((skill for skill in skills if skill.name == name), None)
     if found is None:
@@ -71,7 +71,10 @@ def named(selection: SkillSelection | None, name: str) -> Skill:
 
 
 def prepare(skill: Skill, revision: str, command: str, parent: Path) -> ScriptRun:
-    """Copy a skill into a new folder in `parent` to run one of its scripts, and check the content of the copy. Raise Refused. Blocks."""
+    """Copy a skill into a new folder in `parent` to run one of its scripts, and check the content of the copy.
+
+    Raise Refused if it may not run. Blocks.
+    """
     if skill.decision.scripts == "never":
         raise Refused(f"The scripts of the skill {skill.name!r} are turned off.", fix="Do the task without them, or ask the user.")
     if revision != skill.digest[:REVISION]:

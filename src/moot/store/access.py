@@ -180,7 +180,7 @@ def _exact(queries: Queries | Transaction, id: str) -> Token:
 
 
 def _only(queries: Queries, tries: Iterable[tuple[str, Sequence[object]]], reference: str, kind: str, command: str) -> Any:
-    """Return the only row of the first query that finds any. Raise NotFound if it finds several, or if no query finds any."""
+    """Return the row found by the first query that finds any. Raise NotFound if that query finds several rows, or if no query finds any."""
     for sql, values in tries:
         rows = queries.execute(f"{sql} LIMIT 2", values).fetchall()
         if len(rows) > 1:

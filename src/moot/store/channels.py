@@ -39,7 +39,7 @@ _OLDEST: LiteralString = "SELECT no FROM webhook_delivery WHERE webhook = ? ORDE
 
 
 def add_end(transaction: Transaction, run: str, status: str) -> None:
-    """Store the end of a run for subscribed webhooks, unless it is the run of a sub-agent or was cancelled."""
+    """Store the end of a run for subscribed webhooks, unless the run is a sub-agent's or was cancelled."""
     if status != "cancelled" and transaction.row("SELECT 1 FROM run WHERE id = ? AND parent_run IS NULL", (run,)) is not None:
         _add(transaction, f"run.{status}", run, run)
 
@@ -57,7 +57,7 @@ def add_budget(transaction: Transaction, run: str, subject: str, budget: JsonObj
 
 
 def add_answer(transaction: Transaction, run: str | None, conversation: str | None, answer: JobAnswer) -> None:
-    """Store the answer of a cron job for the webhook that the job names. If a command gave the answer, there is no run."""
+    """Store a cron job's answer for the webhook that the job names. If the answer is from a command, there is no run."""
     facts: JsonObject = {"job": answer.job, "text": answer.text}
     _insert(transaction, "job.answer", (run, conversation), answer.webhook, run or new_id(), facts)
 
@@ -72,7 +72,7 @@ def _add(transaction: Transaction, event: str, run: str, subject: str, facts: Js
 def _insert(
     transaction: Transaction, event: str, run: tuple[str | None, str | None] | None, webhook: str, subject: str, facts: JsonObject
 ) -> str:
-    """Insert an event and return its id. With `run`, the ids of a run and its conversation, it is due now; otherwise never."""
+    """Insert an event and return its id. With `run` (the ids of a run and its conversation), the event is due now; without it, never."""
     # ids of approvals may contain ids chosen by a vendor, which must not appear in a header
     id, now = sha256(f"{event}:{subject}".encode()).hexdigest()[:32], transaction.now_ms
     transaction.execute(_INSERT, (id, webhook, event, now, *(run or (None, None)), dumps(facts), None if run is None else now))
@@ -126,7 +126,7 @@ def _outgoing(row: Any) -> Outgoing:
 
 
 RELEASED = "#"
-"""Separates a conversation's former key from its id. Its key is changed to this form when its room starts another conversation."""
+"""Separator between a conversation's former key and its id. A key gets this form when its room starts another conversation."""
 
 _CURRENT: LiteralString = (
     "SELECT r.id, c.id, c.key, coalesce(u.client_id, ''), r.first_seq, coalesce(a.shown, x'7b7d'), a.finished_at IS NOT NULL"

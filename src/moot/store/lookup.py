@@ -34,7 +34,7 @@ def prefix_range(reference: str) -> tuple[str, str]:
 
 
 def match_cursor(pattern: re.Pattern[str], cursor: str) -> re.Match[str]:
-    """Return the match of the whole cursor. Raise UsageError if it does not match the pattern."""
+    """Match the whole cursor against the pattern and return the match. Raise UsageError if it does not match the pattern."""
     match = pattern.fullmatch(cursor)
     if match is None:
         raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
@@ -51,7 +51,7 @@ def conversation_by(queries: Queries, where: LiteralString, value: object, owner
 
 
 def conversation(queries: Queries, id: str, owner: str | None = None) -> Conversation:
-    """Return the conversation with exactly this id. Raise NotFound."""
+    """Return the conversation with exactly this id. Raise NotFound if there is none."""
     found = conversation_by(queries, "id", id, owner)
     if found is None:
         raise _no_conversation(id)
@@ -59,7 +59,7 @@ def conversation(queries: Queries, id: str, owner: str | None = None) -> Convers
 
 
 def number(queries: Queries, id: str, owner: str | None = None) -> int:
-    """Return a conversation's `no` by its exact id. Raise NotFound."""
+    """Return a conversation's `no` by its exact id. Raise NotFound if there is no such conversation."""
     row: Any = queries.execute(f"SELECT no FROM conversation WHERE id = ?{OWNED}", (id, owner)).fetchone()
     if row is None:
         raise _no_conversation(id)
@@ -100,7 +100,7 @@ def _no_conversation(id: str) -> NotFound:
 
 
 def message_row(queries: Queries, id: str, owner: str | None = None) -> Any:
-    """Return a row of `MESSAGE`. Raise NotFound."""
+    """Return a row of `MESSAGE`. Raise NotFound if no message has this id."""
     row = queries.execute(
         f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation WHERE m.id = ?{CONVERSATION_OWNED}",
         (id, owner),
@@ -111,7 +111,7 @@ def message_row(queries: Queries, id: str, owner: str | None = None) -> Any:
 
 
 def message_id(queries: Queries, conversation: int, reference: str) -> str:
-    """Return the id of a message in the conversation, found by its id or client id. Raise NotFound."""
+    """Return the id of a message in the conversation, found by its id or client id. Raise NotFound if there is none."""
     for where in ("id = ?", "client_id = ?"):
         row: Any = queries.execute(f"SELECT id FROM message WHERE conversation = ? AND {where}", (conversation, reference)).fetchone()
         if row is not None:
@@ -134,7 +134,7 @@ def approval_row(queries: Queries, id: str, owner: str | None = None) -> Any:
 
 
 def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
-    """Return the run with this id or unique id prefix. Raise NotFound."""
+    """Return the run with this id or unique id prefix. Raise NotFound if none or several match."""
     rows = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?{CONVERSATION_OWNED}", (reference, owner)).fetchall()
     if not rows:
         rows = queries.execute(

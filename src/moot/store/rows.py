@@ -33,7 +33,7 @@ MESSAGE = (
     "m.id, m.role, m.parts, m.metadata, c.id, m.parent_id, m.run, m.status, m.client_id, m.first_seq, m.last_seq, m.folded_through,"
     " m.created_at, m.conversation"
 )
-"""Columns of `message AS m JOIN conversation AS c`."""
+"""Columns selected from `message AS m JOIN conversation AS c`."""
 _LISTED_AGENT: LiteralString = (
     "iif({0}agent = 'default' AND {0}origin IS NOT NULL, coalesce(json_extract(CAST({0}origin AS TEXT), '$.agent'),"
     " json_extract(CAST({0}origin AS TEXT), '$.program'), json_extract(CAST({0}origin AS TEXT), '$.format'), {0}agent), {0}agent)"
@@ -82,12 +82,12 @@ _COMPRESSED = b"\x28\xb5\x2f\xfd"  # zstd's magic number
 
 
 def compressed(data: bytes) -> bytes:
-    """Return JSON in the form to store: compressed if it is long enough; only then zstd is imported."""
+    """Return JSON in the form to store: compressed if it is long enough. zstd is imported only if needed."""
     return data if len(data) < _SMALLEST else attribute("moot.store.log.compression:pack")(data)
 
 
 def plain(data: bytes) -> bytes:
-    """Return stored JSON, decompressed if necessary; only then zstd is imported. Raise ValueError if compressed data is damaged."""
+    """Return stored JSON, decompressed if necessary. zstd is imported only if needed. Raise ValueError if compressed data is damaged."""
     return attribute("moot.store.log.compression:unpack")(data) if data[:4] == _COMPRESSED else data
 
 

@@ -1,4 +1,4 @@
-"""Runs, their inboxes and approvals, and permissions of a conversation."""
+"""Runs, their inboxes and approvals, and a conversation's permissions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _INBOX = "SELECT kind, body, no, at FROM inbox WHERE run = ? AND taken_at IS NUL
 _ANSWERED = "SELECT id FROM approval WHERE run = ? AND approved IS NOT NULL"
 _CALLED_OFF = "SELECT DISTINCT run FROM inbox WHERE run IN (SELECT value FROM json_each(?)) AND kind = 'cancel' AND taken_at IS NULL"
 _IS_AWAITED = f"{IS_OPEN} AND json_extract(CAST(r.settings AS TEXT), '$.{BACKGROUND}') IS NOT 1"
-"""The condition for a sub-agent's run that has not ended and for which its parent waits."""
+"""The condition for a sub-agent's run that has not ended and that its parent is waiting for."""
 _PARKED = (
     "SELECT p.id, NOT EXISTS (SELECT 1 FROM approval AS a WHERE a.run = p.id AND a.approved IS NULL)"
     " AND (EXISTS (SELECT 1 FROM inbox AS i WHERE i.run = p.id AND i.kind = 'answer' AND i.taken_at IS NULL)"
@@ -93,7 +93,7 @@ _CHILD_OWNERS = (
 
 
 def run_snapshot(id: str, events: Events, queries: Queries) -> RunSnapshot:
-    """Return the state of the run with exactly this id. Raise NotFound."""
+    """Return the state of the run with exactly this id. Raise NotFound if there is none."""
     run = lookup.run(queries, id)
     conversation = lookup.conversation(queries, run.conversation)
     row: Any = lookup.message_row(queries, run.message)

@@ -89,7 +89,7 @@ LAZY_PARTS = Registry(
         "webhooks": "moot.store.channels:StoredWebhooks",
     },
 )
-"""Parts that many commands don't need; loaded on first use, so that other commands don't import them."""
+"""Parts that many commands don't need. They are loaded on first use, so that these commands don't import them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,10 @@ class _Base:
 
 
 class _Parts:
-    """The parts that a store and the view of one owner have in common; `owner` None = all owners. Some are loaded on first use."""
+    """The parts that a store and the view of one owner have in common.
+
+    An `owner` of None means all owners. Some are loaded on first use.
+    """
 
     def __init__(self, base: _Base, owner: str | None) -> None:
         writer, reader, events = base.writer, base.reader, base.events
@@ -225,7 +228,7 @@ class SqliteStore(_Parts):
         return LAZY_PARTS.load("erasure")(*parts, LAZY_PARTS.load("copies"))
 
     def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
-        """Yield whenever another process has committed. All callers in this process share one poller."""
+        """Yield whenever another process has committed. All callers in this process share a single poller."""
         return self._poller.others(interval)
 
     async def health(self) -> JsonObject:

@@ -31,7 +31,7 @@ from moot.types.task import TaskDue
 
 SUPERSEDED = ("superseded", "superseded by a new prompt")
 _CHECK, _INSERT = "moot.store.tasks.watchers:check", "moot.store.tasks.watchers:insert"
-"""Loaded by name, because most prompts don't come from a watcher of tasks."""
+"""Loaded by name, because most prompts don't come from a task watcher."""
 
 WITHDRAWN = ("cancelled", "cancelled before it started")
 
@@ -39,7 +39,7 @@ WITHDRAWN = ("cancelled", "cancelled before it started")
 def supersede(transaction: Transaction, events: Events, conversation: int, run: str, why: tuple[str, str] = SUPERSEDED) -> None:
     """Deny the run's open approvals, close its exchange and message, and end it as cancelled; its fence becomes invalid.
 
-    `why` is a keyword to store as the reason, and a text for tool calls without output.
+    `why` contains a keyword to store as the reason, and a text for tool calls without output.
     """
     reason, text = why
     row: Any = transaction.row("UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence, message", (run,))
@@ -84,7 +84,7 @@ def _cut(transaction: Transaction, run: str) -> InterruptedExchange | None:
 @dataclass(frozen=True, slots=True)
 class _State:
     live: tuple[str, str] | None = None
-    """Id and message of the run that works, or waits and continues by itself."""
+    """The id and message of the run that is working, or is waiting and will continue by itself."""
     idle: tuple[str, ...] = ()
     """Inactive runs, newest first, which the prompt replaces."""
     last: str | None = None
@@ -96,7 +96,7 @@ class _State:
 
 
 def submit(submission: Submission, events: Events, transaction: Transaction) -> Accepted:
-    """Store the prompt, see `Records.submit`. Raise Busy, NotFound or UsageError."""
+    """Store the prompt, see `Records.submit`. Raise Busy, NotFound or UsageError if that is impossible."""
     due = submission.due
     if isinstance(due, TaskDue):
         attribute(_CHECK)(transaction, due)
@@ -192,7 +192,7 @@ _STEERED_BY = (
 
 
 def _stored(transaction: Transaction, submission: Submission) -> Accepted | None:
-    """Return the earlier result if this submission is already stored, otherwise None. Its events come after the returned seq."""
+    """Return the earlier result if this submission is already stored, otherwise None. The run's events come after the returned seq."""
     if transaction.row("SELECT 1 FROM run WHERE id = ?", (submission.run.id,)) is not None:
         run = lookup.run(transaction, submission.run.id)
         return Accepted(lookup.conversation(transaction, run.conversation), run, run.first_seq - 1)
@@ -286,12 +286,12 @@ _STARTED = (
     " (SELECT p.id FROM run AS p WHERE p.conversation = (SELECT conversation FROM run WHERE id = ?))"
     f" AND (r.parent_run = ? OR {IS_AT_WORK})"
 )
-"""Sub-agents of a run, with those of earlier runs of its conversation that are still at work."""
+"""Number of sub-agents of a run, including those of earlier runs of its conversation that are still working."""
 _CHILDREN_AT_WORK = f"SELECT count(*) FROM run AS r WHERE r.parent_run IS NOT NULL AND r.owner_id = ? AND {IS_AT_WORK}"
 
 
 def _check_children(transaction: Transaction, submission: Submission) -> None:
-    """Raise LimitReached if the run exceeds a limit of sub-agents. They are counted in the submitting transaction to avoid races."""
+    """Raise LimitReached if the run would exceed a limit on sub-agents, which are counted in the submitting transaction to avoid races."""
     run, (per_run, per_user) = submission.run, submission.children
     if run.parent_run is None:
         return
@@ -304,7 +304,7 @@ def _check_children(transaction: Transaction, submission: Submission) -> None:
 
 
 def at_run_limit(transaction: Transaction, user: str, at_most: int) -> bool:
-    """Return True if the user has `at_most` top-level runs running. They are counted in the claiming transaction to avoid races."""
+    """Return True if the user has `at_most` top-level runs running. Runs are counted in the claiming transaction to avoid races."""
     if not at_most:
         return False
     sql = "SELECT count(*) FROM run WHERE status = 'running' AND parent_run IS NULL AND owner_id = ?"

@@ -64,7 +64,7 @@ def _content(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """Return the objects in a list; nothing for any other value."""
+    """Return the objects in a list, or an empty list for any other value."""
     return [cast("dict[str, Any]", item) for item in cast("list[Any]", value) if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -83,7 +83,7 @@ class Recorded:
     at: float
     """Monotonic seconds."""
     status: int = 0
-    """Status of the response; 0 = none yet."""
+    """Status of the response; 0 until there is a response."""
     sent: int = 0
     """Number of body bytes written."""
     hung_up: bool = False
@@ -236,7 +236,10 @@ class Server:
             recorded.released = True
 
     async def hang(self, recorded: Recorded, request: web.Request) -> bool:
-        """Wait until `release`, or until the client disconnects; return False then. Stopping the server breaks the connection."""
+        """Wait until `release` is called or the client disconnects.
+
+        Return False if the client disconnected. Stopping the server breaks the connection.
+        """
         while not self._stopping.is_set():
             if recorded.released:
                 return True

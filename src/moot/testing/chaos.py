@@ -80,7 +80,7 @@ class ChaosServer(Server):
         return await self.send(recorded, request, self._writes(writes, fault, recorded, request), {"Content-Type": kind})
 
     def _spoil(self, fault: Fault, made: list[bytes]) -> tuple[str, Iterable[bytes]]:
-        """Return the fault's description, and what is written."""
+        """Return the fault's description, and the data to write."""
         body, at = b"".join(made), self._random.randrange(len(made))
         byte = self._random.randrange(1, len(body))
         first, other = sorted((at, at + 1 if at + 1 < len(made) else at - 1))

@@ -1,6 +1,6 @@
 """A double of the Claude Code program, run as a script. It speaks Claude Code's line format and control protocol.
 
-Its first argument determines how it answers each prompt, whatever the prompt says: `answer` says hello, `linger` does so slowly, `slow`
+Its first argument determines how it answers each prompt, regardless of its text: `answer` says hello, `linger` does so slowly, `slow`
 continues until it is interrupted, `hang` ignores interrupts, `limited` reports a used-up account after some work, `crash` dies in the
 middle, `silent` exits without output, `noise` adds lines that are not JSON, `flood` writes a lot, `newer` sends unknown messages, `older`
 does not support MCP servers, `ask` asks to run a command, `withdraw` asks and withdraws the request.

@@ -2,8 +2,8 @@
 
 Its first argument determines how it answers each prompt: `answer` says hello, `linger` does so slowly, `slow` continues until it is
 interrupted, `hang` ignores interrupts, `crash` dies in the middle with an error, `silent` exits without output, `noise` adds lines that are
-not JSON, `flood` writes a lot, `newer` sends unknown messages, `ask` asks to run a command, `patch` to change files, `withdraw` asks and
-withdraws the request, `fail` reports a model error, `forget` has lost its sessions, `refuse` starts none.
+not JSON, `flood` writes a lot, `newer` sends unknown messages, `ask` asks to run a command, `patch` asks to change files, `withdraw` asks
+and withdraws the request, `fail` reports a model error, `forget` has lost its sessions, `refuse` starts no session.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A double of Discord on 127.0.0.1: its gateway (version 10, zstd-stream) and the part of its REST interface that moot uses.
 
-Facts: https://discord.com/developers/docs/events/gateway and the sources of discord.py, which drives it in the tests.
+Reference: https://discord.com/developers/docs/events/gateway and the sources of discord.py, which drives it in the tests.
 """
 
 from __future__ import annotations

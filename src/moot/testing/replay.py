@@ -34,8 +34,10 @@ class ReplayServer(Server):
         content_type: str = "text/event-stream",
         port: int = 0,
     ) -> None:
-        """`sizes` are the sizes of the writes, used in turn, at least 1. Empty = the body in one write. Raise OSError if a file does not
-        exist."""
+        """`sizes` are the sizes of the writes, used in turn, at least 1.
+
+        If empty, the body is sent in one write. Raise OSError if a file does not exist.
+        """
         super().__init__(port=port)
         if any(size < 1 for size in sizes):
             raise ValueError(f"Sizes must be at least 1, not {min(sizes)}.")

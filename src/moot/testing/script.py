@@ -20,7 +20,7 @@ class ToolCall:
     arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
     """A string is sent as is, even if it is not valid JSON."""
     id: str = ""
-    """Empty = generated, unique in the server."""
+    """Id of the call. If empty, an id is generated that is unique in the server."""
 
     @property
     def text(self) -> str:
@@ -38,29 +38,29 @@ class Reply:
     """Signature of the reasoning, in dialects that have one."""
     tool_calls: Sequence[ToolCall] = ()
     picture: bytes = b""
-    """A PNG image, in an answer or on its own. Not supported by chat completions and Anthropic's dialect."""
+    """A PNG image, in an answer or on its own. Not supported by Chat Completions or Anthropic's dialect."""
     finish: str | None = ""
-    """The vendor's finish reason. Empty = the appropriate one, None = no finish is sent."""
+    """The vendor's finish reason. If empty, the appropriate reason is sent. If None, no finish is sent."""
     usage: Usage | None = field(default_factory=lambda: {"input": 12, "output": 7})
-    """None = not reported."""
+    """Token counts; None if they are not reported."""
     model: str = ""
-    """Model name in the answer. Empty = the requested one."""
+    """Model name in the answer. If empty, the requested model's name is used."""
 
     when: str = ""
-    """Only answer requests whose last user text contains this."""
+    """The reply only answers requests whose last user text contains this text."""
     times: int = 1
-    """Number of requests to answer; 0 = unlimited."""
+    """Number of requests to answer; 0 for any number."""
 
     chunk_size: int = 8
     """Characters per delta."""
     write_size: int = 0
-    """Bytes per write; 0 = one write per frame."""
+    """Bytes per write; 0 for one write per frame."""
     delay: float = 0.0
     """Seconds before each write."""
     wait: float = 0.0
     """Seconds before the response, including the status line."""
     hang_at: int | None = None
-    """Number of writes after which nothing is sent until the server's `release`, or until the client disconnects; 0 = after the headers."""
+    """Number of writes after which the response hangs until the server's `release` or until the client disconnects; 0 for headers only."""
     cut_at_byte: int | None = None
     """Number of body bytes after which the connection breaks."""
     end_at_byte: int | None = None
@@ -70,11 +70,11 @@ class Reply:
     raw: bytes | None = None
     """The body, replacing all of the above."""
     content_type: str = ""
-    """Empty = the dialect's usual one."""
+    """Content type of the response. If empty, the dialect's usual type is sent."""
 
     status: int = 200
     error: str = ""
-    """Message of an error response. Empty = a default message."""
+    """Message of an error response. If empty, a default message is sent."""
     error_code: str = ""
     retry_after: float | str | None = None
     """The Retry-After header: seconds, or any text."""
@@ -82,8 +82,10 @@ class Reply:
 
 
 def replies_from_json(text: str | bytes) -> list[Reply]:
-    """Parse a script from JSON: a list of objects with the fields of `Reply`. `raw` is text, or `raw_base64`; `picture` is
-    `picture_base64`. Raise ValueError."""
+    """Parse a script from JSON: a list of objects with the fields of `Reply`.
+
+    `raw` is text, or `raw_base64`; `picture` is `picture_base64`. Raise ValueError if it is not a valid script.
+    """
     value: Any = json.loads(text)
     if not isinstance(value, list):
         raise ValueError(f"A script must be a list of replies, not {type(value).__name__}.")

@@ -3,13 +3,14 @@
 In a test:
 
     async with ScriptedServer([Reply(text="Hello."), Reply(tool_calls=[ToolCall("read_file", {"path": "a.txt"})])]) as server:
-        settings = server.provider("mine")                        # a ProviderSettings; dialect="google" for another one
+        settings = server.provider("mine")                        # a ProviderSettings; dialect="google" for another dialect
         ...
         assert server.requests[0].json["model"] == "scripted"     # all requests are recorded with headers, bytes and time
 
-Replies are used in order. One with `when` only answers requests whose last user text contains it; one with `times=0` can be used any number
-of times. Failures are replies too: `Reply(status=429, retry_after=1)`, `Reply(text="long …", cut_at_byte=200)`, `Reply(raw=b"<html>")`,
-`Reply(text="…", hang_at=2)`. When no reply is left, the response is an error with status 400. A function from request to reply works too.
+Replies are used in order. A reply with `when` only answers requests whose last user text contains that text; a reply with `times=0` can be
+used any number of times. Failures are replies too: `Reply(status=429, retry_after=1)`, `Reply(text="long …", cut_at_byte=200)`,
+`Reply(raw=b"<html>")`, `Reply(text="…", hang_at=2)`. When no reply is left, the response is an error with status 400. A script can also be
+a function that returns the reply to a request.
 
 With `obey=True`, the model follows any instruction it reads, in user texts and tool outputs alike: a line `call NAME {json}` becomes a tool
 call, `say TEXT` becomes the answer. This is the worst possible model, to test the damage that a model can do.

@@ -42,7 +42,7 @@ class BaseTool:
     settings: type[BaseModel] = ToolSettings
     effects: frozenset[Effect]
     reads: frozenset[str] = frozenset()
-    """Values of the argument `action` with which a call only reads, even if `effects` has other effects."""
+    """Values of the argument `action` with which a call only reads, even if `effects` contains other effects."""
     concurrent: bool = False
     idempotent: bool = False
     hidden: bool = False
@@ -85,7 +85,7 @@ class LookupTool(BaseTool):
 
 
 def paths_of(context: ToolContext) -> Paths:
-    """Return the access to the files that this call may use."""
+    """Return access to the files that this call may use."""
     return Paths(context.roots, context.directory)
 
 

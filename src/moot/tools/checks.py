@@ -1,4 +1,4 @@
-"""Formatters and checks of the configuration, which run in the sandbox after a file was changed."""
+"""The configured formatters and checks, which run in the sandbox after a file has been changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECONDS = 5.0
 BEFORE_SECONDS = 2.0
 """Part of `SECONDS` that is used to find the problems that existed before the change."""
 LINES = 20
-"""Maximum number of lines of new problems, and of a formatter's changes, that are added to a tool's output."""
+"""Maximum number of lines that are added to a tool's output for new problems, and for a formatter's changes."""
 LINE_CHARACTERS = 300
 OUTPUT_BYTES = 200_000
 FILE_BYTES = 10_000_000
@@ -49,10 +49,10 @@ _NOT_FOUND = (126, 127)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file and the commands for it."""
+    """A file and the commands to run on it."""
 
     path: str
-    """Path for people and commands: relative to the conversation's folder if it is below it."""
+    """Path as shown to people and passed to commands: relative to the conversation's folder if the file is below it."""
     data: bytes
     commands: tuple[Check, ...]
 
@@ -72,7 +72,10 @@ class Problems:
 
 @dataclass(slots=True)
 class Known:
-    """The problems of the last checked version of each file, by path. The least recently checked file is dropped."""
+    """The problems in the last checked version of each file, by path.
+
+    If there are too many files, the least recently checked one is dropped.
+    """
 
     found: OrderedDict[str, tuple[bytes, Problems]] = field(default_factory=OrderedDict[str, tuple[bytes, Problems]])
 
@@ -113,7 +116,7 @@ async def change_file(path: str, context: ToolContext, change: Callable[[], Tool
 
 
 def read_file(paths: Paths, path: str, checks: Iterable[Check]) -> File | None:
-    """Return a file with the commands for it; None if it does not exist, can't be read or is too large."""
+    """Return a file with the commands to run on it; None if it does not exist, can't be read or is too large."""
     with suppress(MootError, OSError):
         with paths.open_read(path) as stream:
             data = stream.read(FILE_BYTES + 1)
@@ -131,9 +134,9 @@ async def problems_of(file: File, context: ToolContext, seconds: float) -> Probl
 
 
 def new_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return the lines that were not there before, apart from their numbers, which change when lines move.
+    """Return the lines that did not exist before. Numbers in them are ignored, because line numbers change when lines move.
 
-    Of several lines that differ only in numbers, the first ones are new: an edit moves the lines behind it.
+    If several lines differ only in numbers, the first ones are new, because an edit moves the lines after it.
     """
     exact = Counter(before) & Counter(after)
     gone = Counter(_DIGITS.sub("0", line) for line in (Counter(before) - exact).elements())
@@ -149,13 +152,13 @@ def new_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def bounded(lines: Sequence[str], limit: int) -> list[str]:
-    """Return at most `limit` lines, each cut if it is long, and a note about the others."""
+    """Return at most `limit` lines, with long ones truncated, and a note about the others."""
     shown = [line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]} …" for line in lines[:limit]]
     return [*shown, f"[{count(len(lines) - limit, 'more line')}]"] if len(lines) > limit else shown
 
 
 def with_problems(view: View, output: ToolOutput) -> View:
-    """Add the number of lines of new problems from checks to the view's detail."""
+    """Add the number of lines with new problems to the view's detail."""
     number = output.value.get("problems") if isinstance(output.value, dict) else None
     words = f"{count(number, 'line')} from checks" if isinstance(number, int) and number else ""
     return replace(view, detail=", ".join(filter(None, (view.detail, words))))
@@ -165,7 +168,7 @@ def with_problems(view: View, output: ToolOutput) -> View:
 
 
 async def _formatted(file: File, context: ToolContext, ends: float) -> tuple[File, list[str]]:
-    """Run the formatters in order. Return the file as it is afterwards, and notes. Changes made by a failed formatter are undone."""
+    """Run the formatters in order. Return the resulting file, and notes. Changes made by a failed formatter are undone."""
     notes: list[str] = []
     paths = paths_of(context)
     for formatter in (check for check in file.commands if check.formats):

@@ -1,4 +1,4 @@
-"""Custom tools: commands in the configuration. Permissions, display and execution are those of the tool `shell`."""
+"""Custom tools: commands in the configuration. Permissions, display and execution are the same as for the tool `shell`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of web pages to Markdown, which malicious pages cannot make slow."""
+"""Conversion of web pages to Markdown, which malicious pages can't slow down."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from html_to_markdown import convert
 
 MAX_CHARACTERS = 1_000_000
-"""Maximum number of characters of a page without scripts and styles. The rest is cut off."""
+"""Maximum number of characters in a page without scripts and styles. The rest is cut off."""
 MAX_DEPTH = 1000
 """Maximum nesting of elements that are converted. Time grows with the square of the nesting; real pages stay far below this."""
 _TAG = re.compile(r"<[^<>]*>")
@@ -45,7 +45,7 @@ def _too_deep(page: str) -> bool:
 
 
 def _without(page: str, tag: str) -> str:
-    """Return the page without these elements. A regular expression would search the whole rest again for every opening tag."""
+    """Return the page without these elements. A regular expression would search the rest of the page again for every opening tag."""
     lower, at = page.lower(), 0
     pieces: list[str] = []
     while (start := lower.find(f"<{tag}", at)) >= 0:

@@ -48,7 +48,7 @@ class Snapshot:
 
 
 class Spool:
-    """A buffer for output of any size, which keeps the start and the end of it. A full disk does not affect the command."""
+    """A buffer for output of any size, which keeps only the start and the end. A full disk does not affect the command."""
 
     def __init__(self, kept: int = KEPT_BYTES) -> None:
         self.total = 0

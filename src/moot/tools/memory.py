@@ -26,12 +26,12 @@ FILES = 1000
 DEPTH = 4
 MATCHES = 50
 LINE = 400
-"""Maximum number of characters shown of a line that was found."""
+"""Maximum number of characters shown for each line found."""
 SUFFIX = ".md"
 LOCK_SECONDS = 5.0
-"""Maximum time to wait for a lock. A command that runs in the project can hold the lock as long as it wants."""
+"""Maximum time to wait for a lock. A command running in the project can hold the lock as long as it wants."""
 AGENTS = "agents"
-"""Name of the subfolder of the home's memory that has one folder per agent."""
+"""Name of the subfolder of the home's memory folder that contains one folder per agent."""
 
 _NAME = re.compile(r"[\w][\w .,+@()'-]{0,99}")
 _BELOW = ".moot/memory"
@@ -41,7 +41,7 @@ _FOLDERS = ("home", AGENTS, "project")
 def memory_folders(home: Path, agent: str, folder: str, *, is_local: bool, boundary: str = "") -> tuple[MemoryFolder, ...]:
     """Return the memory folders of an agent that works in a folder, the most specific one last.
 
-    Users other than the local one get only that of their project, which is inside the folder `boundary`.
+    Users other than the local one get only their project's memory folder, which is inside the folder `boundary`.
     """
     found: list[MemoryFolder] = []
     if is_local:
@@ -54,7 +54,7 @@ def memory_folders(home: Path, agent: str, folder: str, *, is_local: bool, bound
 
 
 def all_folders(home: Path, folder: str, name: str = "") -> tuple[MemoryFolder, ...]:
-    """Return all memory folders of the local user: that of the home, those of the agents, and that of the project around a folder.
+    """Return all memory folders of the local user: those of the home, of the agents, and of the project that contains a folder.
 
     If `name` is a file of an agent's memory, that folder is included even if it does not exist yet.
     """
@@ -94,7 +94,10 @@ def _project(folder: Path, boundary: Path | None) -> Path:
 
 
 class Memory:
-    """The files in some memory folders. Methods block, and raise NotFound, Refused or UsageError."""
+    """The files in some memory folders. Methods block.
+
+    They raise NotFound for a missing file, UsageError for an invalid name, and Refused if a file can't be read or written.
+    """
 
     def __init__(self, folders: Sequence[MemoryFolder]) -> None:
         self.folders = tuple(folders)
@@ -128,7 +131,7 @@ class Memory:
                 before = None
                 if sum(not file.problem for file in _entries(folder)) >= FILES:
                     raise Refused(
-                        f"The memory {folder.name!r} has {FILES:,} files, the maximum.", fix="Write to an existing file."
+                        f"The memory folder {folder.name!r} already has {FILES:,} files, the maximum.", fix="Write to an existing file."
                     ) from None
             if before is not None and len(before) > FILE_BYTES and append:
                 self.read(name)
@@ -192,7 +195,7 @@ class Memory:
     def _place(self, name: str) -> tuple[MemoryFolder, str]:
         """Return the folder that a name starts with, and the path in it. A name without a folder means the most specific folder."""
         if not self.folders:
-            raise Refused("The conversation has no folder for memory.", fix="Use a project with a folder.")
+            raise Refused("The conversation has no memory folder.", fix="Use a project with a folder.")
         folder = next((folder for folder in reversed(self.folders) if name.startswith(f"{folder.name}/")), None)
         below = name.removeprefix(f"{folder.name}/") if folder is not None else name
         folder = folder or (None if below.split("/")[0] in _FOLDERS else self.folders[-1])
@@ -212,7 +215,7 @@ def _is_agents(folder: MemoryFolder, below: str) -> bool:
 
 
 def _entries(folder: MemoryFolder) -> Iterator[MemoryFile]:
-    """Yield the files of a folder by name, without reading them. Those that can't be used have the reason."""
+    """Yield the files of a folder by name, without reading them. Files that can't be used are yielded with the reason."""
     count = 0
     try:
         paths = _paths(folder)
@@ -239,7 +242,7 @@ def _entries(folder: MemoryFolder) -> Iterator[MemoryFile]:
 
 
 def _problem(folder: MemoryFolder, below: str, entry: Entry) -> str | None:
-    """Return why an entry can't be used; empty if it can be used, None if it is not a file of memory."""
+    """Return why an entry can't be used; empty if it can be used, None if it is not a memory file."""
     if entry.kind == "directory" or entry.name.startswith(".") or not entry.name.endswith(SUFFIX):
         return None
     if entry.kind != "file":
@@ -274,7 +277,7 @@ def _bytes(folder: MemoryFolder, below: str, name: str) -> bytes:
         with _paths(folder).open_read(_inside(folder, below)) as stream:
             return stream.read(FILE_BYTES + 1)
     except NotFound:
-        raise NotFound(f"{name!r} does not exist.", fix="The files of memory: moot memory list") from None
+        raise NotFound(f"{name!r} does not exist.", fix="List the memory files: moot memory list") from None
 
 
 def _inside(folder: MemoryFolder, below: str) -> str:
@@ -301,7 +304,7 @@ def _locked(folder: MemoryFolder) -> Generator[None]:
         until = time.monotonic() + LOCK_SECONDS
         while not _is_locked(descriptor):
             if time.monotonic() > until:
-                raise Refused(f"Another program keeps the memory {folder.name!r} locked.", fix="Try again later.")
+                raise Refused(f"Another program has locked the memory folder {folder.name!r}.", fix="Try again later.")
             time.sleep(0.01)
         yield
     finally:

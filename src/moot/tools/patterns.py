@@ -22,7 +22,7 @@ from moot.tools import texts
 from moot.tools.walk import Glob, walk
 
 NOT_FOUND = 10
-"""Exit code if a pattern does not occur; 1 is that of an exception."""
+"""Exit code if a pattern does not occur; 1 means an exception."""
 
 FILE_BYTES = 10_485_760
 """Maximum size in bytes of a file that is searched. Larger files are skipped."""
@@ -66,7 +66,7 @@ def find(request: Request) -> Iterator[Match]:
 
 
 def is_expression(pattern: str) -> bool:
-    """Return True if the pattern is a valid regular expression. If it is not, it is searched as plain text."""
+    """Return True if the pattern is a valid regular expression. If it is not, it is searched for as plain text."""
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
@@ -112,7 +112,7 @@ def main(argument: str) -> None:
 
 
 def occurs(pattern: str, file: str) -> bool:
-    """Return whether the pattern occurs anywhere in the file, which is UTF-8."""
+    """Return True if the pattern occurs anywhere in the file, which is UTF-8."""
     return re.search(pattern, Path(file).read_bytes().decode()) is not None
 
 

@@ -160,7 +160,7 @@ def _agents_of(input: Json) -> str:
 
 
 def access_of(input: Json) -> Access:
-    """Return the access that a shell command asks for; `sandbox` for other tools and for unknown values, which the tool refuses later."""
+    """Return the access that a shell command requests; `sandbox` for other tools and for unknown values, which the tool refuses later."""
     wanted = input.get("access") if isinstance(input, dict) else None
     return "network" if wanted == "network" else "outside" if wanted == "outside" else "sandbox"
 

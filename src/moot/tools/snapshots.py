@@ -119,7 +119,10 @@ def stamp_of(status: os.stat_result) -> FileStamp:
 
 
 def read_file(place: FilePlace, put: Put | None = None) -> SeenFile:
-    """Return the state of one file, whose content is stored with `put`. Raise LimitReached if it is too large to be stored, or OSError."""
+    """Return the state of one file, whose content is stored with `put`.
+
+    Raise LimitReached if it is too large to be stored, OSError if it can't be read.
+    """
     try:
         with _parent(place) as (folder, name):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -133,7 +136,7 @@ def read_file(place: FilePlace, put: Put | None = None) -> SeenFile:
 
 
 def restore(place: FilePlace, state: FileState, data: bytes, expected: SeenFile) -> None:
-    """Replace the file atomically. Raise FileChanged if it is no longer as expected, or OSError."""
+    """Replace the file atomically. Raise FileChanged if it is no longer as expected, OSError if it can't be written."""
     with _parent(place, create=state != NOTHING) as (folder, name):
         temporary = f".moot-{token_hex(8)}.tmp"
         try:

@@ -87,9 +87,9 @@ def printable(name: str) -> str:
 
 
 DIFF_CHARACTERS = 12_000
-"""Maximum number of characters of a diff, which is stored with the call's output."""
+"""Maximum number of characters in a diff, which is stored with the call's output."""
 _COMPARED_LINES = 4000
-"""Maximum number of lines of texts that are compared, because comparing takes quadratic time."""
+"""Maximum number of lines in texts that are compared, because comparing takes quadratic time."""
 
 
 def unified(path: str, before: str, after: str) -> str:

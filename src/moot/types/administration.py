@@ -14,13 +14,22 @@ class Administration(Protocol):
     """
 
     async def read(self, key: str) -> Json:
-        """Return the value at a dotted key with all defaults, secrets masked; everything for an empty key. Raise NotFound."""
+        """Return the value at a dotted key with all defaults, secrets masked; everything if the key is empty.
+
+        Raise NotFound if there is no such key.
+        """
         ...
 
     async def change(self, key: str, value: Json) -> Json:
-        """Set one of the keys that may be changed in the user's file, and return the previous value. Raise Refused, or UsageError."""
+        """Set a key in the user's file and return the previous value.
+
+        Raise Refused if the key may not be changed, UsageError for an invalid value.
+        """
         ...
 
     async def create_agent(self, name: str, values: JsonObject) -> str:
-        """Write a new agent to moot's home and return the path of its file. Raise Refused for a right that the run lacks, or UsageError."""
+        """Write a new agent to moot's home and return the path of its file.
+
+        Raise Refused if the agent would get a right that the run lacks, UsageError for an invalid definition.
+        """
         ...

@@ -13,7 +13,7 @@ from moot.types.model import Effort
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One MCP server of the configuration (`mcp`): a program that is used over stdio, or a URL."""
+    """One MCP server in the configuration (`mcp`): a program that communicates over stdio, or a URL."""
 
     name: str
     command: str = ""
@@ -27,11 +27,11 @@ class McpServer:
     """Resolved values; never shown, logged or stored."""
     enabled: bool = True
     trust_hints: bool = False
-    """True if moot believes the server's claims that a tool is read-only or can be repeated. A false claim can then do harm."""
+    """True if moot believes the server's claims that a tool is read-only or can be repeated. False claims can then do harm."""
     plugin: str = ""
     """Name of the plugin that contains the server, which starts only while the plugin is unchanged."""
     problem: str = ""
-    """Why it can't be used, such as an environment variable that is not set; empty if it can. Then it is not enabled."""
+    """Reason why the server can't be used and is not enabled, such as an environment variable that is not set; otherwise empty."""
 
     def __repr__(self) -> str:
         return f"McpServer(name={self.name!r}, command={self.command!r}, url={self.url!r})"
@@ -63,7 +63,7 @@ class PromptSettings:
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Values for `{{name}}` in the agent's own texts."""
     max_tokens: int | None = None
-    """Maximum size of the system prompt in tokens. Parts other than the agent's own texts are cut to fit; None = no limit."""
+    """Maximum size of the system prompt in tokens. Parts other than the agent's own texts are truncated to fit; None = no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ class Agent:
     model: str = "main"
     """A model type (main, small …) or `model@provider`."""
     instructions: str = ""
-    """Text that replaces the first paragraph of the built-in system prompt; empty = it is not replaced."""
+    """Text that replaces the first paragraph of the built-in system prompt; empty = the paragraph is not replaced."""
     rules: str = ""
     tools: tuple[str, ...] | None = None
     """Names of the tools that the agent may use; None = all tools that are not hidden, () = none."""
     allowed_uris: tuple[str, ...] = ()
-    """Folders that its new conversations may use in addition to their directory."""
+    """Folders that the agent's new conversations may use in addition to their directory."""
     skills: tuple[str, ...] | None = None
     """Names of the skills that the agent may use, in the order in which they are offered; None = all, () = none."""
     mcp: tuple[str, ...] | None = None
@@ -96,16 +96,16 @@ class Agent:
     options: JsonObject = field(default_factory=empty)
     """Options of the agent service, which defines their schema."""
     fallback: tuple[str, ...] = ()
-    """Models to try, in order, if the main one fails before any output was shown. It can also name agents, which continue a run when its
-    provider refuses further calls."""
+    """Models to try, in order, if the main model fails before any output is shown. The list can also name agents, which continue a run when
+    its provider refuses further calls."""
     hooks: RunHooks = field(default_factory=RunHooks)
-    """Tool calls before and after each of its runs."""
+    """Tool calls before and after each of the agent's runs."""
     prompt: PromptSettings = field(default_factory=PromptSettings)
     agents: tuple[str, ...] = ()
     """Names of the agents that this agent may call."""
     isolation: Literal["none", "worktree"] = "none"
     output_format: str = ""
-    """`markdown`, `plain`, or a description of the format of its answers."""
+    """`markdown`, `plain`, or a description of the answer format."""
     hidden: bool = False
     """True if the agent is left out of lists. It can still be selected by name."""
     beta: bool = False
@@ -134,7 +134,7 @@ class KnownAgent:
     package: str = ""
     """The Python package that drives the agent; empty = none is needed."""
     skills: str = ""
-    """Folder with the agent's skills, relative to the user's home folder; empty = it has none, or it is not known."""
+    """Folder with the agent's skills, relative to the user's home folder; empty = the agent has none, or it is unknown."""
 
     def agent(self) -> Agent:
         """Return the equivalent agent definition; the agent chooses its own model."""

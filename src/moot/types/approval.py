@@ -46,20 +46,20 @@ class OutsideCall:
     """A call that an outside agent wants to make and asks about."""
 
     tool_call: str
-    """Id of the tool part that shows it."""
+    """Id of the tool part that shows the call."""
     name: str
-    """The agent's name of its tool; rules may use it."""
+    """The agent's name for the tool; rules may use this name."""
     title: str
     """One line for people, in the agent's own words if available; untrusted."""
     arguments: bytes
     """The arguments to decide on, as JSON."""
     effects: frozenset[Effect]
-    """Effects of the call, from which the permission mode decides."""
+    """Effects of the call, on which the permission mode bases its decision."""
     subject: str
     """The text that rules match: a command, a path, a URL."""
     options: tuple[Option, ...] = ()
     more: tuple[str, ...] = ()
-    """Further subjects of the same call, which may run only if all of them are allowed."""
+    """Further subjects of the same call. The call may run only if all subjects are allowed."""
     like: str = ""
     """Name of the equivalent tool of moot, whose rules apply too; empty = none."""
     editable: bool = False
@@ -68,7 +68,7 @@ class OutsideCall:
     """Questions for the person, in the shape of `Approval.questions`; None = the agent asks for permission instead."""
 
     def option(self, *kinds: OptionKind) -> Option | None:
-        """Return the first option of the first kind available."""
+        """Return the first option of the first of these kinds that is available."""
         return next((option for kind in kinds for option in self.options if option.kind == kind), None)
 
     def to_json(self) -> JsonObject:
@@ -112,9 +112,9 @@ class OutsideAnswer:
     by: str = "policy"
     """Source of the decision: `policy`, `user`, `moot` (no one was available, or a timeout), or another responder."""
     arguments: bytes | None = None
-    """Arguments with which the person replaced the call's, if it is `editable`."""
+    """Arguments with which the person replaced those of an `editable` call."""
     value: Json = None
-    """The replies to its questions, like `Answer.value`."""
+    """The replies to the call's questions, like `Answer.value`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,9 @@ class Session:
 
     id: str
     last: Message
-    """The newest message of this branch that the session contains: an answer produced in it."""
+    """The newest message of this branch that the session contains: an answer produced in this session."""
     unseen: tuple[Message, ...] = ()
-    """Later messages of the branch, oldest first, without the prompt to answer."""
+    """Later messages of the branch, oldest first, except the prompt to answer."""
     moved: bool = False
     """True if the session has continued elsewhere, or belongs to the conversation that this one was forked from. Use only a fork of the
     session, made at `last` if the agent supports that."""
@@ -258,7 +258,7 @@ class Approval:
 
     @property
     def lasting(self) -> tuple[str, ...]:
-        """The narrowest patterns that together cover the approval; empty = it can be allowed only once."""
+        """The narrowest patterns that together cover the approval; empty = the call can be allowed only once."""
         asking = [part for part in self.parts if part.action == "ask"]
         return tuple(dict.fromkeys(part.patterns[0] for part in asking)) if all(part.patterns for part in asking) else ()
 
@@ -275,7 +275,7 @@ class Approval:
 
 
 class Grants(Protocol):
-    """Permissions that last as long as a conversation. Answers create them; `Conversation.grants` lists them."""
+    """Permissions that last as long as a conversation. Answers to approvals create them; `Conversation.grants` lists them."""
 
     async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
         """Remove a grant durably and return True, or False if there is no such grant. Raise NotFound if the conversation is unknown."""
@@ -283,7 +283,7 @@ class Grants(Protocol):
 
 
 def bind(run: str, directory: str, tool: str, definition: bytes, arguments: bytes) -> bytes:
-    """Return a 32-byte digest of everything a decision depends on; any difference requires a new approval."""
+    """Return a 32-byte digest of everything that a decision depends on. If the digest differs, a new approval is required."""
     digest = blake2b(digest_size=32)
     for piece in (run.encode(), directory.encode("utf-8", "surrogateescape"), tool.encode(), definition, arguments):
         digest.update(len(piece).to_bytes(8, "big"))

@@ -25,7 +25,7 @@ class Blobs(Protocol):
     async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
         """Store a person's upload durably. Raise LimitReached if the owner's uploads would exceed `quota` bytes; 0 = no quota.
 
-        Bytes that were uploaded before count only once and keep their first media type.
+        Repeated uploads of the same bytes count only once and keep the first media type.
         """
         ...
 
@@ -38,9 +38,9 @@ class Blobs(Protocol):
         ...
 
     async def about(self, sha256: str) -> Blob:
-        """Return size and media type. Raise NotFound."""
+        """Return a blob's size and media type. Raise NotFound if the owner has no such blob."""
         ...
 
     async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """Return the bytes of a blob. Raise NotFound, or StoreCorrupt if the bytes don't match the hash."""
+        """Return the bytes of a blob. Raise NotFound if there is no such blob, StoreCorrupt if the bytes don't match the hash."""
         ...

@@ -10,10 +10,10 @@ from moot.types.canonical import JsonObject
 Period: TypeAlias = Literal["run", "day", "week", "month"]
 
 NEARLY = 0.8
-"""Used part of a budget at which people are warned."""
+"""Used share of a budget at which people are warned."""
 
 QUESTION = "budget"
-"""`Approval.tool` of the question whether a run may continue although a budget is used up. No tool has this name."""
+"""`Approval.tool` for the question whether a run may continue although a budget is used up. No tool has this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Budget:
     project: str = ""
     """Name or id of the project; empty = all projects."""
     agent: str = ""
-    """Empty = all agents."""
+    """Name of the agent; empty = all agents."""
     tz: str = "UTC"
     """IANA name of the time zone in which days, weeks and months begin."""
     ends_run: bool = False
@@ -40,7 +40,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class SpendingQuery:
-    """A set of runs: either one run and its sub-agents, or the runs of an owner since a time."""
+    """A set of runs: either one run and its sub-agents, or all runs of an owner since a given time."""
 
     owner: str = ""
     since: int = 0
@@ -75,32 +75,32 @@ class BudgetState:
     budget: Budget
     spent: Spending
     since: int = 0
-    """Start of the current period, in milliseconds since the epoch; 0 for budgets per run."""
+    """Start of the current period, in milliseconds since the epoch; 0 for per-run budgets."""
     resets_at: int | None = None
-    """End of the current period, in milliseconds since the epoch; None for budgets per run."""
+    """End of the current period, in milliseconds since the epoch; None for per-run budgets."""
     problem: str = ""
-    """Why the budget covers no runs; empty if there is no problem."""
+    """Reason why the budget covers no runs; empty if there is no problem."""
 
     @property
     def share(self) -> float:
-        """The used part of the budget; 1 = used up. Unknown costs are not included."""
+        """The used share of the budget; 1 = used up. Unknown costs are not included."""
         budget, spent = self.budget, self.spent
         shares = ((spent.cost, budget.cost), (spent.tokens, budget.tokens))
         return max((used / most for used, most in shares if most), default=0.0)
 
     @property
     def percent(self) -> int:
-        """The used part in percent, rounded down."""
+        """The used share in percent, rounded down."""
         return int(round(self.share * 100, 6))
 
     @property
     def limit(self) -> Literal["cost", "tokens"]:
-        """The limit of which the larger part is used."""
+        """The limit of which the larger share is used."""
         budget, spent = self.budget, self.spent
         return "cost" if budget.cost and (not budget.tokens or spent.cost * budget.tokens >= spent.tokens * budget.cost) else "tokens"
 
     def to_json(self) -> JsonObject:
-        """Serialize. `spent` and `share` are None for budgets per run, which start again with each run, and for those with a problem."""
+        """Serialize. `spent` and `share` are None for per-run budgets, which start again with each run, and for budgets with a problem."""
         document: JsonObject = asdict(self.budget)
         spent = None if self.resets_at is None or self.problem else asdict(self.spent)
         share = None if spent is None else round(self.share, 4)

@@ -32,7 +32,7 @@ def dumps(value: object) -> bytes:
 
 
 def loads(data: bytes | str) -> Json:
-    """Parse any JSON value fast; integers over 64 bits lose digits. Raise ValueError."""
+    """Parse any JSON value fast; integers over 64 bits lose digits. Raise ValueError for invalid JSON."""
     return cast("Json", orjson.loads(data))
 
 

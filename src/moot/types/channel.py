@@ -18,7 +18,7 @@ from moot.types.run import OnBusy, Run, Submitted
 
 @dataclass(frozen=True, slots=True)
 class ChannelAnswer:
-    """The answer of a run in a channel."""
+    """A run's answer in a channel."""
 
     run: str
     conversation: str
@@ -26,7 +26,7 @@ class ChannelAnswer:
     prompt: str = ""
     """The `id` of the message that started the run."""
     after: int = 0
-    """Position in the log before the run's events."""
+    """Last position in the log before the run's events."""
     shown: JsonObject = field(default_factory=empty)
     """The channel's own record of what it has shown, such as the ids of its messages."""
     finished: bool = False
@@ -34,7 +34,7 @@ class ChannelAnswer:
 
 
 class ChannelAnswers(Protocol):
-    """Records of which answers channels have shown."""
+    """Records of the answers that channels have shown."""
 
     async def current(self, prefix: str) -> list[ChannelAnswer]:
         """Return the answers that are not shown completely, and the newest answer of each conversation, oldest first.
@@ -53,7 +53,7 @@ class ChannelAnswers(Protocol):
 
 
 class ChannelRuntime(Protocol):
-    """The interface of one channel to moot, which gives access only to conversations that the channel has started.
+    """One channel's interface to moot, which gives access only to conversations that the channel has started.
 
     Each of them belongs to a person or room, under a name (`who`) that the channel chooses.
     Every method raises NotFound for anything that does not belong to the channel.
@@ -91,7 +91,7 @@ class ChannelRuntime(Protocol):
         ...
 
     async def wait(self, run: str) -> Run:
-        """Return the run once it has ended or waits."""
+        """Return the run once it has ended or is waiting."""
         ...
 
     async def message(self, run: str) -> Message:
@@ -129,18 +129,18 @@ class HasCheck(Protocol):
     """Optional capability of a channel: its settings can be tested without serving it."""
 
     async def check(self, settings: JsonObject) -> str:
-        """Connect and describe the account in a few words. Raise ConfigError for unusable settings, MootError if connecting fails."""
+        """Connect and return a short description of the account. Raise ConfigError for unusable settings, MootError if connecting fails."""
         ...
 
 
 @runtime_checkable
 class HasPost(Protocol):
-    """Optional capability of a channel: it can send a message without being served, such as the answer of a cron job."""
+    """Optional capability of a channel: it can send a message without being served, such as a cron job's answer."""
 
     async def post(self, settings: JsonObject, place: str, text: str, *, id: str) -> None:
-        """Send a text to a person or room, whose name is as in `who`. A text with the `id` of an earlier one is a repeated attempt.
+        """Send a text to a person or room, named as in `who`. A text with the `id` of an earlier text is another attempt to send that text.
 
-        Raise ConfigError for unusable settings, UsageError for a place in which the channel may not write, MootError if sending fails.
+        Raise ConfigError for unusable settings, UsageError if the channel may not write to that place, MootError if sending fails.
         """
         ...
 
@@ -157,12 +157,15 @@ class ChannelClient(Protocol):
 
 @runtime_checkable
 class HasTrialClient(Protocol):
-    """Optional capability of a channel: it can be tested on this machine alone. The conformance suite uses it."""
+    """Optional capability of a channel: it can be tested using only this machine. The conformance suite uses it."""
 
     def trial(self, folder: Path) -> JsonObject:
         """Return settings for a test; any files it needs go into `folder`, which is empty."""
         ...
 
     def client(self, settings: JsonObject, who: str) -> AbstractAsyncContextManager[ChannelClient]:
-        """Return a client named `who` that talks to the channel served with these settings; wait up to 5 s until it is reachable."""
+        """Return a client named `who` that talks to the channel served with these settings.
+
+        Wait up to 5 s until the channel is reachable.
+        """
         ...

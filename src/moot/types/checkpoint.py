@@ -31,7 +31,7 @@ class FileStamp(NamedTuple):
     changed_ns: int
     """Modification time."""
     status_ns: int
-    """Time of the last change of content, name or permissions. Programs can't set it."""
+    """Time of the last change to content, name or permissions. Programs can't set this time."""
 
 
 class SeenFile(NamedTuple):
@@ -51,7 +51,7 @@ class FolderState:
 
 
 class FilePlace(NamedTuple):
-    """A file, by the allowed folder that contains it and the path below that folder."""
+    """A file, identified by the allowed folder that contains it and the path below that folder."""
 
     root: bytes
     path: bytes
@@ -62,14 +62,14 @@ class FilePlace(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """The change of one file by a prompt."""
+    """The change that a prompt made to one file."""
 
     place: FilePlace
     before: FileState
     after: FileState | None
-    """None = unknown, because moot was stopped before it could look."""
+    """State after the change; None = unknown, because moot was stopped before it could read the file."""
     mixed: bool
-    """True if someone else has changed the file in between."""
+    """True if someone else changed the file in between."""
 
     def followed_by(self, later: FileChange) -> FileChange:
         """Return both changes as one."""
@@ -78,7 +78,7 @@ class FileChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The changes of one run and of its sub-agents."""
+    """The changes made by one run and its sub-agents."""
 
     run: str
     no: int
@@ -87,7 +87,7 @@ class Checkpoint:
     left_out: tuple[tuple[str, str], ...]
     """Paths that undo doesn't cover, each with the reason."""
     is_open: bool
-    """True if the changes made by commands were not determined yet, because moot was stopped."""
+    """True if moot was stopped before the changes made by commands were determined."""
     is_undone: bool
 
 
@@ -102,7 +102,7 @@ class Undone:
     head_before: str | None
     head_after: str | None
     newest: str | None
-    """Id of the conversation's newest message at that time. A newer one makes redo impossible."""
+    """Id of the conversation's newest message at that time. A newer message makes redo impossible."""
     talk: bool
     files: bool
     no: int = 0

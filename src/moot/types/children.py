@@ -16,7 +16,7 @@ BACKGROUND = "background"
 """The key in `Run.settings` that marks a sub-agent whose parent doesn't wait for it."""
 
 ChildStatus: TypeAlias = Literal["standby", "running", "pending", "finished"]
-"""standby: queued or interrupted · running · pending: waits for a person, its client or a time · finished: ended in any way."""
+"""standby: queued or interrupted · running · pending: waiting for a person, its client or a time · finished: ended in any way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ChildTask:
     context: str = ""
     """Text that precedes the prompt, the same for all agents that are started together."""
     left: int = 1
-    """Number of tasks that the same call starts, from this one on. They share the budget with the parent."""
+    """Number of tasks that the same call starts, counted from this task. They share the budget with the parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Child:
     task: str = ""
     """The first line of its prompt."""
     summary: str = ""
-    """Its result: its summary if it gave one, else its last text. Empty until the run has ended."""
+    """The result: the sub-agent's summary if there is one, else its last text. Empty until the run has ended."""
 
     @property
     def status(self) -> ChildStatus:
@@ -51,7 +51,7 @@ class Child:
 
 
 def child_status(run: Run) -> ChildStatus:
-    """Return a run's status as the tree of agents shows it."""
+    """Return a run's status as shown in the agent tree."""
     if run.status in TERMINAL:
         return "finished"
     if run.status == "waiting" and run.awaits != "run":
@@ -65,26 +65,31 @@ class Children(Protocol):
     async def start(self, task: ChildTask, number: int = 0, *, background: bool = False) -> Child:
         """Start a sub-agent, or return the one that the same call has already started with this number.
 
-        With `background`, the parent doesn't wait for it. Raise UsageError if the agent is unknown or may not be called, or LimitReached.
+        With `background`, the parent doesn't wait for it. Raise UsageError if the agent is unknown or may not be called, LimitReached if
+        there are too many sub-agents.
         """
         ...
 
     async def references(self, agent: str, prompt: str, *, attended: bool) -> References:
-        """Return what a prompt for a sub-agent refers to with `@`. Raise Refused or UsageError for what can't be attached.
+        """Return everything that a prompt for a sub-agent refers to with `@`.
 
-        `attended` is true if a person chose the prompt, which answers the question of an `ask` rule.
+        Raise Refused or UsageError if something can't be attached. `attended` is true if a person chose the prompt, which counts as
+        approval under an `ask` rule.
         """
         ...
 
     async def status(self) -> list[Child]:
-        """Return the run's sub-agents, and those that earlier runs of its conversation left in the background, oldest first.
+        """Return the run's sub-agents, and the background sub-agents of earlier runs of its conversation, oldest first.
 
-        Those whose process has died are resumed.
+        Sub-agents whose process has died are resumed.
         """
         ...
 
     async def result(self, child: Child) -> Child:
-        """Return the child once it has ended. Raise Parked while it works: the call starts again when all awaited children have ended."""
+        """Return the child once it has ended.
+
+        Raise Parked while the child is working: the call starts again when all awaited children have ended.
+        """
         ...
 
     async def cancel(self, run: str) -> None:

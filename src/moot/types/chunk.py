@@ -1,6 +1,6 @@
 """Streamed pieces in the shape of the AI SDK's `UIMessageChunk`, versions 6 and 7 (reference: AI SDK UI, stream protocol).
 
-A chunk is plain JSON, not a class: one is made for every few bytes of model output, and unknown fields must survive. `KINDS` lists the
+A chunk is plain JSON, not a class: one is made for every few bytes of model output, and unknown fields must be preserved. `KINDS` lists the
 required and optional fields of each kind; the functions below build the chunks that moot itself writes.
 """
 
@@ -94,7 +94,7 @@ def kind_of(name: str) -> Kind | None:
 
 
 def problems(chunk: Chunk, version: int = 6) -> list[str]:
-    """Describe why a client of this major version would refuse the chunk; empty if it would accept it."""
+    """Return why a client of this major version would reject the chunk; empty if it would accept it."""
     name = chunk.get("type")
     kind = kind_of(name) if isinstance(name, str) else None
     if kind is None:

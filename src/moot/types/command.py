@@ -9,10 +9,11 @@ from typing import Literal, TypeAlias
 from moot.types.workflow import WorkflowStep
 
 CommandType: TypeAlias = Literal["action", "prompt", "insert", "workflow"]
-"""action: does something itself · prompt: sends a prompt · insert: puts a text into the composer · workflow: runs several prompts."""
+"""action: performs an action itself · prompt: sends a prompt · insert: inserts text into the composer · workflow: runs several prompts."""
 
 Requirement: TypeAlias = Literal["conversation", "folder", "repository", "file"]
-"""conversation: it has messages · folder: it has a directory · repository: the directory is in a Git repository · file: a file is open."""
+"""conversation: the conversation has messages · folder: it has a directory · repository: the directory is in a Git repository · file: a
+file is open."""
 
 COMMAND_NAME = r"^[A-Za-z0-9][\w-]{0,63}(:[A-Za-z0-9][\w-]{0,63})*$"
 """Pattern of the names of custom commands. If the file is in a subfolder, its name comes first: `git:squash`."""
@@ -35,7 +36,7 @@ class CommandParameter:
 
 
 def argument_names(parameters: Iterable[CommandParameter]) -> list[str]:
-    """Return the names of everything that a template can contain: the whole argument, its words, the open file, and parameters."""
+    """Return the names of all placeholders that a template can contain: the whole argument, its words, the open file, and parameters."""
     return ["ARGUMENTS", "FILE", *map(str, range(1, 10)), *(parameter.name for parameter in parameters)]
 
 
@@ -45,7 +46,7 @@ class CommandFacts:
 
     name: str
     help: str = ""
-    """One line that says what the command does."""
+    """One line that describes the command."""
     argument: str = ""
     """Argument syntax in usage lines, such as `[NAME]`; empty = none."""
     category: str = "custom"
@@ -54,7 +55,7 @@ class CommandFacts:
     parameters: tuple[CommandParameter, ...] = ()
     requires: tuple[Requirement, ...] = ()
     agent: str = ""
-    """Agent that answers the prompt; empty = the one in use."""
+    """Agent that answers the prompt; empty = the current agent."""
     examples: tuple[str, ...] = ()
     origin: str = BUILT_IN
     """`built-in`, the name of a package, `MCP server NAME`, or the path of the file that defines it."""
@@ -62,15 +63,15 @@ class CommandFacts:
 
 @dataclass(frozen=True, slots=True)
 class CommandDefinition:
-    """A custom command as a person has written it."""
+    """A custom command as written by a person."""
 
     facts: CommandFacts
     prompt: str = ""
-    """Template of the text. `$ARGUMENTS`, `$1` to `$9`, `$FILE` and `$NAME` of a parameter are replaced, `` !`line` `` runs a line."""
+    """Template of the text. `$ARGUMENTS`, `$1` to `$9`, `$FILE`, and `$NAME` for a parameter are replaced, `` !`line` `` runs a line."""
     model: str = ""
-    """Model that answers the prompt; empty = the one in use."""
+    """Model that answers the prompt; empty = the current model."""
     notes: tuple[str, ...] = ()
-    """Problems that don't prevent its use, such as unknown fields of other programs."""
+    """Problems that don't prevent using the command, such as unknown fields from other programs."""
     steps: tuple[WorkflowStep, ...] = ()
     """The steps of a workflow."""
     agent_line: int = 0

@@ -1,7 +1,7 @@
-"""Custom tools: commands of the configuration with placeholders, `{{argument}}`, for the arguments of a call.
+"""Custom tools: configured commands with placeholders, `{{argument}}`, for the arguments of a call.
 
-A value is always quoted, so it can't become shell syntax. It can't become an option either: a value that starts a word must not begin with
-`-`, unless an earlier word of the same command is `--`.
+A value is always quoted, so it can't become shell syntax. A value can't become an option either: a value that starts a word must not begin
+with `-`, unless an earlier word of the same command is `--`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Command: TypeAlias = "tuple[str, ...] | str"
 
 @dataclass(frozen=True, slots=True)
 class CommandTool:
-    """One custom tool of the configuration."""
+    """One custom tool in the configuration."""
 
     name: str
     description: str
@@ -40,7 +40,7 @@ class CommandTool:
     network: bool = False
     """True if the command may use the network."""
     read_only: bool = False
-    """True if the sandbox lets the command change nothing, so that it needs no approval."""
+    """True if the sandbox prevents all changes by the command, so that it needs no approval."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Additional environment variables, which may contain secrets."""
     max_output: int = TOOL_OUTPUT_CHARACTERS
@@ -48,7 +48,7 @@ class CommandTool:
     hidden: bool = False
 
     def line(self, arguments: JsonObject) -> str:
-        """Return the shell line that a call with valid arguments runs. Raise ValueError if a value can't be used."""
+        """Return the shell line that runs for a call with valid arguments. Raise ValueError if a value can't be used."""
         values = {**_defaults(self.parameters), **arguments}
         for name, value in values.items():
             if "\0" in _text(value):
@@ -76,16 +76,17 @@ _OTHER = re.compile(r"\{(path|files|filename|file_path)\}")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A formatter or check of the configuration: a shell line to run after a matching file was changed."""
+    """A configured formatter or check: a shell line that runs after a matching file has changed."""
 
     pattern: str
     """Glob for file names, or for paths below the conversation's folder if it contains a slash."""
     command: str
     """Shell line with `{file}` for the file."""
     formats: bool = False
-    """True for a formatter, which may change the file. Other commands can change nothing."""
+    """True for a formatter, which may change the file. Other commands can't change anything."""
     folder: str = ""
-    """The folder of the project that configures it: it runs only for conversations there. Empty = for all conversations."""
+    """Folder of the project that configures this command, which runs only for conversations there. Empty = it runs for all
+    conversations."""
 
     def line(self, file: str) -> str:
         """Return the shell line for a file. Raise ValueError if its name can't be used."""
@@ -149,7 +150,7 @@ def problem_of(command: Command, schema: JsonObject) -> str:
 # ── where placeholders may be ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _MARK = "\ue000"
-"""Stands for a placeholder while a line is split into words."""
+"""Replacement for a placeholder while a line is split into words."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*\w+\s*\}\}")
 _OPERATORS = ";|&()\n"
@@ -168,7 +169,7 @@ _EVALUATORS = frozenset(("eval", "source", ".", "trap", "alias", "ssh", "su", "w
 _INTERPRETERS = re.compile(r"(ba|da|z|k|fi)?sh|python[\d.]*|perl|ruby|node|deno|bun|php|lua|osascript|pwsh")
 _CODE_OPTION = re.compile(r"-[A-Za-z]*[ceEr]|--eval|--command|-Command|--print|-p")
 _CODE_FIRST = frozenset(["awk", "gawk", "mawk", "nawk", "sed"])
-"""Programs whose first operand is code."""
+"""Programs that run their first operand as code."""
 
 
 def _is_whole(word: str) -> bool:
@@ -198,7 +199,7 @@ def _commands(command: Command) -> Iterator[list[str]]:
 
 
 def _place_problem(words: Sequence[str]) -> str:
-    """Return why a placeholder's value could be run as code at its place in a command; empty if none could."""
+    """Return why a placeholder's value could be run as code at its place in a command; empty if no placeholder's value could."""
     at = _program(words)
     if any(_MARK in word for word in words[: at + 1]):
         return "A placeholder can't be the program to run, or in an assignment before it."
@@ -218,7 +219,7 @@ def _place_problem(words: Sequence[str]) -> str:
 
 
 def _program(words: Sequence[str]) -> int:
-    """Return the index of the word that names the program, after assignments and programs that only run another program."""
+    """Return the index of the word that names the program, which follows any assignments and any programs that only run another program."""
     at = 0
     while at < len(words):
         if words[at].rpartition("/")[2] in _RUNNERS:
@@ -251,7 +252,7 @@ def _refuse_options(command: Command, values: Mapping[str, Json]) -> None:
 
 
 def _words(command: Iterable[str], values: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the words with their values. A word with an argument that was left out is left out too; a list becomes several words."""
+    """Yield the words with their values filled in. A word whose argument was omitted is omitted too; a list becomes several words."""
     texts = {name: _text(value) for name, value in values.items()}
     for word in command:
         names = [*variables_in(word)]

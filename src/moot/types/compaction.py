@@ -21,7 +21,7 @@ def summaries_of(message: Message) -> tuple[Part, ...]:
 
 
 def summary_lines(part: Part) -> list[str]:
-    """Return the summary in a part, with its plan, as lines of Markdown."""
+    """Return the summary in a part, together with its plan, as Markdown lines."""
     data = part.get("data")
     texts = [str(data.get(name) or "") for name in ("summary", "plan")] if isinstance(data, dict) else []
     return "\n\n".join(filter(None, texts)).split("\n")
@@ -34,7 +34,7 @@ class Compaction:
     through: str
     """Id of the last summarized message."""
     summary: str
-    """Text of the summary. Empty in an event = the summary is withdrawn."""
+    """Text of the summary. If it is empty in an event, the summary is withdrawn."""
     plan: str = ""
     """The latest plan and to-do list in the summarized messages, unchanged; empty = none."""
     exchange: str | None = None
@@ -45,7 +45,7 @@ class Compaction:
     """Time of the summary, in milliseconds since the epoch."""
 
     def to_body(self) -> JsonObject:
-        """Return the body of its event."""
+        """Return the body of the event that records it."""
         plan: JsonObject = {"plan": self.plan} if self.plan else {}
         return {"op": OPERATION, "through": self.through, "summary": self.summary, **plan, "exchange": self.exchange}
 

@@ -28,7 +28,10 @@ from moot.types.tool import Tool, ToolContext, ToolOutput
 
 
 class Parked(BaseException):
-    """The end of a leg that waits for a person, its client, sub-agents or a time. Not an Exception, so that no `except` catches it."""
+    """The end of a leg that waits for a person, its client, sub-agents or a time.
+
+    Not a subclass of Exception, so that no `except Exception` catches it.
+    """
 
     def __init__(self, wake_at: int | None = None) -> None:
         """`wake_at` is the time in ms at which the next leg starts; None = the run waits for something else."""
@@ -46,7 +49,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The outcome of work that the journal shows as started but not ended, and that must not be repeated."""
+    """The outcome of work that must not be repeated and that the journal shows as started but not ended."""
 
     key: str
     """Journal key of the attempt that was started. Its `end` is not written yet."""
@@ -58,7 +61,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A model to try, with its provider and dialect."""
+    """A model to call, with its provider and dialect."""
 
     model: Model
     provider: Provider
@@ -80,9 +83,9 @@ class StepSetup:
     """Number of steps after which the run stops; 0 = no limit."""
     limits: Limits
     served: Served | None = None
-    """The program that the run serves, with its own tools; None = none."""
+    """The program that the run serves, with the program's own tools; None = none."""
     compact_at: int = 0
-    """Tokens of a request at which the history is compacted; 0 = never."""
+    """Number of tokens in a request at which the history is compacted; 0 = never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +102,28 @@ class Verdict:
     nobody: bool = False
     """True if a person should have been asked but none is available."""
     arguments: bytes | None = None
-    """Arguments with which the person replaced the call's."""
+    """Arguments with which the person replaced those of the call."""
 
 
 Work: TypeAlias = Callable[[], Awaitable[Result]]
 
 
 class ToolHooks(Protocol):
-    """The hooks of tool calls and incoming messages, as the loop uses them."""
+    """The hooks for tool calls and incoming messages, as the loop uses them."""
 
     async def before(self, tool: str, key: str, tool_call: str, input: JsonObject) -> HookAnswer | None:
         """Run the hooks before a call and return their decision; None = there are none."""
         ...
 
     async def after(self, tool: str, key: str, tool_call: str, input: JsonObject, output: ToolOutput) -> ToolOutput:
-        """Run the hooks after a call and return its output with what the hooks add to it."""
+        """Run the hooks after a call and return its output with the hooks' additions."""
         ...
 
     async def steered(self, id: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Run the hooks for a message sent into a running answer. Return its parts with what the hooks add, or () if they block it."""
+        """Run the hooks for a message sent into a running answer.
+
+        Return the message's parts with the hooks' additions, or () if a hook blocks the message.
+        """
         ...
 
     @property
@@ -152,7 +158,7 @@ class Ports(Protocol):
         ...
 
     def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
-        """Return a context held while the provider is being called; entering waits while `limits.per_provider` calls are active."""
+        """Return a context to hold during a call to the provider. Entering it waits while `limits.per_provider` calls are active."""
         ...
 
     def recorded(self, tool: Tool, input: Json) -> AbstractAsyncContextManager[object]:
@@ -165,7 +171,10 @@ class OutsideContext(Protocol):
 
     @property
     def mode(self) -> Mode:
-        """The mode of the run, or else of the configuration. `decide` applies it. The agent should be started in its own closest mode."""
+        """The mode of the run, or else of the configuration.
+
+        `decide` applies this mode. The agent should be started in its own closest mode.
+        """
         ...
 
     async def decide(self, call: OutsideCall) -> OutsideAnswer:
@@ -173,13 +182,13 @@ class OutsideContext(Protocol):
 
         Meanwhile the run is `waiting` and takes no slot, but keeps its owner because the agent's process waits too. The call is refused if
         no one can be asked or no one answers in time. Cancel this method if the agent no longer needs the answer.
-        Raise FenceLost.
+        Raise FenceLost if this process no longer owns the run.
         """
         ...
 
     @property
     def waited(self) -> int:
-        """Return the time in µs for which `decide` has waited for people; waits that overlap count once."""
+        """Return the time in µs for which `decide` has waited for people; overlapping waits count once."""
         ...
 
     async def confinement(self, command: str, directory: Path, access: Access = "sandbox") -> Confinement | None:
@@ -187,11 +196,11 @@ class OutsideContext(Protocol):
         ...
 
     async def session(self) -> Session | None:
-        """Return the agent's own session that contains all or the start of this branch; None = start a new one."""
+        """Return the agent's own session that contains this branch or its beginning; None = start a new session."""
         ...
 
     async def set_session(self, id: str) -> None:
-        """Store the session of this run, committed on return. The next prompt finds it, even if this run fails."""
+        """Store the run's session, committed on return. The next prompt finds the session even if this run fails."""
         ...
 
 
@@ -202,8 +211,9 @@ class RunContext(OutsideContext, Protocol):
     def ports(self) -> Ports: ...
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
-        """Set run and time on the events, commit them, publish them to watchers and return their seqs. Raise FenceLost.
+        """Set run and time on the events, commit them, publish them to watchers and return their seqs.
 
+        Raise FenceLost if this process no longer owns the run.
         With `fold`, also store the message's parts including these events, in the same transaction.
         """
         ...
@@ -215,7 +225,8 @@ class RunContext(OutsideContext, Protocol):
     async def history(self, tokens: int, *, compact_to: int = 0) -> list[Message]:
         """Return at least the last `tokens` of the branch that this run answers, oldest first, without the run's own message.
 
-        It starts with the branch's summary if it was compacted. With `compact_to`, compact it first, to that many tokens if possible.
+        It starts with the branch's summary if it was compacted. With `compact_to`, compact the branch first, to that many tokens if
+        possible.
         """
         ...
 
@@ -230,7 +241,7 @@ class RunContext(OutsideContext, Protocol):
     async def once(self, key: str, *, idempotent: bool, work: Work, body: JsonObject, verdict: Verdict | None = None) -> Result | Unknown:
         """Run the work between a durable `start` (with `body`) and one event that holds both its `end` and its chunks.
 
-        If the key already has an end, return its stored result without running anything. If it has only a start, run the work again if
+        If the key already has an end, return its stored result without running anything. If the key has only a start, run the work again if
         `idempotent`, else return Unknown.
         """
         ...
@@ -242,8 +253,8 @@ class RunContext(OutsideContext, Protocol):
     async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str, hook: HookAnswer | None = None) -> Verdict:
         """Apply the policy to a call, and ask a person if the policy requires that. Raise Parked while the answer is missing.
 
-        `subject` is what rules match: a command, a path, a URL. A hook can require that a person is asked, or allow a call for which only
-        the mode would require a person.
+        `subject` is what rules match: a command, a path, a URL. A hook can require approval by a person, or allow a call that needs
+        approval only because of the mode.
         """
         ...
 
@@ -271,7 +282,7 @@ class AgentService(Protocol):
 
 @runtime_checkable
 class HasTrials(Protocol):
-    """Optional capability of an agent service: options for tests on this machine alone. The conformance suite uses it."""
+    """Optional capability of an agent service: options for tests that use only this machine. The conformance suite uses it."""
 
     trials: Mapping[str, JsonObject]
     """`answer`: produce output and end · `slow`: start working and continue for a minute."""

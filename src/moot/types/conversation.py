@@ -28,9 +28,9 @@ class Page(Generic[Item]):
 TitleSource: TypeAlias = Literal["none", "first-line", "model", "user"]
 
 DEFAULT_PROJECT = "default"
-"""The id of the project that always exists."""
+"""The id of the default project, which always exists."""
 LOCAL_HOST = "local"
-"""The name of this machine in filters. No other machine can have it."""
+"""The name of this machine in filters. No other machine can have this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Project:
     name: str
     description: str = ""
     root_path: str | None = None
-    """Absolute path of the project's folder, which no other project has; None = no folder."""
+    """Absolute path of the project's folder, unique among projects; None = no folder."""
     context: str = ""
     rules: str = ""
     created_at: int = 0
     """Time of creation, in milliseconds since the epoch."""
     owner: str = LOCAL_USER
     updated_at: int = 0
-    """Time of the last change of its settings."""
+    """Time of the last change of the project's settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class ConversationSettings:
     network: bool | None = None
     """True if commands may use the network."""
     skills: tuple[str, ...] | None = None
-    """Names of skills whose instructions are in the prompt, in this order; () = no skills are used."""
+    """Names of skills whose instructions are in the prompt, in this order; () = no skills."""
 
     @staticmethod
     def of(conversation: Conversation) -> ConversationSettings:
@@ -80,7 +80,7 @@ class ConversationSettings:
         return ConversationSettings(**cast("dict[str, Any]", values))
 
     def to_json(self) -> JsonObject:
-        """Return the settings that are set."""
+        """Return the settings that have a value."""
         values = {name: getattr(self, name) for name in SETTINGS}
         return {
             name: list(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else value
@@ -139,13 +139,13 @@ def _is_valid(key: str, value: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A row of the `conversation` table; the sums change only when a run ends."""
+    """A row of the `conversation` table. The sums change only when a run ends."""
 
     id: str
     no: int = 0
     """Integer key of the conversation in the store; 0 = not stored yet."""
     project: str = DEFAULT_PROJECT
-    """Empty in a new conversation = the project whose root contains the directory."""
+    """Id of the project. If it is empty in a new conversation, the project whose root contains the directory is used."""
     key: str | None = None
     """Unique name for find-or-create, such as `discord:USER` or `cron:NAME`."""
     client_id: str | None = None
@@ -173,7 +173,7 @@ class Conversation:
     message_count: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
-    """Cost in nano-dollars of the runs with a known price; None = no run has one."""
+    """Cost in nano-dollars of the runs with a known price; None = no price is known."""
     unpriced_runs: int = 0
     """Number of runs with an unknown cost."""
     context_usage: float | None = None
@@ -197,28 +197,31 @@ class Conversation:
 
     @property
     def came_from(self) -> str:
-        """The program, type of agent or format it was imported from; empty if it was created here."""
+        """The program, agent type or format that the conversation was imported from; empty if it was created here."""
         origin = self.origin or {}
         return str(origin.get("program") or origin.get("agent_type") or origin.get("format") or "")
 
     @property
     def own_settings(self) -> ConversationSettings:
-        """Its settings, including those stored as columns."""
+        """The conversation's settings, including those stored as columns."""
         return ConversationSettings.of(self)
 
     @property
     def shown_model(self) -> str:
-        """The model to show in lists: the one of the next prompt, else the one of the last run; empty = neither is known."""
+        """The model to show in lists: that of the next prompt, else that of the last run; empty = neither is known."""
         return self.model or self.last_model
 
     @property
     def follows(self) -> bool:
-        """True if it mirrors a source that other programs write, so that prompts continue it in a copy. False for a complete recording."""
+        """True if the conversation mirrors a source that other programs write, so that prompts continue it in a copy.
+
+        False for a complete recording.
+        """
         return self.origin is not None and "events" not in self.origin
 
     @property
     def next_model(self) -> str:
-        """The default model of the next prompt; empty = the agent's. The model of a mirrored source may not be available here."""
+        """The default model of the next prompt; empty = the agent's model. The model of a mirrored source may not be available here."""
         return "" if self.follows else self.model
 
 
@@ -227,18 +230,18 @@ class ListChoices:
     """The values by which the list of conversations can be filtered."""
 
     agents: tuple[str, ...]
-    """Names of agents; of imported conversations, the agent, program or format that they were imported from."""
+    """Names of agents. For imported conversations, the agent, program or format that they were imported from."""
     models: tuple[str, ...]
     hosts: tuple[str, ...]
     """Names of the other machines from which conversations were imported."""
     calls: int
     """Number of active conversations that programs created by calling `/v1`."""
     latest_call: int | None
-    """Time of the latest activity in them, in milliseconds since the epoch; None = there are none."""
+    """Time of the latest activity in these conversations, in milliseconds since the epoch; None = there are none."""
 
 
 class Conversations(Protocol):
-    """Conversations and their messages. Lists are sorted by latest activity first."""
+    """Conversations and their messages. Lists are sorted with the latest activity first."""
 
     async def create(self, conversation: Conversation) -> Conversation:
         """Store a conversation and return it with its `no` and times. Raise Busy if its id or key exists."""
@@ -279,11 +282,10 @@ class Conversations(Protocol):
     ) -> Page[Conversation]:
         """List the conversations whose title, model, agent, origin or directory contains each word of the query, ignoring case.
 
-        With `parent`, list only its sub-agents' conversations. With `host`, list only those of that machine; empty = this machine.
-        `agent` and `model` are exact names, as in `choices`. `since` and `until` select the conversations active in a period, in ms: the
-        last activity is at or after `since`, and the conversation was created before `until`. `called` selects or excludes the
-        conversations that programs created by calling `/v1`.
-        Raise UsageError for an invalid cursor.
+        With `parent`, list only its sub-agents' conversations. With `host`, list only the conversations of that machine; an empty `host`
+        means this machine. `agent` and `model` are exact names, as in `choices`. `since` and `until` select the conversations active in a
+        period, in ms: the last activity is at or after `since`, and the conversation was created before `until`. `called` selects or
+        excludes the conversations that programs created by calling `/v1`. Raise UsageError for an invalid cursor.
         """
         ...
 
@@ -326,7 +328,10 @@ class Conversations(Protocol):
         ...
 
     async def message(self, reference: str, *, conversation: str | None = None) -> Message:
-        """Return a message, with its latest events if it is being written. With `conversation`, client ids are accepted. Raise NotFound."""
+        """Return a message, with its latest events if it is being written.
+
+        With `conversation`, client ids are accepted. Raise NotFound if there is no such message.
+        """
         ...
 
     async def add_message(
@@ -340,11 +345,11 @@ class Projects(Protocol):
     """Projects. Each owner has their own, and always the project `default`."""
 
     async def get(self, reference: str) -> Project:
-        """Return a project by id or exact name. Raise NotFound."""
+        """Return a project by id or exact name. Raise NotFound if none or several match."""
         ...
 
     async def around(self, directory: str) -> Project:
-        """Return the project of new conversations in a folder: the one with the nearest root, or the default project."""
+        """Return the project for new conversations in a folder: the project with the nearest root, or the default project."""
         ...
 
     async def list(self, *, limit: int = 50, cursor: str | None = None, query: str = "") -> Page[Project]:
@@ -368,7 +373,7 @@ class Projects(Protocol):
         context: str | None = None,
         rules: str | None = None,
     ) -> Project:
-        """Set the given fields and, if one changes, `updated_at`. An empty root removes it.
+        """Set the given fields and, if one changes, `updated_at`. An empty string removes the root.
 
         Raise NotFound, or Busy if another project has that root.
         """
@@ -387,13 +392,13 @@ class Projects(Protocol):
         ...
 
     async def move(self, old: str, new: str, *, dry_run: bool = False) -> int:
-        """Replace a folder, and all folders in it, in conversations and projects. Return the number of conversations."""
+        """Replace a folder, and all folders in it, in conversations and projects. Return the number of changed conversations."""
         ...
 
     async def remove(self, id: str, *, dry_run: bool = False) -> int:
         """Remove a project with its tasks, and move its conversations to the default project, deleted ones too.
 
-        Return the number of conversations that move, without the deleted ones.
+        Return the number of moved conversations, not counting deleted ones.
 
         Raise NotFound, or Busy for the default project.
         """

@@ -1,7 +1,7 @@
-"""Named points at which a test may kill the process, to show that no acknowledged data is lost.
+"""Named points at which a test can kill the process, to verify that no acknowledged data is lost.
 
 `MOOT_CRASH_AT=<name>` or `<name>:<n>` (the n-th time, from 1) takes effect only together with `MOOT_TESTING=1`. The test suite finds all
-names in the source and kills a real process at each: a new commit point needs a new name, and a name that no test reaches fails.
+names in the source and kills a real process at each: a new commit point needs a new name, and the suite fails if no test reaches a name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cron jobs: prompts that run at set times. Also the history of their runs, and the delivery of their answers."""
+"""Cron jobs (prompts that run at set times), the history of their runs, and the delivery of their answers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ DeliveryMode: TypeAlias = Literal["always", "tool", "never"]
 """always: deliver each answer · tool: only what the agent passes to the tool `deliver` · never: nothing."""
 
 RecordStatus: TypeAlias = Literal["started", "skipped", "stored", "failed", "running", "finished"]
-"""started: a run exists · skipped: nothing ran · stored: only the prompt was stored · failed: no run could be started, or a command
-failed · running, finished: a command runs or has run, without a run."""
+"""started: a run exists · skipped: nothing ran · stored: only the prompt was stored · failed: no run could be started, or a command failed
+· running, finished: a command is running or has run, without a run."""
 
 JOB_COMMANDS = ("compact", "context", "cost", "status", "tasks", "title")
-"""Slash commands that a cron job of the local user can run without a model's answer. None of them widens what runs may do."""
+"""Slash commands that the local user's cron jobs can run without a model. None of them gives runs more permissions."""
 
 STOPPED = "moot was stopped while the command ran."
-"""Reason of a record whose command did not end."""
+"""Reason in the record of a command that did not end."""
 
 WEBHOOK, CHANNEL = "webhook", "channel"
-"""The kinds of `Job.deliver` whose targets are in the configuration: the name of an outgoing webhook, or the name of a channel with
-a place in it. Each other kind is implemented by a `Delivery`."""
+"""The kinds of `Job.deliver` whose targets are configured: the name of an outgoing webhook, or the name of a channel and a place in it.
+Each other kind is implemented by a `Delivery`."""
 
 DELIVER = "deliver"
 """Name of the tool with which an agent delivers an answer if the job's delivery is `tool`; also the tool's key in `Run.settings`."""
@@ -67,14 +67,14 @@ class Job:
     retries: int = 0
     """Maximum number of further attempts after a failed run."""
     unattended: Literal["deny", "ask"] = "deny"
-    """deny: calls that need approval are denied · ask: they wait for a person."""
+    """deny: calls that need approval are denied · ask: these calls wait for a person."""
     hooks: JsonObject = field(default_factory=empty)
-    """Tool calls before and after each run: `{"before_run": […], "after_run": […]}`. They follow the agent's own hooks."""
+    """Tool calls before and after each run: `{"before_run": […], "after_run": […]}`. They run after the agent's own hooks."""
     options: JsonObject = field(default_factory=empty)
     """Further limits of its runs, see `Prompt.settings`. Set only by the tool `cron`, so that a job can't do more than its creator."""
     owner: str = LOCAL_USER
     configured: bool = False
-    """True if it is defined in the configuration, so that it can't be removed."""
+    """True if the job is defined in the configuration, so that it can't be removed."""
 
     @property
     def schedule(self) -> str:
@@ -94,14 +94,17 @@ class JobState:
     paused_at: int | None = None
     """Time at which the job was paused, in milliseconds since the epoch; None = it is not paused."""
     error: str = ""
-    """Reason why a job of the configuration is ignored; empty if it is not."""
+    """Reason why a job of the configuration is ignored; otherwise empty."""
     schedule: str = ""
-    """`Job.schedule` of a job of the configuration when a server last read it; empty = it was not in the configuration."""
+    """`Job.schedule` of a configured job when a server last read it; empty = the job was not in the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One scheduled time (instant) of a job. It is recorded in the transaction that stores its prompt, so it never runs twice."""
+    """One scheduled time (instant) of a job.
+
+    The time is recorded in the transaction that stores the prompt, so the job never runs twice for it.
+    """
 
     owner: str
     job: str
@@ -111,7 +114,7 @@ class Due:
     """Number of earlier instants that did not run and that this one replaces."""
     attempt: int = 1
     by_clock: bool = False
-    """True if the scheduler started it. Then it doesn't run if the job has just been paused or removed."""
+    """True if the scheduler started this instant, which then doesn't run if the job has just been paused or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,29 +140,35 @@ class JobRun:
 
     @property
     def outcome(self) -> str:
-        """The result in one word: the run's status if there is a run, but `skipped` or `blocked` if a hook ended it."""
+        """The result in one word: the run's status if there is a run, but `skipped` or `blocked` if a hook ended the run."""
         if self.finish_reason in NEVER_SENT:
             return self.finish_reason
         return (self.run_status or "deleted") if self.status == "started" else self.status
 
 
 class Jobs(Protocol):
-    """The jobs of one owner, as tools may use them. Jobs that are added never get more rights than their creator."""
+    """One owner's jobs, as tools may use them. Added jobs never get more rights than their creator."""
 
     async def list(self) -> list[JobState]:
         """Return all jobs, sorted by name."""
         ...
 
     async def add(self, name: str, values: JsonObject) -> JobState:
-        """Add a job with the keys of `cron.NAME` in the configuration. Raise UsageError for invalid values, Busy if the name is used."""
+        """Add a job.
+
+        `values` has the keys of `cron.NAME` in the configuration. Raise UsageError for invalid values, Busy if the name is used.
+        """
         ...
 
     async def pause(self, name: str, *, paused: bool = True) -> JobState:
-        """Pause or resume a job. Raise NotFound."""
+        """Pause or resume a job. Raise NotFound if there is no such job."""
         ...
 
     async def remove(self, name: str) -> None:
-        """Remove a job; its history and conversations stay. Raise NotFound, or UsageError if it is defined in the configuration."""
+        """Remove a job; its history and conversations stay.
+
+        Raise NotFound if there is no such job, UsageError if it is defined in the configuration.
+        """
         ...
 
 
@@ -167,11 +176,11 @@ class JobStore(Protocol):
     """Stored jobs and the history of all jobs, for one owner or for all."""
 
     async def list(self) -> list[JobState]:
-        """Return all stored jobs. Those of the configuration have only their name and state."""
+        """Return all stored jobs. Configured jobs have only their name and state."""
         ...
 
     async def version(self) -> tuple[int, int]:
-        """Return a value that differs after any change of jobs, cheaply."""
+        """Return a value that changes whenever jobs change. This is cheap."""
         ...
 
     async def add(self, job: Job) -> JobState:
@@ -179,26 +188,26 @@ class JobStore(Protocol):
         ...
 
     async def ensure(self, schedules: Mapping[str, str]) -> None:
-        """Store the schedules of the jobs of the configuration by name. Instants before a change of the schedule don't count as missed."""
+        """Store the schedules of the configured jobs by name. Instants before a change of the schedule don't count as missed."""
         ...
 
     async def pause(self, owner: str, name: str, *, paused: bool) -> None:
-        """Pause or resume; a job of the configuration gets a state if it has none. Instants during a pause don't count as missed."""
+        """Pause or resume a job; a configured job without a stored state gets one. Instants during a pause don't count as missed."""
         ...
 
     async def remove(self, owner: str, name: str) -> None:
-        """Remove a job but not its history. Raise NotFound."""
+        """Remove a job but not its history. Raise NotFound if there is no such job."""
         ...
 
     async def record(self, due: Due, status: RecordStatus, reason: str) -> bool:
         """Record an instant without a run. Return False if it is recorded already.
 
-        With the status `running`, commands of the job's earlier instants that did not end are marked as failed.
+        With the status `running`, unfinished commands of the job's earlier instants are marked as failed.
         """
         ...
 
     async def history(self, name: str | None = None, *, at: int | None = None, limit: int = 50) -> list[JobRun]:
-        """Return records, newest first: all of them, or only those of a job or of one instant."""
+        """Return records, newest first: all of them, or only those of one job or one instant."""
         ...
 
     async def latest(self) -> list[JobRun]:
@@ -206,7 +215,7 @@ class JobStore(Protocol):
         ...
 
     async def ended(self) -> list[JobRun]:
-        """Return the records whose run has ended and that are not settled, oldest first."""
+        """Return the unsettled records whose run has ended, oldest first."""
         ...
 
     async def settle(self, no: int, reason: str = "", answer: JobAnswer | None = None) -> bool:
@@ -223,7 +232,7 @@ class JobStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """The answer of a job, for delivery."""
+    """A job's answer, for delivery."""
 
     job: str
     owner: str
@@ -233,11 +242,11 @@ class JobReport:
     conversation: str
     """Id of the conversation; empty if a command ran outside of one."""
     run: str
-    """Id of the run, or of the scheduled time if a command ran."""
+    """Id of the run, or of the scheduled time if a command ran instead."""
 
 
 class Delivery(Protocol):
-    """A way to deliver answers of jobs: one kind of `deliver`. Instances are stateless."""
+    """A way to deliver jobs' answers: one kind of `deliver`. Instances are stateless."""
 
     async def deliver(self, target: str, report: JobReport) -> None:
         """Deliver the report; `target` is the part of `deliver` after the colon. Raise MootError if that fails."""

@@ -8,7 +8,8 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 
 Raw: TypeAlias = bytes
-"""The exact bytes of one frame with its framing: an SSE event with all its lines, or a JSON line. A truncated tail is the last raw."""
+"""The exact bytes of one frame with its framing: an SSE event with all its lines, or a JSON line. If the stream was cut off, the last raw
+is incomplete."""
 
 EventKind: TypeAlias = Literal["raw", "chunks", "journal", "message", "tree", "exchange", "tombstone", "meta"]
 """raw: vendor bytes and their chunks · chunks: made by moot · journal: a start or end without chunks · message: a complete user, system or
@@ -21,14 +22,14 @@ REFUSED: JsonObject = {"refused": True}
 """The body of a `raw` event with the response to a refused request: stored, but not passed to the translator."""
 
 SENT: JsonObject = {"dir": "out"}
-"""The body of a `raw` event with a line that moot sent; a null body means that the vendor sent it. Must not be modified."""
+"""The body of a `raw` event with a line that moot sent; a null body means that the vendor sent the line. Must not be modified."""
 
 
 class Event(NamedTuple):
     """One entry of the log. A tuple, because one is created for every frame, and a dataclass takes three times as long."""
 
     kind: EventKind | str
-    """One of `EventKind`. An unknown string comes from a newer moot: it is kept, passed on and skipped in folds."""
+    """One of `EventKind`. An unknown string comes from a newer moot: such an event is kept, passed on and skipped in folds."""
     chunks: tuple[Chunk, ...] = ()
     raw: Raw | None = None
     run: str | None = None
@@ -52,7 +53,7 @@ class Event(NamedTuple):
 
 
 def as_tombstone(event: Event) -> Event:
-    """Return the event as the log stores it: a redacted one becomes a tombstone whose body contains the original kind."""
+    """Return the event as the log stores it: a redacted event becomes a tombstone whose body contains the original kind."""
     if event.redacted is None:
         return event
     body: JsonObject = {"was": event.kind, **event.redacted, "body": event.body}

@@ -24,7 +24,7 @@ class ExchangeOptions:
     """`<step>.<attempt>`; makes part ids unique within the message."""
     step: int = 0
     tool_call_ids: tuple[str, ...] = ()
-    """Ids already used in the message; if a vendor reuses one, it becomes `<id>#<step>.<n>`."""
+    """Ids already used in the message. If a vendor reuses an id, the id becomes `<id>#<step>.<n>`."""
     extra: JsonObject = field(default_factory=empty)
     """Options of one dialect, as plain JSON."""
 
@@ -35,7 +35,7 @@ class Exchange:
 
     id: str
     run: str
-    """Empty = outside any run."""
+    """Id of the run; empty = outside any run."""
     conversation: str
     purpose: Purpose
     dialect: str
@@ -46,14 +46,14 @@ class Exchange:
     model: str
     options: ExchangeOptions
     request: JsonObject
-    """Manifest of content-addressed pieces (`{"pieces": [sha256, …]}`); joined, they are the exact bytes that were sent."""
+    """Manifest of content-addressed pieces (`{"pieces": [sha256, …]}`); the joined pieces are the exact bytes that were sent."""
     chunk_format: str = "ui-message-chunk/7"
     ended: Ended | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why an exchange or run failed: a message for people, and facts that decide on a retry."""
+    """The reason why an exchange or run failed: a message for people, and facts that determine whether to retry."""
 
     message: str
     kind: str = "failed"
@@ -72,7 +72,7 @@ class Failure:
         return Failure(error.message, error.code, fix=error.fix)
 
     def advice(self) -> str:
-        """Return the message followed by the fix, for places that have room for one text only."""
+        """Return the message followed by the fix, for places with room for only one text."""
         return join_fix(self.message, self.fix)
 
     def to_json(self) -> JsonObject:
@@ -98,13 +98,13 @@ class Ending:
     finish_reason: str
     """Reason for the end, one of `chunk.FINISH_REASONS`."""
     raw_reason: str | None = None
-    """The vendor's own term."""
+    """The vendor's own term for the reason."""
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
     """Cost in nano-dollars that the vendor reported; None = not reported."""
     error: Failure | None = None
     metadata: JsonObject = field(default_factory=empty)
-    """Facts for `message.metadata` that have no chunk: the vendor's response id, the model that really answered."""
+    """Facts for `message.metadata` that have no chunk: the vendor's response id, the model that actually answered."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -131,7 +131,7 @@ class Ending:
 
 
 FAILED_BY_MOOT: JsonObject = {"failed_by": "moot"}
-"""Part of the body of an exchange's end if moot itself detected the error (a connection, a process), not the translator."""
+"""Part of an exchange's end body that is present if moot itself, not the translator, detected the error (of a connection or process)."""
 
 
 def row_digest(exchange: Exchange) -> str:
@@ -166,7 +166,7 @@ class Converter:
 
     name: str
     version: int
-    """0 = no version."""
+    """Version of the converter; 0 = no version."""
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"

@@ -32,7 +32,7 @@ class Finding:
 
 
 def findings_in(answer: str) -> Iterator[Finding]:
-    """Yield the findings in an answer: its paragraphs and list items that start with `path:line`. Code blocks contain none."""
+    """Yield the findings in an answer: its paragraphs and list items that start with `path:line`. Code blocks are ignored."""
     answer = _FENCE.sub(lambda found: " " * len(found[0]), answer)
     places = [place for place in _PLACE.finditer(answer) if set(place["path"]) & {".", "/"}][:MAX_FINDINGS]  # not a host with a port
     ends = [*(place.start() for place in places[1:]), len(answer)]

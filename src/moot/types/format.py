@@ -1,4 +1,4 @@
-"""The interface of foreign conversation formats: reading their files, and writing files for their programs."""
+"""The interface of foreign conversation formats: reading files, and writing files for the programs that use them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sample: TypeAlias = bytes | Mapping[str, bytes]
 FidelityLevel: TypeAlias = Literal["kept", "approximated"]
 
 TOTAL_OF = "total_of"
-"""Field of a step whose usage is the total of several calls, such as a whole `session`."""
+"""Field of a step whose usage is the total of several calls, such as those of a whole `session`."""
 
 _PLAIN = (
     "title",
@@ -42,7 +42,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """The numbers of items of a conversation that a conversion kept, changed or lost; each item is counted once."""
+    """The numbers of items in a conversation that a conversion kept, changed or lost; each item is counted once."""
 
     kept: Counts = field(default_factory=dict[str, int])
     """Numbers of items that are unchanged, by kind."""
@@ -62,13 +62,13 @@ class ImportedMessage:
     role: Role
     parts: tuple[Part, ...]
     source_id: str
-    """Unique in the conversation; derived from the position if the source has no ids, so that a second import finds it again."""
+    """Unique in the conversation; derived from the position if the source has no ids, so that a second import finds the same message."""
     raw: Raw
     """The source's records of the message, joined byte for byte. If the message has grown, its earlier `raw` is a prefix."""
     parent: str | None = None
     """The `source_id` of an earlier message; None = a root message."""
     created_at: int = 0
-    """ms since the epoch; 0 = unknown."""
+    """Time of creation, in milliseconds since the epoch; 0 = unknown."""
     metadata: JsonObject = field(default_factory=empty)
     """Like `Message.metadata` of moot's own runs: model, provider, finish_reason, and steps with usage, cost and time, as far as known."""
     identities: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class ImportedRecord:
     """A record that is not a message, or that is broken: kept unchanged in the conversation's log."""
 
     raw: Raw
-    """Empty if the record is too large to hold; `problem` says so."""
+    """The record's bytes; empty if the record is too large to hold, in which case `problem` mentions that."""
     body: Json = None
     """The parsed content, if it was readable."""
     problem: str = ""
@@ -102,12 +102,12 @@ class ImportedProject:
     context: str = ""
     rules: str = ""
     created_at: int = 0
-    """ms since the epoch; 0 = unknown."""
+    """Time of creation, in milliseconds since the epoch; 0 = unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFacts:
-    """Facts about the whole conversation that are known so far. Later facts can follow; their non-empty fields replace earlier ones."""
+    """Facts about the whole conversation that are known so far. Later facts can follow. Their non-empty fields replace earlier values."""
 
     fidelity: Fidelity = field(default_factory=Fidelity)
     """Counts of the entries since the previous facts. All counts are added up."""
@@ -118,7 +118,7 @@ class ImportedFacts:
     agent: str = ""
     model: str = ""
     created_at: int = 0
-    """ms since the epoch; 0 = unknown."""
+    """Time of creation, in milliseconds since the epoch; 0 = unknown."""
     updated_at: int = 0
     archived: bool = False
     key: str = ""
@@ -145,7 +145,7 @@ class ImportedConversation:
     """In the source's order; a parent precedes its children. Consume it once, before requesting the next conversation. If conversations
     can be large, entries are produced while reading, and memory holds one at a time."""
     parent: str | None = None
-    """The `source_id` of the parent conversation, if this is a sub-agent's."""
+    """The `source_id` of the parent conversation, if this is a sub-agent's conversation."""
     parent_call: str | None = None
     """Id of the parent's tool call that started the sub-agent."""
     copied_from: str | None = None
@@ -163,7 +163,7 @@ class ImportedConversation:
 
 @dataclass(frozen=True, slots=True)
 class WholeConversation:
-    """A conversation that was read completely."""
+    """A completely read conversation."""
 
     conversation: ImportedConversation
     entries: tuple[ImportedMessage | ImportedRecord, ...]
@@ -196,7 +196,7 @@ class ExportedConversation:
     messages: tuple[Message, ...]
     """The shown branch, oldest first. File parts carry `data:` or http(s) URLs: blobs are already resolved."""
     others: tuple[Message, ...] = ()
-    """Messages of other branches, each parent before its children; empty if only the shown branch is exported."""
+    """Messages in other branches, each parent before its children; empty if only the shown branch is exported."""
     children: tuple[ExportedConversation, ...] = ()
     """The conversations of its sub-agents; `parent_tool_call` names the call that started each one."""
 
@@ -214,12 +214,12 @@ class Format(Protocol):
 
     name: str
     version: int
-    """Increased whenever the same bytes convert to a different result."""
+    """Version of the conversion, increased whenever the same bytes convert to a different result."""
     suffix: str
     """Suffix of the files it writes, with the dot: `.jsonl`."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Return True for a source of this format: a file that starts with `head` (at most 64 KiB), or a folder, with an empty `head`.
+        """Return True for a source in this format: a file that starts with `head` (at most 64 KiB), or a folder, with an empty `head`.
 
         Never raises, and never claims a source that it can't read.
         """
@@ -228,21 +228,21 @@ class Format(Protocol):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         """Yield the source's conversations. An unreadable record becomes an ImportedRecord, counted as lost; the rest is kept.
 
-        Raise UsageError if nothing in the source is of this format. Never changes the source.
+        Raise UsageError if nothing in the source has this format. Never changes the source.
         """
         ...
 
     def write(self, exported: ExportedConversation) -> ExportFile:
-        """Convert to this format. Raise UsageError for a read-only format."""
+        """Convert to this format. Raise UsageError if the format is read-only."""
         ...
 
 
 @runtime_checkable
 class DeclaresFidelity(Protocol):
-    """Optional capability: declare how well files of this format preserve each kind of item in `Counts`."""
+    """Optional capability: declare how well files in this format preserve each kind of item in `Counts`."""
 
     words: str
-    """One line about the use of such files."""
+    """One line that describes the use of such files."""
     holds: Mapping[str, FidelityLevel]
     """`kept`: reading the written file restores the item. Kinds not listed are lost."""
 
@@ -282,7 +282,7 @@ class HasVariants(Protocol):
     """Optional capability: the locations where other programs store conversations of the same form."""
 
     def variants(self, home: Path, environ: Mapping[str, str]) -> Iterable[tuple[str, Path]]:
-        """Return the name of each program with its files and folders, existing or not."""
+        """Return each program's name with its files and folders, existing or not."""
         ...
 
 
@@ -295,11 +295,13 @@ class HasProjectFile(Protocol):
 
 @runtime_checkable
 class NamesFiles(Protocol):
-    """Required of a format whose standard locations are folders: name the files that `sources` and `read` need. Others there may contain
-    keys and settings. They are not copied from other machines."""
+    """Required of a format whose standard locations are folders: name the files that `sources` and `read` need.
+
+    Other files there may contain keys and settings, and are not copied from other machines.
+    """
 
     stored_files: tuple[str, ...]
-    """Patterns of names in the locations, with those of the folders above them; see `PurePath.match`."""
+    """Patterns for file names in the locations, including the names of parent folders; see `PurePath.match`."""
 
 
 @runtime_checkable
@@ -322,7 +324,7 @@ class HasCompanions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ForeignConfiguration:
-    """A program's configuration, for review by the user. Nothing in it is applied automatically."""
+    """A program's configuration, converted for review by the user. Nothing is applied automatically."""
 
     pieces: JsonObject = field(default_factory=empty)
     """Sections of a moot configuration, such as `agents` and `mcp`. Secrets are omitted; MCP servers that need one are disabled."""
@@ -354,7 +356,7 @@ class NamesRecords(Protocol):
 
 @runtime_checkable
 class MultiSource(Protocol):
-    """Optional capability: a folder of many sources, each read and remembered separately."""
+    """Optional capability: a folder with many sources, each of which is read and remembered separately."""
 
     def sources(self, folder: Path) -> Iterator[Path]:
         """Yield the sources in a folder that `sniff` claims, in a stable order. Links are not followed."""
@@ -402,9 +404,10 @@ class InstallableSession:
     beside: Mapping[Path, bytes] = field(default_factory=dict[Path, bytes])
     """Further files that the program needs to find the session. Existing files are kept."""
     bookkeeping: bytes = b""
-    """Prefix of lines that don't belong to the conversation. An existing file may have others of them; empty = there are none."""
+    """Prefix of lines that don't belong to the conversation. An existing file may contain other lines with this prefix; empty = there are
+    no such lines."""
     setup: tuple[str, ...] = ()
-    """The command that the program needs before `command`, to read the file; empty = none."""
+    """The command to run before `command`, so that the program reads the file; empty = none."""
 
 
 @runtime_checkable

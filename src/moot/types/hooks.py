@@ -28,18 +28,20 @@ SUBJECTS: dict[HookEvent, tuple[str, ...]] = {
     "PreCompact": ("manual", "auto"),
     "Notification": ("permission_prompt", "elicitation_dialog"),
 }
-"""Subjects that an event's matchers can match; empty = the event has no subject. The subjects of other events are tools and agents."""
+"""Subjects that an event's matchers can match; empty = the event has no subject. For events not listed here, subjects are tools and
+agents."""
 
 HookSide: TypeAlias = Literal["before_run", "after_run"]
 
 HOOKS = "hooks"
-"""The key in `Run.settings` for hooks of a job: `{"before_run": […], "after_run": […]}`, as in an agent. They run after the agent's."""
+"""The key in `Run.settings` for a job's hooks: `{"before_run": […], "after_run": […]}`, as in an agent. They run after the agent's
+hooks."""
 
 VARIABLES = "hook_variables"
 """The key in `Run.settings` for values of template variables, which replace moot's own: `{"next_task": "…"}`."""
 
 SKIPPED, BLOCKED, STOPPED = "skipped", "blocked", "stopped"
-"""Finish reasons of runs that a hook ended: because there was no work, because it blocked the prompt, or after a tool call."""
+"""Finish reasons of runs that a hook ended: because there was no work, because the hook blocked the prompt, or after a tool call."""
 
 NEVER_SENT = frozenset({SKIPPED, BLOCKED})
 """Finish reasons of runs whose prompt is never sent to a model, not even in later runs."""
@@ -51,7 +53,7 @@ PROMPT = "prompt"
 """Journal key of the hooks' decision about the prompt."""
 
 WITHHELD = "withheld"
-"""Key in the metadata of a copied prompt that no model may get: true. Its blocked answer was not copied."""
+"""Key in the metadata of a copied prompt that no model may get: true. The blocked answer to this prompt was not copied."""
 
 CONTEXT = "data-hook"
 """The type of a part with text that a hook added to the prompt: `{"event": …, "text": …}`."""
@@ -61,7 +63,7 @@ _MADE_BY, _COMMAND = "hook", "command"
 
 @dataclass(frozen=True, slots=True)
 class CommandHook:
-    """One command of the section `hooks`."""
+    """One command in the section `hooks`."""
 
     command: str
     matcher: str = ""
@@ -75,7 +77,7 @@ class CommandHook:
     plugin: str = ""
     """Name of the plugin that contains the hook, which runs only while the plugin is unchanged."""
     env: tuple[tuple[str, str], ...] = ()
-    """Environment variables of the command. An empty value stands for the working directory."""
+    """Environment variables of the command. An empty value is replaced with the working directory."""
 
 
 SkipTest: TypeAlias = Literal["empty", "equals", "contains", "matches"]
@@ -99,12 +101,12 @@ class RunHook:
     skip_if: SkipIf | None = None
     """If the tool's output passes this test, the run ends without a model call."""
     command: str = ""
-    """Name of the slash command whose text contains the call as a shell line; empty = the call is of a hook."""
+    """Name of the slash command whose text contains the call as a shell line; empty = a hook makes the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencedCall(RunHook):
-    """A call that a prompt names. Only tools of the agent are called, and the arguments contain no variables.
+    """A call that a prompt refers to. Only tools of the agent are called, and the arguments contain no variables.
 
     In `Run.settings`, its entry has `referenced: true`.
     """
@@ -112,7 +114,7 @@ class ReferencedCall(RunHook):
 
 @dataclass(frozen=True, slots=True)
 class RunHooks:
-    """The hooks of an agent or of a job."""
+    """The hooks of an agent or a job."""
 
     before_run: tuple[RunHook, ...] = ()
     after_run: tuple[RunHook, ...] = ()
@@ -124,7 +126,7 @@ class RunHooks:
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """The decision of one hook, or of all hooks of an event. Empty values decide nothing."""
+    """The decision of one hook, or the combined decision of all hooks for an event. Empty values decide nothing."""
 
     permission: Literal["", "allow", "ask", "deny"] = ""
     """Decision about a tool call. For other events, `deny` blocks the subject of the event, such as a prompt."""
@@ -149,7 +151,7 @@ class HookAnswer:
 
 
 def is_withheld(metadata: JsonObject) -> bool:
-    """Return True if an answer with this metadata ended before its prompt was sent, or a copied prompt must not be sent."""
+    """Return True for metadata of an answer that ended before its prompt was sent, or of a copied prompt that must not be sent."""
     return metadata.get("finish_reason") in NEVER_SENT or metadata.get(UNCHECKED) is True or metadata.get(WITHHELD) is True
 
 
@@ -159,17 +161,17 @@ def was_sent(metadata: JsonObject) -> bool:
 
 
 def by_hook(side: HookSide, command: str = "") -> JsonObject:
-    """Return the `toolMetadata` of a call that a hook makes, or the slash command `command`."""
+    """Return the `toolMetadata` of a call made by a hook or by the slash command `command`."""
     return {OURS: {_MADE_BY: side, **({_COMMAND: command} if command else {})}}
 
 
 def hook_of(part: JsonObject) -> str:
-    """Return the hook that made a call (`before_run`, `after_run`), from its part or chunk; empty for calls of models."""
+    """Return the hook that made a call (`before_run`, `after_run`), from its part or chunk; empty for calls by models."""
     return str(_ours(part).get(_MADE_BY, ""))
 
 
 def hook_label(part: JsonObject) -> str:
-    """Return what made a call, for display: `before_run hook`, `line of /explain`; empty for calls of models."""
+    """Return the origin of a call, for display: `before_run hook`, `line of /explain`; empty for calls by models."""
     command, hook = _ours(part).get(_COMMAND), hook_of(part)
     return f"line of /{command}" if command else f"{hook} hook" if hook else ""
 

@@ -1,5 +1,4 @@
-"""Ids created by moot: UUIDv7 strings, sorted by time within a process (RFC 9562 section 5.7), and ids derived from the things they
-name."""
+"""Ids created by moot: UUIDv7 strings, sorted by time within a process (RFC 9562 section 5.7), and ids derived from what they identify."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ new_id = Uuid7()
 
 
 def derived_id(at: int, *names: str) -> str:
-    """Return an id in the form of `new_id` that depends only on a time (in ms) and on names."""
+    """Return an id that has the form of `new_id` but depends only on a time (in ms) and on names."""
     hashed = blake2b(b"".join(name.encode() + b"\0" for name in names), digest_size=10).digest()
     high = (at & (1 << 48) - 1) << 16 | 0x7000 | int.from_bytes(hashed[:2]) & 0xFFF
     return _text(high, int.from_bytes(hashed[2:]) & (1 << 62) - 1 | 1 << 63)
@@ -73,7 +72,7 @@ def _text(high: int, low: int) -> str:
 
 
 def exchange_id(run: str, step: int, attempt: int, purpose: str = "answer") -> str:
-    """Return the id of one attempt of a step's model call; deterministic, so that a resumed run finds it again."""
+    """Return the id of one attempt of a step's model call; deterministic, so that a resumed run gets the same id."""
     return f"{run}:{step}.{attempt}" if purpose == "answer" else f"{run}:{purpose}:{step}.{attempt}"
 
 

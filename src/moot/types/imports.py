@@ -1,4 +1,4 @@
-"""The interface of imports: of complete recordings, and of conversations that arrive in batches of limited size."""
+"""The interface for importing complete recordings, and conversations that arrive in batches of limited size."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Recording:
     """A conversation with everything its runs sent and received; sufficient to recreate it."""
 
     source_id: str
-    """The same for every import of the same source, so that a second import finds the first."""
+    """Id that is the same in every import of the same source, so that a second import finds the first."""
     conversation: Conversation
-    """The conversation with the source's own id; all other ids are the source's too."""
+    """The conversation, with the id from the source. All other ids are from the source too."""
     messages: tuple[Message, ...]
-    """In storage order, with the positions of their events."""
+    """The messages in storage order, with the positions of their events."""
     runs: tuple[Run, ...]
-    """Oldest first; all have ended."""
+    """The runs, oldest first; all have ended."""
     exchanges: tuple[Exchange, ...]
     events: tuple[Event, ...]
     """The complete log: seqs from 1 without gaps."""
@@ -47,7 +47,7 @@ class Recording:
     """Contents by SHA-256: pieces of requests, files, large outputs."""
     fidelity: Fidelity = field(default_factory=Fidelity)
     notes: tuple[str, ...] = ()
-    """One line for each thing that could not be read, with its position."""
+    """One line for each item that could not be read, with its position."""
 
 
 @runtime_checkable
@@ -55,8 +55,11 @@ class Recorder(Protocol):
     """Optional capability of a format: its files hold complete runs, not only messages."""
 
     def recordings(self, path: Path, agent_type: str = "") -> Iterator[Recording]:
-        """Read recordings, like `Format.read`. `agent_type` names the agent that wrote the file; empty = detect it. Raise UsageError, whose
-        message suggests other formats."""
+        """Read recordings, like `Format.read`.
+
+        `agent_type` names the agent that wrote the file; empty = detect it. Raise UsageError if the file can't be read; the
+        message suggests other formats.
+        """
         ...
 
     def record(self, recording: Recording) -> ExportFile:
@@ -73,7 +76,7 @@ class SourceMark:
     path: str
     size: int
     modified_at: int
-    """Time of modification in ns. A change of it, of the size or of the inode shows that the source has changed."""
+    """Time of modification in ns. If this time, the size or the inode changes, the source has changed."""
     inode: int
     conversations: int = 0
     problems: int = 0
@@ -81,7 +84,7 @@ class SourceMark:
     """Time at which the source was read, in milliseconds since the epoch. Set by the store."""
 
     def same(self, other: SourceMark) -> bool:
-        """Return True if neither the file nor the version of the format differs."""
+        """Return True if both the file and the version of the format are the same."""
         return (self.version, self.size, self.modified_at, self.inode) == (other.version, other.size, other.modified_at, other.inode)
 
 
@@ -91,7 +94,7 @@ class FirstMessage(NamedTuple):
     key: bytes
     digest: bytes
     created_at: int
-    """ms since the epoch; 0 = unknown."""
+    """Time of creation, in milliseconds since the epoch; 0 = unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class IncomingConversation:
     resumable: bool = False
     """True if `source_id` is an agent's session id. If one of moot's own runs created that session, its content is already stored."""
     host: str = ""
-    """Name of the machine that it comes from; empty = this machine. Sessions of different machines are different conversations, unless
+    """Name of the machine that it comes from; empty = this machine. Sessions from different machines are different conversations, unless
     their id and `first` are the same."""
     first: FirstMessage | None = None
 
@@ -125,12 +128,12 @@ class ImportTarget:
     """The conversation that an import writes to."""
 
     id: str
-    """Empty for a purged conversation of another machine, and for a dry run."""
+    """Empty for a purged conversation from another machine, and for a dry run."""
     is_new: bool = False
     closed: bool = False
     """True if nothing can be added: a person deleted it, it is a complete recording, or one of moot's own runs created it."""
     version: int = 0
-    """Version of the format that last read it completely; 0 = none."""
+    """Version of the format with which the conversation was last read completely; 0 = never."""
     is_alias: bool = False
     """True if it belongs to another machine, and the arriving session is a copy of it. Only new messages are added."""
     rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
@@ -149,13 +152,13 @@ class IncomingEntry(NamedTuple):
     problem: str = ""
     """Description of what is wrong with the record; empty = nothing."""
     role: Role | None = None
-    """None = a record; the fields below are then unused."""
+    """The message's role; None = the entry is a record, and the fields below are unused."""
     parts: bytes = b""
     metadata: bytes = b""
     parent: bytes | None = None
     """Key of the parent message; None = a root message."""
     created_at: int = 0
-    """ms since the epoch; 0 = unknown."""
+    """Time of creation, in milliseconds since the epoch; 0 = unknown."""
     usage: Usage = NO_USAGE
     cost: int | None = None
     unpriced: bool = False
@@ -172,7 +175,7 @@ class ImportCounts:
     grown: int = 0
     """Number of messages to which the source has appended something."""
     rewritten: int = 0
-    """Number of messages that changed in the source, and of those below them. Each is stored again, in a new branch."""
+    """Number of messages that changed in the source, and of the messages below them. Each is stored again, in a new branch."""
     records: int = 0
     known: int = 0
     loose: int = 0
@@ -206,7 +209,7 @@ class FinalFacts:
     is_finished: bool = False
     """True if the task is finished. False changes the stored value too."""
     project: Project | None = None
-    """The source's project. Its id is the same in every import; the id of the stored project is derived from it."""
+    """The source's project. Its id is the same in every import; the id of the stored project is derived from this id."""
     origin: JsonObject = field(default_factory=empty)
     """Fields that are merged into the conversation's `origin`."""
 
@@ -241,7 +244,7 @@ class Imports(Protocol):
         ...
 
     async def settle(self, received: ImportTarget, settled: FinalFacts) -> Conversation:
-        """Apply the final facts and return the conversation. Like everything in an import, it is not fsynced; a lost import is repeated."""
+        """Apply the final facts and return the conversation. Like all import data, the facts are not fsynced; a lost import is repeated."""
         ...
 
     async def mark(self, format: str, path: str) -> SourceMark | None:
@@ -253,7 +256,7 @@ class Imports(Protocol):
         ...
 
     async def exported(self, path: str) -> int | None:
-        """Return the size of the export that was written to that path, or None if none is known."""
+        """Return the size of the export that was written to that path, or None if there is no known export."""
         ...
 
     async def counts(self) -> dict[str, int]:

@@ -23,7 +23,10 @@ class Documents(Protocol):
     """The reader of documents in formats such as PDF."""
 
     async def text(self, name: str, data: bytes, kind: str) -> str:
-        """Return the text of a document, with places such as page numbers. Raise Refused, LimitReached or UsageError."""
+        """Return the text of a document, with places such as page numbers.
+
+        Raise UsageError if a package is missing, LimitReached if the document is too large, Refused if it can't be read.
+        """
         ...
 
 
@@ -32,7 +35,7 @@ class Chunk:
     """A passage of a document, indexed and found as a whole."""
 
     place: str
-    """The place of its section, or `line 12`."""
+    """The place of the passage's section, or `line 12`."""
     heading: str
     text: str
 
@@ -84,19 +87,19 @@ class KnowledgeHit:
     score: float
     """Larger is better; comparable only within one search."""
     by: tuple[str, ...] = ()
-    """The searches that found it: `words`, `meaning`."""
+    """The search methods that found the passage: `words`, `meaning`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeScope:
-    """The sources to search: those without a project, those of one project, and the folders `knowledge` of the current project."""
+    """The sources to search: sources without a project, sources of one project, and the `knowledge` folders of the current project."""
 
     project: str = ""
     folders: tuple[str, ...] = ()
 
 
 def knowledge_folders(root: str) -> tuple[str, ...]:
-    """Return the folder `knowledge` in a project's root, which is always searched in that project; nothing without a root."""
+    """Return the `knowledge` folder in a project's root, which is always searched in that project; nothing if the project has no root."""
     return (os.path.join(os.path.realpath(root), "knowledge"),) if root else ()  # noqa: PTH118  as text, like the other paths here
 
 
@@ -104,7 +107,7 @@ class KnowledgeSearch(Protocol):
     """The documents that a running conversation may search."""
 
     async def search(self, query: str, *, limit: int) -> Sequence[KnowledgeHit]:
-        """Return the best chunks. Before that, index changed documents for a short time."""
+        """Return the best chunks. First index changed documents for a short time."""
         ...
 
 
@@ -112,7 +115,7 @@ class Knowledge(Protocol):
     """The index of documents, for all owners or for one."""
 
     async def sources(self, scope: KnowledgeScope | None = None) -> list[Source]:
-        """Return the sources by path; with a scope, only those that it contains."""
+        """Return the sources by path; with a scope, only the sources that it contains."""
         ...
 
     async def add(self, source: Source) -> Source:
@@ -120,19 +123,19 @@ class Knowledge(Protocol):
         ...
 
     async def remove(self, id: str) -> None:
-        """Remove a source with everything that was indexed from it. Raise NotFound."""
+        """Remove a source with everything that was indexed from it. Raise NotFound if there is no such source."""
         ...
 
     async def documents(self, source: str) -> list[IndexedDocument]:
-        """Return the documents of a source by path. Raise NotFound."""
+        """Return the documents of a source by path. Raise NotFound if there is no such source."""
         ...
 
     async def put(self, source: str, document: IndexedDocument, chunks: Sequence[Chunk] | None) -> None:
-        """Replace a document and its chunks. If `chunks` is None, keep the chunks. Raise NotFound."""
+        """Replace a document and its chunks. If `chunks` is None, keep the chunks. Raise NotFound if there is no such source."""
         ...
 
     async def drop(self, source: str, paths: Sequence[str]) -> None:
-        """Remove documents from the index. Raise NotFound."""
+        """Remove documents from the index. Raise NotFound if there is no such source."""
         ...
 
     async def search(self, query: str, scope: KnowledgeScope, *, limit: int, embedder: Embedder | None = None) -> list[KnowledgeHit]:

@@ -34,14 +34,14 @@ class Limits:
     uploads: int = 1 << 30
     """Maximum total size of one user's uploads, in bytes."""
     seconds: float = 0
-    """Maximum working time of a run in seconds, without the time it waits for people; 0 = no limit."""
+    """Maximum working time of a run in seconds, excluding waits for people; 0 = no limit."""
     wait_for_reset: float = 0
     """Maximum number of seconds that a step waits until a provider's usage limit resets; 0 = don't wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Times after which conversations are deleted automatically. 0 = never."""
+    """Periods after which conversations are deleted automatically; 0 = never."""
 
     keep_days: int = 0
     """Days without activity before a conversation is deleted."""

@@ -7,18 +7,18 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 
 SIGN = re.compile(r"(?<![\w@/])@")
-"""The start of a reference, which an e-mail address doesn't contain."""
+"""The start of a reference. E-mail addresses don't contain it."""
 _FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _PARAGRAPHS = re.compile(r"(\n[ \t]*\n)")
 _TICKS = re.compile(r"`+")
 
 _MACRO = re.compile(r"\{([A-Za-z_][\w-]*)\}")
 _DEFINITION = re.compile(r"\{define[ \t]+([A-Za-z_][\w-]*)[ \t]*,((?:[^{}]++|\{[^{}]*+\})*+)\}")
-"""Its text can contain other macros and pairs of braces, but no braces within braces."""
+"""The text of a macro can contain other macros and pairs of braces, but no braces within braces."""
 
 
 def macros_in(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and name of each macro that a text uses outside of definitions."""
+    """Yield the start, end and name of each macro that a text uses outside of definitions."""
     if "@{" not in text:
         return
     defined = deque(definitions(text))
@@ -31,7 +31,7 @@ def macros_in(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def definitions(text: str) -> Iterator[tuple[int, int, str, str]]:
-    """Yield start, end, name and text of each `@{define NAME, TEXT}`."""
+    """Yield the start, end, name and text of each `@{define NAME, TEXT}`."""
     at = 0
     for sign in SIGN.finditer(without_code(text)) if "@{define" in text else ():
         if sign.start() >= at and (found := definition(text, sign.end())) is not None:
@@ -40,13 +40,13 @@ def definitions(text: str) -> Iterator[tuple[int, int, str, str]]:
 
 
 def definition(text: str, at: int) -> tuple[str, str, int] | None:
-    """Return name, text and end of the definition whose `@` ends at this position; None if there is none, or it never ends."""
+    """Return the name, text and end of the definition whose `@` ends at this position; None if there is none or it is not closed."""
     match = _DEFINITION.match(text, at)
     return (match[1], match[2].strip(), match.end()) if match is not None else None
 
 
 def cycles(macros: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """Yield the macros that contain themselves, each as a path from its name back to it. A path is yielded only for its first name."""
+    """Yield each macro that contains itself, as a path from its name back to the same name. Macros on an earlier path are skipped."""
     uses = {name: list(dict.fromkeys(used for _, _, used in macros_in(text) if used in macros)) for name, text in macros.items()}
     found: set[str] = set()
     for name in macros:
@@ -57,7 +57,7 @@ def cycles(macros: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 
 def _path_back(name: str, uses: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """Return the shortest path from a macro through those that it uses back to it; empty if there is none."""
+    """Return the shortest path from a macro back to itself through the macros that it uses; empty if there is none."""
     waiting: deque[tuple[str, ...]] = deque([(name,)])
     seen: set[str] = set()
     while waiting:

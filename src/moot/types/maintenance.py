@@ -17,7 +17,7 @@ ReportProgress: TypeAlias = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The description of a backup that was read completely."""
+    """The description of a completely read backup."""
 
     path: str
     made_at: int
@@ -66,7 +66,7 @@ NOT_SEARCHED = (
     "base64 in base64, hexadecimal, quoted-printable",
     "copies of files of other machines, in data/hosts",
 )
-"""Places that a redaction does not search."""
+"""Data that a redaction does not search."""
 
 CopyKind: TypeAlias = Literal["backup", "export"]
 
@@ -124,9 +124,9 @@ class ErasureReceipt:
     blob_bytes: int = 0
     files: list[FileOutcome] = field(default_factory=list[FileOutcome])
     left: list[str] = field(default_factory=list[str])
-    """Descriptions of places that were not reached, with the reason."""
+    """Descriptions of data that was not reached, with the reason."""
     unseen: list[str] = field(default_factory=list[str])
-    """Descriptions of places that a redaction did not search."""
+    """Descriptions of data that a redaction did not search."""
     bytes_before: int = 0
     """Size of the database before the operation, in bytes."""
     bytes_after: int = 0
@@ -159,11 +159,11 @@ class Expiry:
 
 
 class Erasure(Protocol):
-    """Permanent deletion. Only one process at a time does it; `finish` resumes what a crash interrupted."""
+    """Permanent deletion, done by only one process at a time. `finish` resumes deletions that a crash interrupted."""
 
     @property
     def backups(self) -> Backups:
-        """Backups of the whole home, which later purges and redactions reach."""
+        """Backups of the whole home, which later purges and redactions update."""
         ...
 
     @property
@@ -172,13 +172,19 @@ class Erasure(Protocol):
         ...
 
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
-        """Purge the conversations with these ids, their sub-conversations and all their data. Raise NotFound, or Busy for an active run."""
+        """Purge the conversations with these ids, their sub-conversations and all their data.
+
+        Raise NotFound if an id is unknown, Busy if a run is active.
+        """
         ...
 
     async def redact(
         self, secret: Secret, *, conversation: str | None = None, dry_run: bool = False, tell: ReportProgress | None = None
     ) -> ErasureReceipt:
-        """Redact the strings in the whole store, or in one conversation and its sub-conversations. Raise UsageError or NotFound."""
+        """Redact the strings in the whole store, or in one conversation and its sub-conversations.
+
+        Raise UsageError if `secret` can't be searched for, NotFound if there is no such conversation.
+        """
         ...
 
     async def expire(
@@ -188,12 +194,14 @@ class Erasure(Protocol):
         ...
 
     async def finish(self) -> list[ErasureReceipt]:
-        """Resume interrupted purges and redactions, unless another process is doing it. If a task of this process is doing it, wait for
-        that task."""
+        """Resume interrupted purges and redactions, unless another process is doing so.
+
+        If a task of this process is doing so, wait for that task.
+        """
         ...
 
     async def register_files(self, files: Sequence[StoredCopy]) -> None:
-        """Remember export files. The receipt of a purge names them; deleting them is up to their owner."""
+        """Remember export files. Purge receipts list these files, and their owner must delete them."""
         ...
 
     async def receipts(self, *, limit: int = 50) -> list[ErasureReceipt]:
@@ -203,7 +211,7 @@ class Erasure(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScanScope:
-    """A selection of data to scan. By default, everything."""
+    """A selection of data to scan; by default, everything."""
 
     conversation: str | None = None
     """Id of a conversation, which is scanned with the conversations of its sub-agents."""
@@ -249,7 +257,7 @@ class SecretFinding:
     """A hash of the secret with a key of this store. It reveals nothing about the secret."""
     kind: str
     masked: str
-    """The first and last letters of a long secret."""
+    """The first and last letters of the secret, if it is long."""
     count: int = 0
     """Number of occurrences."""
     places: dict[SecretPlace, None] = field(default_factory=dict[SecretPlace, None])
@@ -299,7 +307,9 @@ class Scanner(Protocol):
     """The search for secrets in everything that is stored."""
 
     def scan(self, scope: ScanScope = ..., *, unchanged: bool = False) -> AsyncGenerator[ScanReport, None]:
-        """Scan and yield the progress, which is one object that grows; the last one is the result. Raise NotFound.
+        """Scan and yield the progress, always as the same growing object.
+
+        Its final state is the result. Raise NotFound if there is no such conversation.
 
         Conversations in which an earlier scan found nothing are skipped if they have not changed since, except with `unchanged`.
         """
@@ -311,12 +321,12 @@ class Sealed:
     """Progress of sealing, which moves old events from rows to compressed segments."""
 
     conversations: int = 0
-    """Number of conversations that had something to seal."""
+    """Number of conversations that had events to seal."""
     events: int = 0
     before: int = 0
-    """Bytes of the sealed events as rows."""
+    """Size of the sealed events as rows, in bytes."""
     after: int = 0
-    """Bytes of their segments, including the index."""
+    """Size of their segments, including the index, in bytes."""
 
     def to_json(self) -> JsonObject:
         return {"conversations": self.conversations, "events": self.events, "bytes_before": self.before, "bytes_after": self.after}
@@ -372,9 +382,9 @@ class Sizes:
     """Size of the request manifests; their pieces are blobs."""
     blobs: int
     blobs_inside: int
-    """Bytes of blobs in the database; the others are files."""
+    """Size of the blobs in the database; the other blobs are files."""
     checkpoints: int
-    """Size of the separate database with the earlier contents of files, for undo."""
+    """Size of the separate database with earlier file contents, for undo."""
     largest: tuple[ConversationSize, ...]
 
     def to_json(self) -> JsonObject:
@@ -394,7 +404,7 @@ class Sizes:
 
 
 class Upkeep(Protocol):
-    """Storage maintenance; one process at a time does it."""
+    """Storage maintenance, done by one process at a time."""
 
     def seal(
         self, *, quiet: float = 0.0, seconds: float | None = None, share: float = 1.0, conversation: str | None = None, dry: bool = False
@@ -406,11 +416,14 @@ class Upkeep(Protocol):
         ...
 
     def give_back(self, *, keep: int = 0, share: float = 1.0) -> AsyncGenerator[int, None]:
-        """Shrink the file by its free pages, except `keep` bytes, in short transactions; yield the bytes that remain to be returned."""
+        """Shrink the file by its free pages, except `keep` bytes, in short transactions; yield the number of bytes that remain."""
         ...
 
     async def rewrite(self, tell: ReportProgress) -> None:
-        """Rewrite the whole database, so that no old data remains in free pages. Other writers wait. Raise StoreFull."""
+        """Rewrite the whole database, so that no old data remains in free pages.
+
+        Other writers wait. Raise StoreFull if there is not enough space.
+        """
         ...
 
     async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:

@@ -17,12 +17,12 @@ RULE_PREFIX = "mcp__"
 McpState: TypeAlias = Literal["disabled", "not started", "starting", "connected", "failed"]
 
 McpLoginState: TypeAlias = Literal["none", "needed", "pending", "signed in"]
-"""State of the login at a server. `none`: the server has not asked for one, or can't have one."""
+"""State of the login to a server. `none`: the server has not asked for a login, or doesn't support it."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """A tool as its server defines it. Every text comes from the server, so none of it can be trusted."""
+    """A tool as its server defines it. Every text comes from the server, so none of them can be trusted."""
 
     name: str
     """The server's own name for the tool."""
@@ -37,7 +37,7 @@ class McpTool:
 
     @property
     def digest(self) -> str:
-        """A hash of the whole definition, which changes with any part of it."""
+        """A hash of the whole definition, which changes if any part of the definition changes."""
         return blake2b(dumps(self.to_json()), digest_size=16).hexdigest()
 
     def to_json(self) -> JsonObject:
@@ -65,10 +65,10 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class McpPrompt:
-    """A prompt that a server offers to people, as a slash command. Every text comes from the server, so none of it can be trusted."""
+    """A prompt that a server offers to people, as a slash command. Every text comes from the server, so none of them can be trusted."""
 
     name: str
-    """The server's own name of the prompt."""
+    """The server's own name for the prompt."""
     description: str = ""
     parameters: tuple[CommandParameter, ...] = ()
 
@@ -89,7 +89,10 @@ class McpPrompt:
 
 @dataclass(frozen=True, slots=True)
 class McpResource:
-    """A document that a server offers, or a template for the URIs of several. Every text comes from the server and can't be trusted."""
+    """A document that a server offers, or a template for the URIs of several documents.
+
+    Every text comes from the server and can't be trusted.
+    """
 
     uri: str
     """The URI, or the URI template (RFC 6570)."""
@@ -99,7 +102,7 @@ class McpResource:
     media_type: str = ""
     """Empty if unknown."""
     size: int | None = None
-    """Size in bytes as the server claims it; None if unknown."""
+    """Size in bytes, as claimed by the server; None if unknown."""
     is_template: bool = False
 
     def to_json(self) -> JsonObject:
@@ -115,22 +118,22 @@ class McpResource:
 
 @dataclass(frozen=True, slots=True)
 class McpQuestion:
-    """A question of a server for a person during a call. Every text comes from the server and can't be trusted."""
+    """A question that a server asks a person during a call. Every text comes from the server and can't be trusted."""
 
     message: str
     schema: JsonObject
     """JSON Schema of a form with simple fields."""
     url: str = ""
-    """Address that the person should open instead of filling in a form; empty = none."""
+    """Address that the person should open instead of filling in a form; empty = there is a form."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpReply:
-    """The reply to a question of a server."""
+    """The reply to a server's question."""
 
     action: Literal["accept", "decline", "cancel"]
     content: JsonObject | None = None
-    """The values of the form, if it was accepted."""
+    """The values of the form, if the person accepted the question."""
 
 
 AskPerson: TypeAlias = Callable[[McpQuestion], Awaitable[McpReply]]
@@ -138,11 +141,11 @@ AskPerson: TypeAlias = Callable[[McpQuestion], Awaitable[McpReply]]
 
 @dataclass(frozen=True, slots=True)
 class McpLogin:
-    """The login of a person at a remote server, without its tokens."""
+    """A person's login to a remote server, without its tokens."""
 
     state: McpLoginState = "none"
     address: str = ""
-    """Address to open in a browser on this machine while the login is pending; empty = not known."""
+    """Address to open in a browser on this machine while the login is pending; empty = unknown."""
     error: str = ""
     """Reason why the last login failed; empty otherwise."""
 
@@ -158,13 +161,13 @@ class McpStatus:
     tools: tuple[McpTool, ...] = ()
     """The tools that agents get, as they were when the person accepted them."""
     prompts: tuple[McpPrompt, ...] = ()
-    """The prompts that it offers as slash commands."""
+    """The prompts that the server offers as slash commands."""
     changes: tuple[McpTool, ...] = ()
     """Tools that are new or differ from the accepted ones. Agents can't use them until a person accepts them."""
     login: McpLogin = field(default_factory=McpLogin)
 
     def to_json(self) -> JsonObject:
-        """Return the status as scripts receive it. Values of `env` and `headers` are left out."""
+        """Return the status in the form that scripts receive. Values of `env` and `headers` are left out."""
         server = self.server
         return {
             "name": server.name,

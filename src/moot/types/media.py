@@ -68,7 +68,7 @@ class MediaCall:
     """The exact bytes to send."""
     translator: Translator[Any]
     reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]
-    """Function that starts the call. It may raise ProviderError, on the first read too."""
+    """Function that starts the call. The call may raise ProviderError, and so may the first read."""
     made: Callable[[MediaResponse], Awaitable[MediaResult]]
     """Function that interprets the response. It raises ProviderError if there is no result."""
 

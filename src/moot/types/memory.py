@@ -11,9 +11,9 @@ class MemoryFolder:
     """One folder of memory."""
 
     name: str
-    """First part of its files' names: `home`, `agents/NAME` or `project`."""
+    """First part of the file names: `home`, `agents/NAME` or `project`."""
     base: Path
-    """An existing folder outside of which nothing is read or written, such as the project."""
+    """An existing folder, such as the project. Nothing outside of it is read or written."""
     below: str = ""
     """The memory folder, relative to `base`. No component of the path may be a symbolic link."""
 
@@ -27,7 +27,7 @@ class MemoryFile:
     """A memory file."""
 
     name: str
-    """Name of the memory folder and path in it, such as `project/MEMORY.md`."""
+    """Name of the memory folder and the path in that folder, such as `project/MEMORY.md`."""
     path: Path
     size: int
     """Size in bytes."""
@@ -38,12 +38,12 @@ class MemoryFile:
     comments: int = 0
     """Number of HTML comments in the file."""
     problem: str = ""
-    """Reason why the file is not used, or only in part; empty = it is used."""
+    """Reason why the file is not used, or only in part; empty = the whole file is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryMatch:
-    """A line that contains words of a query."""
+    """A line that contains words from a query."""
 
     name: str
     line: int

@@ -34,7 +34,7 @@ def tool_name(part: Part) -> str:
 
 
 def note_of(part: Part) -> str:
-    """Return the text of a `data-note` part or chunk: a notice about this answer."""
+    """Return the text of a `data-note` part or chunk, which is a notice about this answer."""
     data = part.get("data")
     return str(data.get("text", "")) if isinstance(data, dict) else ""
 
@@ -91,12 +91,12 @@ def text_part(text: str) -> Part:
 
 
 def text_of(parts: list[Part] | tuple[Part, ...]) -> str:
-    """Join the text parts, without separators, to the text that a person reads."""
+    """Join the text parts, without separators, into the text that a person reads."""
     return "".join(text for part in parts if part.get("type") == "text" and isinstance(text := part.get("text"), str))
 
 
 def model_ms(metadata: JsonObject) -> int | None:
-    """Return the time in ms that models worked on an answer with this metadata, without waits for people; None = unknown."""
+    """Return the time in ms that models worked on an answer with this metadata, excluding waits for people; None = unknown."""
     steps = metadata.get("steps")
     facts = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     times = [ms for step in facts if type(ms := step.get("ms")) is int]
@@ -119,7 +119,7 @@ class Message:
     role: Role
     parts: tuple[Part, ...] = ()
     metadata: JsonObject = field(default_factory=empty)
-    """agent, model, provider, finish_reason, and the usage, cost and times of each step."""
+    """Contains agent, model, provider, finish_reason, and the usage, cost and times of each step."""
     conversation: str = ""
     parent: str | None = None
     run: str | None = None

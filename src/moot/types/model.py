@@ -28,24 +28,25 @@ class ModelId:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices in nano-dollars per token, and per web search. None = unknown; 0 = free."""
+    """Prices in nano-dollars per token or per web search. None = unknown; 0 = free."""
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
     cache_write_1h: float | None = None
-    """Price of tokens that are kept in the cache for an hour. None = the same as `cache_write`."""
+    """Price of tokens that are cached for an hour. None = the same as `cache_write`."""
     web_search: float | None = None
     tiers: tuple[tuple[int, Price], ...] = ()
-    """Prices for long inputs: pairs of a number of tokens and the price of a call with more input, ascending. The last match applies."""
+    """Prices for long inputs, in ascending order: pairs of a number of tokens and the price of a call with more input tokens. The last
+    match applies."""
     variants: tuple[tuple[str, Price], ...] = ()
     """Prices for classes of service: pairs of a name, such as `batch` or `priority`, and the price of such a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """Image formats and sizes that a model accepts."""
+    """Image formats and sizes accepted by a model."""
 
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")
     max_bytes: int = 5_000_000
@@ -56,7 +57,7 @@ class ImageLimits:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Everything known about one model at one provider."""
+    """Everything known about one model of one provider."""
 
     id: ModelId
     wire_name: str
@@ -78,7 +79,7 @@ class Model:
     max_steps: int | None = None
     """Maximum number of steps of a run with this model; None = the model sets no limit."""
     note: str = ""
-    """Notice that is shown with every answer, for example that the model is very small; empty = none."""
+    """Notice shown with every answer, for example that the model is very small; empty = none."""
 
 
 @dataclass(frozen=True, slots=True)

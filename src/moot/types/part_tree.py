@@ -13,8 +13,9 @@ from moot.types.message import Part, is_tool
 def parent_call(part: Part | Chunk) -> str:
     """Return the id of the call whose sub-agent made this call or wrote this text; empty for the agent itself.
 
-    It is in `toolMetadata.moot` of a call, and in the data of a `data-subagent`. Parts stored by older versions have it as `parent` in the
-    data, or in the metadata of the agent that sent it. Other programs that use the AI SDK keep it in their own `callProviderMetadata`.
+    The id is in `toolMetadata.moot` of a call, or in the data of a `data-subagent`. Parts stored by older versions have it as `parent` in
+    the data, or in the metadata of the agent that sent the part. Other programs that use the AI SDK keep it in their own
+    `callProviderMetadata`.
     """
     kind = part.get("type")
     if kind == "data-subagent":
@@ -54,14 +55,14 @@ def _linked(part: Part, parent: str) -> Part:
 
 @dataclass(slots=True)
 class Nested:
-    """A part with the parts of the sub-agents that it started."""
+    """A part, with the parts of the sub-agents started by it."""
 
     part: Part
     inner: list[Nested] = field(default_factory=list["Nested"])
 
 
 def nest(parts: Sequence[Part]) -> list[Nested]:
-    """Return the parts in order, each below the earlier call that it belongs to, or at the top level if the message has no such call."""
+    """Return the parts in order, each below the earlier call that it belongs to, or at the top level if there is no such call."""
     calls: dict[str, Nested] = {}
     top: list[Nested] = []
     for part in linked(parts):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # most conversations have no skills
     from moot.types.skill import SkillSelection
 
 PART_ORDER = ("instructions", "project", "agents_md", "memory", "skills", "sub_agents", "output_format", "environment")
-"""The parts of an agent that doesn't select any. Text that changes comes last, so that the providers' prompt caches work."""
+"""The system prompt parts of an agent that doesn't select any. Text that changes comes last, so that the providers' prompt caches work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class PromptContext:
     directory: str = ""
     """The conversation's folder; empty = none."""
     boundary: str = ""
-    """For users who are confined to a folder: that folder, outside of which no file may be read. Empty = not confined."""
+    """Folder to which the user is confined, so that no file outside of it may be read; empty = not confined."""
     is_local: bool = False
-    """True if the conversation belongs to the owner of the home. Only then may the prompt contain texts of the home."""
+    """True if the conversation belongs to the owner of the home. Only then may the prompt contain texts from the home."""
     mode: Mode = "ask"
     now: int = 0
     """Wall time in µs."""

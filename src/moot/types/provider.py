@@ -30,7 +30,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """Differences between a provider and the first vendor of its dialect. Static facts, set in the provider's own file."""
+    """Differences between a provider and the vendor that introduced its dialect. Static facts, set in the provider's own file."""
 
     effort: str = "reasoning_effort"
     """Method of requesting reasoning effort: reasoning_effort | reasoning | thinking | enable_thinking | none; or a dialect's own value."""
@@ -39,7 +39,7 @@ class Quirks:
     stream_usage: bool = True
     """True if `stream_options: {include_usage: true}` is supported."""
     reasoning_back: str = ""
-    """Field of an assistant message that returns reasoning (`reasoning_content`, `reasoning_details`); empty = not sent."""
+    """Field of an assistant message in which reasoning is sent back (`reasoning_content`, `reasoning_details`); empty = not sent."""
     call_ids: str = ""
     """Regular expression for valid tool call ids; others are sent as nine letters and digits derived from them (Mistral)."""
     developer_role: bool = False
@@ -91,7 +91,7 @@ class Translator(Protocol[State]):
 
 @runtime_checkable
 class DetectsFailure(Protocol):
-    """Optional capability of a translator: detect that data was lost for good, so that reading on is useless."""
+    """Optional capability of a translator: detect that data was lost permanently, so that reading further is useless."""
 
     def spoiled(self, state: Any) -> bool: ...
 
@@ -100,7 +100,7 @@ class DetectsFailure(Protocol):
 class ReadsSentLines(Protocol):
     """Optional capability of a translator: also read the lines that moot sends, in protocols where both sides send messages (JSON-RPC).
 
-    `feed` gets only what the vendor sent. Without this capability, lines that moot sent are skipped.
+    `feed` gets only messages from the vendor. Without this capability, lines that moot sent are skipped.
     """
 
     def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
@@ -109,7 +109,7 @@ class ReadsSentLines(Protocol):
 
 
 class Dialect(Protocol):
-    """A wire format: builds requests and translates raw events."""
+    """A wire format, which builds requests and translates raw events."""
 
     name: str
 
@@ -148,7 +148,7 @@ class Provider(Protocol):
         ...
 
     async def models(self) -> Sequence[Model]:
-        """Return the models that the endpoint lists. Raise ProviderError."""
+        """Return the models that the endpoint lists. Raise ProviderError if the request fails."""
         ...
 
     async def close(self) -> None:
@@ -162,12 +162,12 @@ class Facts:
 
     name: str
     base_url: str = ""
-    """The base URL that the vendor's own SDK uses; empty = the configuration must set it."""
+    """The base URL used by the vendor's own SDK; empty = the configuration must set a base URL."""
     dialect: str = "openai-chat"
     needs_key: bool = True
     """True if requests need an API key. Its environment variable is in `moot.config.home.KEY_VARIABLES`."""
     key_form: str = ""
-    """A pattern that matches this vendor's keys and no others; empty = the keys have no distinctive form."""
+    """A pattern that matches this vendor's keys and no others; empty = the keys have no distinctive format."""
     priority: int = 50
     """Lower values come first for a bare model name: vendors 10 to 39, custom 40, hosts 50, gateways 60, own machine 80,
     local 800, demo 990."""

@@ -21,12 +21,12 @@ from moot.types.usage import Usage
 RunStatus: TypeAlias = Literal["queued", "running", "waiting", "interrupted", "finished", "failed", "cancelled"]
 TERMINAL: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
 STARTED: frozenset[RunStatus] = frozenset({"running", "waiting", "interrupted"})
-"""At most one run of a conversation is in one of these states."""
+"""States that at most one run of a conversation can be in."""
 OPEN: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
 Awaits: TypeAlias = Literal["person", "client", "run", "time"]
-"""Cause of a run's wait: a person's answer, the client's output of its own tool, runs that it started, or a time. A run that waits for
-several things awaits the first of them."""
+"""Cause of a run's wait: a person's answer, the client's output of its own tool, runs that it started, or a time. For a run that is waiting
+for several of these, it is the first of them in this order."""
 
 Trigger: TypeAlias = Literal["user", "api", "cron", "task", "webhook", "delegate", "channel", "import", "agent"]
 OnCrash: TypeAlias = Literal["resume", "ask"]
@@ -52,11 +52,12 @@ class Run:
     status: RunStatus = "queued"
     on_crash: OnCrash = "ask"
     owner: str | None = None
-    """The process that runs it: the name of a lock file in `state/owners`."""
+    """The process that executes the run: the name of a lock file in `state/owners`."""
     fence: int = 0
     """Increased by every claim; an append with an older fence fails."""
     settings: JsonObject = field(default_factory=empty)
-    """Mode, limits, model settings and other options of the prompt. `inherited` has the conversation's `STEP_SETTINGS` at that time."""
+    """Mode, limits, model settings and other options of the prompt. `inherited` contains the conversation's `STEP_SETTINGS` at that
+    time."""
     error: Failure | None = None
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
@@ -80,7 +81,7 @@ class Run:
 
     @property
     def held(self) -> bool:
-        """True if the run waits inside an outside agent's process, so that it keeps its owner."""
+        """True if the run is waiting inside an outside agent's process, so that it keeps its owner."""
         return self.status == "waiting" and self.owner is not None
 
 
@@ -101,7 +102,7 @@ class Prompt:
     edits: str | None = None
     """Id of the user message that the new message edits: `parts` become its sibling."""
     answers: str | None = None
-    """Without `parts`: the message to answer instead of the last one. The id of an answer means the message it answers."""
+    """Without `parts`: the message to answer instead of the last one. The id of an answer stands for the message that it answers."""
     parent: str | None = None
     """Parent of the new message; None = the end of the shown branch."""
     directory: str = ""
@@ -109,7 +110,7 @@ class Prompt:
     """Project id for a new conversation; empty = the project whose root contains the directory."""
     allowed_uris: tuple[str, ...] = ()
     agent: str | None = None
-    """None = the conversation's agent, else the default agent."""
+    """Name of the agent; None = the conversation's agent, or else the default agent."""
     model: str | None = None
     mode: Mode | None = None
     once: bool = False
@@ -128,18 +129,19 @@ class Prompt:
     user: str | None = None
     """Id of the submitter, who can use only their own conversations and owns new ones. None = the person at this machine, unlimited."""
     due: Due | TaskDue | None = None
-    """The instant of a cron job, or the changes of a task, that the prompt is for. Submitting it raises Busy if they are recorded."""
+    """The cron job's instant or the task's changes that the prompt is for. Submitting the prompt raises Busy if they are already
+    recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """A prompt with what it refers to: its text without macros, parts to send before it, notes for the user, and calls to make first."""
+    """A prompt with everything it refers to: its expanded text, parts to send before it, notes for the user, and calls to make first."""
 
     text: str = ""
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
     calls: tuple[JsonObject, ...] = ()
-    """Entries for `before_run` of a run's hooks, see `ReferencedCall`."""
+    """Entries for `before_run` in a run's hooks, see `ReferencedCall`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Submitted:
     run: Run
     """The new run; with `steer`, the active run that receives the prompt."""
     seq: int
-    """The last `seq` before the run's own events. Watch the conversation after it to get them."""
+    """The last `seq` before the run's own events. To get the run's events, watch the conversation after this position."""
     steered: bool = False
 
 
@@ -162,14 +164,14 @@ class RunRequest:
     conversation: Conversation
     agent: Agent
     settings: JsonObject
-    """`Run.settings`, and the settings of the conversation that they don't override."""
+    """`Run.settings`, with those settings of the conversation that the run does not override."""
     servers: tuple[McpServer, ...] = ()
     """MCP servers available to the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The end of a leg. `parked`: the run waits for an answer and takes no slot."""
+    """The end of a leg. `parked`: the run is waiting and takes no slot."""
 
     status: Literal["finished", "failed", "cancelled", "parked"]
     finish_reason: str = "stop"
@@ -184,7 +186,10 @@ class RunOutcome:
 
 class Runs(Protocol):
     async def submit(self, prompt: Prompt) -> Submitted:
-        """Store the prompt and start or queue its run in the background. Raise Busy, UsageError or StoreError."""
+        """Store the prompt and start or queue its run in the background.
+
+        Raise Busy if the conversation is busy, UsageError if the prompt is invalid, StoreError if storing fails.
+        """
         ...
 
     async def resume(self, run: str) -> Run:
@@ -202,14 +207,15 @@ class Runs(Protocol):
     async def answer(self, approval: str, answer: Answer) -> None:
         """Answer an approval; the first answer wins, and a parked run continues.
 
-        Raise NotFound, Busy, UsageError if the answer is not possible, or ConfigError if the rule can't be written.
+        Raise NotFound if the approval is unknown, Busy if it is already answered, UsageError if the answer is not possible, or ConfigError
+        if the rule can't be written.
         """
         ...
 
     async def wait(self, run: str) -> Run:
-        """Return the run once it has ended or is interrupted, or once it or one of its sub-agents waits for a person or the client.
+        """Return the run once it has ended or is interrupted, or once it or one of its sub-agents is waiting for a person or the client.
 
-        A run that waits for its sub-agents or for a time continues by itself.
+        A run that is waiting for its sub-agents or for a time continues by itself.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The sandbox of a command: the files that it may access, and the mechanism that confines it."""
+"""The sandbox of a command: the files that the command may access, and the mechanism that confines it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Confinement:
     directory: Path
     """Working directory; inside one of the writable folders."""
     writable: tuple[Path, ...]
-    """Folders that the command may change: those of the conversation and those of the configuration."""
+    """Folders that the command may change: those of the conversation and the configured ones."""
     scratch: Path
     """A private folder that holds the command's /tmp and home. It lasts as long as the conversation is cached."""
     hidden: tuple[Path, ...] = ()
     """Folders that stay invisible even inside writable ones, such as moot's home."""
     quarantine: Path | None = None
-    """The folder to which new protected files are moved after the command; None = they are deleted."""
+    """The folder to which new protected files are moved after the command has run; None = they are deleted."""
     network: bool = False
     repositories: tuple[Path, ...] = ()
     """Roots of repositories around writable folders: readable, and writable only where Git itself writes."""

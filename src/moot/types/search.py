@@ -22,7 +22,7 @@ class Hit:
     seq: int = 0
     """`seq` of the message's first event in the conversation's log; 0 = none."""
     context: str = ""
-    """The line of the match with the requested number of lines before and after it, marked like `snippet`."""
+    """The line with the match, and the requested number of lines before and after it, marked like `snippet`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class SearchPage:
     total: int
     next_cursor: str | None = None
     ranked: int | None = None
-    """Number of matches that were ranked, if there were too many to rank all; these are the newest. None otherwise."""
+    """Number of ranked matches (the newest ones) if there were too many to rank all of them; None otherwise."""
     cut: bool = False
     """True if a partial word matches so many words that only the most common ones were searched."""
     loose: bool = False
-    """True if no message contains all words: the hits contain some of them, best first, on a single page."""
+    """True if no message contains all words: the hits contain some of the words, best first, on a single page."""
     stopped_at: int | None = None
     """Time of the oldest message that was compared with a regular expression, in milliseconds since the epoch, if the search reached its
     time limit. The next page continues there. None otherwise."""
@@ -67,17 +67,19 @@ class Search(Protocol):
         """Return hits, newest first (within a second, in storage order) or best first. First index new messages for up to `wait` seconds.
 
         If no message contains all words, return those that contain some of them and every quoted phrase. `conversation` is the only
-        conversation to search, `exclude` one to leave out. With `context`, hits have so many lines around the match, at most 100. Raise
-        UsageError for an invalid query.
+        conversation to search, `exclude` a conversation to leave out. `context` is the number of lines around the match in each hit, at
+        most 100. Raise UsageError for an invalid query.
         """
         ...
 
     async def index(
         self, *, seconds: float = 30.0, bulk: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> tuple[int, int]:
-        """Index for at most `seconds` and return (done, total), which is also reported to `progress` meanwhile. Return at once if another
-        process holds the indexer lock. With `bulk`, transactions may be long: use it if nothing else in this process waits for the
-        store."""
+        """Index for at most `seconds` and return (done, total), which is also reported to `progress` meanwhile.
+
+        Return at once if another process holds the indexer lock. With `bulk`, transactions may be long: use this if nothing else in this
+        process is waiting for the store.
+        """
         ...
 
 
@@ -88,7 +90,7 @@ class Embedder(Protocol):
     """Name and version of the weights; vectors of different models can't be compared."""
 
     def embed(self, text: str, *, question: bool) -> bytes:
-        """Return the text's vector. Questions are embedded differently than the texts to find. Only the beginning of a long text counts."""
+        """Return the text's vector. Questions are embedded differently from the texts to find. Only the beginning of a long text counts."""
         ...
 
     def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
@@ -121,8 +123,11 @@ class SemanticQuery:
 
 class SemanticSearch(Protocol):
     async def search(self, meant: SemanticQuery, *, embedder: Embedder, wait: float = 2.0) -> SearchPage:
-        """Return hits, closest in meaning first. Before that, embed new answers, newest first, for at most `wait` seconds; `done` and
-        `total` count embedded answers. Raise UsageError if the query has no words to match."""
+        """Return hits, closest in meaning first.
+
+        First embed new answers, newest first, for at most `wait` seconds; `done` and `total` count embedded answers. Raise UsageError if
+        the query has no words to match.
+        """
         ...
 
     async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:

@@ -14,10 +14,10 @@ SETTING = "served"
 @dataclass(frozen=True, slots=True)
 class Served:
     plain: bool = False
-    """True if the model is called directly: without moot's prompt, tools, trimming and fallbacks."""
+    """True if the model is called directly, without moot's prompt, tools, trimming or fallbacks."""
     system: str = ""
     tools: tuple[ToolDefinition, ...] = ()
-    """Tools that the program runs itself: the answer ends with such a call."""
+    """Tools that the program runs itself. A call of such a tool ends the answer."""
     tool_choice: str = ""
     """The program's choice of tools, as in `ModelSettings.tool_choice`."""
     parallel_calls: bool = True
@@ -32,7 +32,7 @@ class Served:
     names the previous response instead."""
 
     def takes(self, tool: str) -> bool:
-        """Return True if calls of that tool go to the program; for a plain model, all do."""
+        """Return True if calls of this tool go to the program. For a plain model, all calls do."""
         return self.plain or any(tool == known.name for known in self.tools)
 
     def to_settings(self) -> JsonObject:
@@ -48,7 +48,7 @@ class Served:
 
     @staticmethod
     def of(settings: JsonObject) -> Served | None:
-        """Read what `to_settings` wrote; None if the run serves no program."""
+        """Parse the output of `to_settings`; None if the run doesn't serve a program."""
         facts = settings.get(SETTING)
         if not isinstance(facts, dict):
             return None

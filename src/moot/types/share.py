@@ -12,7 +12,7 @@ from moot.types.token import LOCAL_USER
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A shared snapshot of a conversation. Its link is not stored, only the link's hash."""
+    """A shared snapshot of a conversation. Only a hash of its link is stored."""
 
     id: str
     conversation: str
@@ -31,7 +31,7 @@ class Share:
     owner: str = LOCAL_USER
 
     def open(self, now: int) -> bool:
-        """Return True if it can be read at that time (ms)."""
+        """Return True if the page can be read at the given time (ms)."""
         return self.revoked_at is None and now < self.expires_at
 
 
@@ -70,5 +70,5 @@ class Shares(Protocol):
         ...
 
     async def revoke(self, reference: str) -> Share:
-        """Revoke the share with this id or unique prefix, and delete its page, durably. Raise NotFound."""
+        """Revoke the share with this id or unique prefix, and delete its page, durably. Raise NotFound if none or several match."""
         ...

@@ -16,13 +16,13 @@ plugins."""
 SkillUse: TypeAlias = Literal["offered", "enabled", "disabled"]
 """offered: the model sees name and description · enabled: the instructions are in the prompt · disabled: not used."""
 ScriptPolicy: TypeAlias = Literal["never", "ask", "allow"]
-"""never: scripts don't run · ask: a person decides about each run, in every mode · allow: they run in the sandbox without asking."""
+"""never: scripts don't run · ask: a person approves each run, in every mode · allow: scripts run in the sandbox without approval."""
 SkillStatus: TypeAlias = Literal["offered", "enabled", "disabled", "changed", "untrusted", "invalid", "shadowed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A violation of the specification, or something that a person should know about a skill."""
+    """A violation of the specification, or something else that a person should know about a skill."""
 
     file: str
     """Path in the skill's folder."""
@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SkillDecision:
-    """A person's decision about a skill. It applies only to the skill's content at that time."""
+    """A person's decision about a skill. The decision applies only to the skill's content at that time."""
 
     use: SkillUse = "offered"
     priority: int = 0
@@ -49,7 +49,7 @@ class SkillDecision:
     digest: str = ""
     """The content that the decision is about; empty = nothing was decided."""
     source: JsonObject = field(default_factory=empty)
-    """The place it was installed from; empty = it was not installed by moot."""
+    """The source that the skill was installed from; empty = it was not installed by moot."""
     used_at: int = 0
     """Time of the last activation in ms; 0 = never."""
 
@@ -73,7 +73,7 @@ class SkillText:
     license: str = ""
     compatibility: str = ""
     allowed_tools: tuple[str, ...] = ()
-    """Tools that the author expects to be allowed. They are shown, but never widen what is allowed."""
+    """Tools that the author expects to be allowed. They are only shown; they don't grant permissions."""
     metadata: JsonObject = field(default_factory=empty)
     body: str = ""
     findings: tuple[Finding, ...] = ()
@@ -95,7 +95,7 @@ class SkillText:
 
     @property
     def forked_from(self) -> str:
-        """The skill from which it was copied, as named by the program that copied it."""
+        """The skill that this one was copied from, as named by the program that copied it."""
         return next((_text(self.metadata[name]) for name in _FORKED if self.metadata.get(name)), "")
 
 
@@ -108,7 +108,7 @@ def _text(value: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill that was found."""
+    """A skill found in one of the skills folders."""
 
     name: str
     folder: Path
@@ -119,7 +119,7 @@ class Skill:
     """Paths of its files in the folder, without `SKILL.md`."""
     status: SkillStatus = "offered"
     problem: str = ""
-    """Reason why it is not used, if a person can change that."""
+    """Reason why the skill is not used, if a person can change that."""
     decision: SkillDecision = field(default_factory=SkillDecision)
     digest: str = ""
     """Hash of all of its files; empty = not computed."""
@@ -138,7 +138,7 @@ class SkillSelection:
     """The skills of one step."""
 
     offered: tuple[Skill, ...] = ()
-    """Skills of which the model sees the name and description."""
+    """Skills whose name and description the model sees."""
     enabled: tuple[Skill, ...] = ()
     """Skills whose instructions are in the prompt, in this order."""
 
@@ -169,7 +169,7 @@ class SkillAccess(Protocol):
         ...
 
     async def prepare(self, name: str, revision: str, command: str) -> ScriptRun:
-        """Copy a skill to run one of its scripts. Raise Refused if its content is not `revision` or its scripts may not run."""
+        """Copy a skill to run one of its scripts. Raise Refused if the skill's content is not `revision` or its scripts may not run."""
         ...
 
 

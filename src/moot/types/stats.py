@@ -110,7 +110,7 @@ class UsageReport:
     """Totals by project name; projects with the same name are combined."""
     hosts: dict[str, Counts] = field(default_factory=dict[str, Counts])
     """Totals by the machine that the conversations were imported from, most runs first; an empty name means this machine. Empty if all
-    conversations are of this machine."""
+    conversations are from this machine."""
     tools: dict[str, ToolCounts] = field(default_factory=dict[str, ToolCounts])
     """Totals by tool, most calls first."""
     errors: dict[str, int] = field(default_factory=dict[str, int])
@@ -136,7 +136,7 @@ class FileEdit:
     """A change of a file by a tool call."""
 
     path: str
-    """The name in the call."""
+    """The file name in the call."""
     conversation: str
     message: str
     """Id of the answer with the call."""
@@ -165,24 +165,24 @@ class Stats(Protocol):
     ) -> UsageReport:
         """Sum answers started at `since` (ms) or later and before `until`. First count new answers, for at most `wait` seconds.
 
-        Groups are empty unless `by` names them. Hours, days, weeks and months are those of `zone`. Sub-agents count for the agent and the
-        conversation that started them, unless `apart`.
+        Groups are empty unless `by` names them. Hours, days, weeks and months are those of the time zone `zone`. Unless `apart`, sub-agents
+        count for the agent and the conversation that started them.
         """
         ...
 
     async def windows(self, now: int, *, days: int = 8, wait: float = 2.0) -> UsageWindows:
-        """Return the usage in the periods of subscriptions at the time `now` (ms), and the blocks of the last `days`."""
+        """Return the usage in the subscription periods at the time `now` (ms), and the blocks of the last `days`."""
         ...
 
     async def edits(self, *, limit: int = 50, before: str | None = None, wait: float = 2.0) -> tuple[list[FileEdit], str | None]:
-        """Return changes of files by tool calls, newest first, and the cursor of the next page, or None on the last one.
+        """Return changes of files by tool calls, newest first, and the cursor of the next page, which is None on the last page.
 
         Raise UsageError for an invalid cursor. Deleted conversations are left out.
         """
         ...
 
     async def count(self, *, seconds: float = 30.0) -> int:
-        """Count new and changed answers for at most `seconds`; return the number that remains."""
+        """Count new and changed answers for at most `seconds`; return the number of remaining answers."""
         ...
 
     async def spent(self, queries: Sequence[SpendingQuery]) -> list[Spending]:

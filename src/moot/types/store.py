@@ -51,7 +51,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The run's message including the events of this append; `folded_through` becomes their last seq."""
+    """The run's message, including the events of this append; `folded_through` becomes their last seq."""
 
     parts: tuple[Part, ...]
     metadata: JsonObject
@@ -62,7 +62,7 @@ class Fold:
 class Park:
     """The run becomes `waiting` and gives up its owner.
 
-    With open approvals, it awaits its client if only the client can answer them, otherwise a person.
+    With open approvals, the run awaits its client if only the client can answer them, otherwise a person.
     """
 
     awaits: Awaits = "person"
@@ -100,7 +100,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The use of an approval. The append fails with Busy if it is not approved, expired, bound to other bytes, or used already."""
+    """The use of an approval. The append fails with Busy if it was not granted, has expired, is bound to other bytes, or is used up."""
 
     approval: str
     digest: bytes
@@ -142,12 +142,12 @@ class Expire:
     approval: str
     reason: str
     early: bool = False
-    """True if the approval has not expired, but the agent that asked no longer needs the answer."""
+    """True if the approval has not expired, but the agent that requested it no longer needs the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """Another agent continues the run, with that agent's model and without a session."""
+    """Another agent continues the run, with its own model and without a session."""
 
     agent: str
     agent_type: str
@@ -162,7 +162,7 @@ class SetSession:
 
 @dataclass(frozen=True, slots=True)
 class WarnBudget:
-    """A notice, sent to outgoing webhooks, that most of a budget or of a limit of the run is used."""
+    """A notice to outgoing webhooks that most of a budget, or of one of the run's limits, is used."""
 
     limit: Literal["cost", "tokens"]
     used: int
@@ -174,7 +174,7 @@ class WarnBudget:
     resets_at: int | None = None
     """End of the budget's period, in milliseconds since the epoch; None for budgets per run."""
     subject: str = ""
-    """Warnings with the same subject are sent once; empty = the run."""
+    """A warning with the same subject is sent only once; empty = the subject is the run."""
 
     def to_json(self) -> JsonObject:
         names = ("limit", "used", "most", "name", "per", "resets_at")
@@ -190,7 +190,7 @@ class LogReader(Protocol):
     async def read(
         self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None, newest: bool = False
     ) -> list[Event]:
-        """Return at most `limit` events after `after`, in order, from one snapshot over segments and rows; optionally of one run.
+        """Return at most `limit` events after `after`, in order, from one snapshot of segments and rows; optionally only those of one run.
 
         With `newest`, chunks come from the newest translation of each exchange, else from the original one.
         """
@@ -211,8 +211,8 @@ class Log(LogReader, Protocol):
     ) -> range:
         """Append events and return their seqs. Committed on return, and fsynced with `sync`. If any part fails, nothing is stored.
 
-        Without a fence, only exchanges outside any run can be changed. Shielded: once queued, the append is awaited even if the caller is
-        cancelled. Raise FenceLost if the fence is outdated, NotFound for an unknown conversation, or StoreFull.
+        Without a fence, only exchanges outside any run can be changed. Once queued, the append is completed even if the caller is
+        cancelled. Raise FenceLost if the fence is outdated, NotFound for an unknown conversation, or StoreFull if there is no space.
         """
         ...
 
@@ -229,15 +229,15 @@ class Submission:
     """The new user message; None = answer the branch as it is."""
     on_busy: OnBusy = "reject"
     owner: str | None = None
-    """The owner that claims the run at once if the run doesn't have to queue."""
+    """The owner that claims the run immediately unless the run has to queue."""
     at_most: int = 0
-    """Maximum number of the user's top-level runs that run at once; further ones queue. 0 = no limit."""
+    """Maximum number of the user's top-level runs that run at the same time; further runs are queued. 0 = no limit."""
     remember: bool = False
-    """True if agent and model are also stored in an existing conversation, because the prompt has set them."""
+    """True if agent and model are also stored in an existing conversation, because the prompt sets them."""
     edits: str | None = None
-    """The user message whose sibling `user` becomes."""
+    """The user message of which `user` becomes a sibling."""
     answers: str | None = None
-    """Without `user`: the message to answer; None = the last prompt. The id of an answer means the message it answers."""
+    """Without `user`: the message to answer; None = the last prompt. The id of an answer stands for the message that it answers."""
     may_exist: bool = False
     """True if the same submission, with the same ids of run and user message, may have been stored before."""
     children: tuple[int, int] = (0, 0)
@@ -246,9 +246,9 @@ class Submission:
 
     Working sub-agents of earlier runs of the conversation count toward the first number."""
     due: Due | TaskDue | None = None
-    """The instant of a cron job, or the changes of a task that a watcher handles, recorded in the same transaction."""
+    """The cron job's instant, or the task's changes that a watcher handles, recorded in the same transaction."""
     continuing: frozenset[str] = frozenset()
-    """Waiting runs of the conversation that continue by themselves: they count as running."""
+    """Waiting runs of the conversation that continue by themselves. They count as running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class RunSnapshot:
     conversation: Conversation
     project: Project
     message: Message
-    """The stored message; `events` has everything after its last fold."""
+    """The stored message; `events` contains everything after its last fold."""
     events: tuple[Event, ...]
     """All events of the run so far, in order."""
     inbox: tuple[InboxItem, ...]
@@ -301,7 +301,7 @@ class RunReader(Protocol):
     """Read access to runs, their inboxes and approvals. Changes go through the engine (`Runs`)."""
 
     async def run(self, id: str) -> Run:
-        """Return the run with this id or unique prefix of an id. Raise NotFound."""
+        """Return the run with this id or unique prefix of an id. Raise NotFound if none or several match."""
         ...
 
     async def runs(
@@ -323,14 +323,14 @@ class RunReader(Protocol):
     async def children(self, run: str = "", *, conversation: str = "", tree: bool = False) -> list[Run]:
         """List the runs that this run, or all runs of this conversation, have started as sub-agents, oldest first.
 
-        With `tree`, include the sub-agents of the run's sub-agents, and theirs.
+        With `tree`, include sub-agents of sub-agents at any depth.
         """
         ...
 
     async def approvals(
         self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True, tree: bool = False
     ) -> list[Approval]:
-        """List approvals, oldest first. With `tree`, include those of the run's sub-agents and of their sub-agents."""
+        """List approvals, oldest first. With `tree`, include the approvals of sub-agents at any depth."""
         ...
 
     async def exchange(self, id: str) -> Exchange | None: ...
@@ -342,25 +342,24 @@ class Records(RunReader, Protocol):
     async def submit(self, submission: Submission) -> Accepted:
         """Store conversation, user message, assistant message, run and head in one durable transaction.
 
-        If a prompt with the same client id and parts was stored before, return its run.
-        With `steer` on a running run, post to its inbox instead. A run that is waiting and not `continuing`, interrupted, or queued
-        without an owner is cancelled, and its approvals are denied ("superseded"). Raise Busy if on_busy = reject and a run is running,
-        `continuing` or queued, or LimitReached for one sub-agent too many. Raise Busy too if `due` is recorded already, or the job's last
-        run is open.
+        If a prompt with the same client id and parts was stored before, return its run. With `steer` and a running run, add the prompt to
+        the run's inbox instead. A run that is waiting and not `continuing`, interrupted, or queued without an owner is cancelled, and its
+        approvals are denied ("superseded"). Raise Busy if on_busy = reject and a run is running, `continuing` or queued, or LimitReached if
+        there are too many sub-agents. Also raise Busy if `due` is already recorded, or the job's last run has not ended.
         """
         ...
 
     async def note(self, submission: Submission) -> Conversation:
-        """Store the prompt as the last message of its conversation, without a run. Raise Busy if `due` is recorded already."""
+        """Store the prompt as the last message of its conversation, without a run. Raise Busy if `due` is already recorded."""
         ...
 
     async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
         """Make `owner` the run's owner, increase its fence and set its status to running. Raise Busy if its status is not in `statuses`, an
-        earlier run of the conversation has not ended, or the user has `at_most` top-level runs running already (0 = no limit)."""
+        earlier run of the conversation has not ended, or the user already has `at_most` top-level runs running (0 = no limit)."""
         ...
 
     async def snapshot(self, run: str) -> RunSnapshot:
-        """Return the state of the run with this exact id. Raise NotFound."""
+        """Return the state of the run with this exact id. Raise NotFound if there is none."""
         ...
 
     async def cancelled(self, runs: Collection[str]) -> frozenset[str]:
@@ -368,44 +367,48 @@ class Records(RunReader, Protocol):
         ...
 
     async def parked(self, runs: Collection[str]) -> dict[str, bool]:
-        """Return those of the runs that are parked, each with True if it can continue: it has no open approvals, and either an answer that
-        no leg has read, or all sub-agents that it awaits have ended."""
+        """Return the parked runs among these, each with True if it can continue.
+
+        A run can continue if it has no open approvals, and if it has an answer that no leg has read or all sub-agents that it awaits have
+        ended.
+        """
         ...
 
     async def child_owners(self, runs: Collection[str]) -> dict[str, str | None]:
-        """Map the open sub-agents of these runs, and theirs, to their owners, or to None if they are interrupted. Others are omitted."""
+        """Map the open sub-agents of these runs, at any depth, to their owners, or to None if they are interrupted. Others are omitted."""
         ...
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
         """Interrupt a dead owner's run and return True, unless it has been claimed since (owner or fence differ).
 
-        running → interrupted. waiting with an owner → interrupted, and its process's open approvals are denied.
-        queued → interrupted if it is first in line; otherwise it only loses its owner, and this returns False.
+        running → interrupted. waiting with an owner → interrupted, and its process's open approvals are denied. queued → interrupted if it
+        is first in line; otherwise it only loses its owner, and the method returns False.
         """
         ...
 
     async def withdraw(self, run: str) -> bool:
-        """Cancel a queued run and close its message, durably. Return False if it is not queued anymore."""
+        """Cancel a queued run and close its message, durably. Return False if the run is no longer queued."""
         ...
 
     async def withdraw_steers(self, run: str, message: str | None = None) -> list[InboxItem]:
-        """Remove the unread steering messages from the run's inbox, or only the one with this id, and return them, oldest first."""
+        """Remove all unread steering messages, or only the one with this id, from the run's inbox. Return them, oldest first."""
         ...
 
     async def post(self, run: str, item: InboxItem) -> int:
-        """Add an item to the run's inbox, durably, and return its number. Raise Busy if the run has ended."""
+        """Add an item to the run's inbox, durably, and return its number. Raise NotFound if there is no such run, Busy if it has ended."""
         ...
 
     async def answer(self, id: str, answer: Answer) -> Approval:
-        """Store the first answer and post it to the run's inbox, durably. A yes for the conversation also grants its patterns.
+        """Store the first answer and post it to the run's inbox, durably.
 
-        Raise NotFound, or Busy if it is answered or expired already.
+        An approval for the whole conversation also grants the patterns. Raise NotFound if the approval is unknown, Busy if it is already
+        answered or has expired.
         """
         ...
 
 
 class Indexes(Protocol):
-    """The parts of a store that work on all of its contents: search, statistics and imports."""
+    """The parts of a store that cover all of its contents: search, statistics and imports."""
 
     @property
     def search(self) -> Search: ...
@@ -454,7 +457,7 @@ class Outlets(Protocol):
 
 
 class Store(OwnerStore, Outlets, Protocol):
-    """One open database, with the parts that don't belong to an owner."""
+    """One open database, including the parts that don't belong to an owner."""
 
     @property
     def log(self) -> Log: ...
@@ -477,12 +480,12 @@ class Store(OwnerStore, Outlets, Protocol):
     def of(self, owner: str) -> OwnerStore:
         """Return a view restricted to one owner: resources of other owners are treated as nonexistent.
 
-        A new owner has nothing; the user is created when something is first stored.
+        A new owner has no data; the user is created when data is first stored.
         """
         ...
 
     def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
-        """Yield whenever another process has committed. This is the only poller of the process."""
+        """Yield whenever another process has committed. This is the process's only poller."""
         ...
 
     async def health(self) -> JsonObject:

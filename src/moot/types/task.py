@@ -1,4 +1,4 @@
-"""Tasks: work items of projects. Also their comments, the history of their changes, and watchers, which start runs on changes."""
+"""Tasks (work items of projects), their comments, the history of their changes, and watchers, which start runs on changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOSED: frozenset[TaskStatus] = frozenset({"done", "archived"})
 """The statuses of tasks that are never overdue."""
 
 TaskEvent: TypeAlias = Literal["created", "status", "updated", "commented"]
-"""created: a new task · status: another status · updated: any other field · commented: a new comment."""
+"""created: a new task · status: a changed status · updated: any other changed field · commented: a new comment."""
 EVENTS: tuple[TaskEvent, ...] = get_args(TaskEvent)
 
 FIELDS: tuple[str, ...] = ("title", "description", "status", "tags", "assignee", "due")
@@ -31,7 +31,7 @@ WATCHER, DEPTH = "task_watcher", "task_depth"
 including itself."""
 
 DEEPEST = 3
-"""Maximum number of runs that watchers start as a consequence of each other: a change by the last one starts no other run."""
+"""Maximum number of runs that watchers start as a consequence of each other. A change by the last of these runs starts no other run."""
 
 VARIABLES: frozenset[str] = frozenset(
     (
@@ -39,7 +39,7 @@ VARIABLES: frozenset[str] = frozenset(
         *("task.due", "task.comments", "project.id", "project.name", "changes", "comment"),
     )
 )
-"""The variables of a watcher's prompt. `changes` has a line for each change since the last run, `comment` the new comments."""
+"""The variables of a watcher's prompt. `changes` contains a line for each change since the last run, `comment` the new comments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TaskWatcher:
     prompt: str
     """Template with `VARIABLES` in double braces. Their values are never expanded again."""
     project: str = ""
-    """Id or name; empty = all projects."""
+    """Id or name of the project; empty = all projects."""
     events: frozenset[TaskEvent] = frozenset(EVENTS)
     statuses: frozenset[TaskStatus] = frozenset()
     """Only tasks that have one of these statuses when the prompt would run; empty = all."""
@@ -68,9 +68,9 @@ class TaskWatcher:
     model: str | None = None
     mode: Mode | None = None
     directory: str = ""
-    """Empty = the root of the task's project, or else the home folder."""
+    """Working directory; empty = the root of the task's project, or else the home folder."""
     unattended: Literal["deny", "ask"] = "deny"
-    """deny: calls that need approval are denied · ask: they wait for a person."""
+    """deny: calls that need approval are denied · ask: these calls wait for a person."""
     enabled: bool = True
 
 
@@ -81,9 +81,9 @@ class Author:
     name: str
     """Name of the user or of the agent."""
     run: str | None = None
-    """None = a person."""
+    """Id of the run; None = a person."""
     watcher: str = ""
-    """The watcher that started the run, or the run that started this run as a sub-agent; empty = none."""
+    """Name of the watcher that started this run or, for a sub-agent, its parent run; empty = none."""
     depth: int = 0
     """Number of runs started by watchers that led to this change, including `run`."""
 
@@ -117,7 +117,7 @@ class Task:
     no: int = 0
 
     def is_overdue(self, today: str) -> bool:
-        """Return True if it is still open after its due date. `today` is an ISO date."""
+        """Return True if the task is still open after its due date. `today` is an ISO date."""
         return bool(self.due) and self.due < today and self.status not in CLOSED
 
 
@@ -165,13 +165,13 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """A run that a watcher has started for a task, or the reason why it could not."""
+    """A run that a watcher started for a task, or the reason why it could not start one."""
 
     watcher: str
     at: int
     """Time of the attempt, in milliseconds since the epoch."""
     reason: str = ""
-    """Reason why no run was started; empty if one was."""
+    """Reason why no run was started; empty if a run was started."""
     run: str | None = None
     conversation: str | None = None
     status: str | None = None
@@ -183,9 +183,9 @@ class TaskFilter:
     """Conditions that the tasks of a list must all meet."""
 
     statuses: Sequence[TaskStatus] = ()
-    """Empty = all except archived."""
+    """Statuses to include; empty = all except archived."""
     tags: Sequence[str] = ()
-    """Tags that a task must have, all of them."""
+    """Tags, all of which a task must have."""
     author: str = ""
     assignee: str = ""
     query: str = ""
@@ -227,7 +227,7 @@ class Tasks(Protocol):
         ...
 
     async def update(self, project: str, task: str, changes: JsonObject, by: Author, *, version: int | None = None) -> Task:
-        """Set the given fields, which are named in `FIELDS`. If nothing changes, nothing is stored.
+        """Set the given fields, whose names are in `FIELDS`. If nothing changes, nothing is stored.
 
         Raise UsageError for invalid fields, Busy if the task's version is not `version`.
         """
@@ -242,11 +242,11 @@ class Tasks(Protocol):
         ...
 
     async def history(self, project: str, task: str, *, limit: int = 50) -> tuple[list[TaskChange], list[TaskRun]]:
-        """Return the last changes, and the last runs of watchers, newest first."""
+        """Return the latest changes and the latest runs of watchers, newest first."""
         ...
 
     async def remove(self, project: str, task: str, *, version: int | None = None) -> Task:
-        """Delete a task with its comments and history, and return it. Raise Busy as `update` does."""
+        """Delete a task with its comments and history, and return it. Raise Busy if the task's version is not `version`."""
         ...
 
 
@@ -302,7 +302,7 @@ class Pending:
     """The changes that a watcher has to handle."""
 
     tasks: Sequence[PendingTask] = ()
-    """Tasks sorted by their first change, up to a maximum number. The others follow when these are handled."""
+    """Tasks sorted by their first change, up to a maximum number. Further tasks follow when these are handled."""
     last: int = 0
     """Number of the last change of any task."""
     busy: int = 0
@@ -311,7 +311,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class TaskDue:
-    """Changes of a task that a run handles. Recorded in the transaction that stores its prompt, so no change is handled twice."""
+    """Changes of a task that a run handles.
+
+    They are recorded in the transaction that stores the run's prompt, so no change is handled twice.
+    """
 
     watcher: str
     task: int
@@ -327,16 +330,16 @@ class ChangedTask:
     through: int
     """Number of the task's last change."""
     changes: Sequence[TaskChange]
-    """Changes since then, oldest first, without those of the watcher's own runs. If there are many, only the last ones."""
+    """Changes since then, oldest first, without those of the watcher's own runs. If there are many, only the latest changes."""
     comments: Sequence[TaskComment]
     """The newest comments of the task, oldest first."""
 
 
 class WatcherStore(Protocol):
-    """The watchers of one owner, and the changes that they have handled. They see only tasks of this owner."""
+    """The watchers of one owner, and the changes that they have handled. The watchers see only this owner's tasks."""
 
     async def version(self) -> int:
-        """Return a number that increases with each change of a task, cheaply."""
+        """Return a number that increases with each change to a task. This is cheap."""
         ...
 
     async def ensure(self, names: Sequence[str]) -> None:
@@ -348,7 +351,7 @@ class WatcherStore(Protocol):
         ...
 
     async def advance(self, watcher: str, through: int) -> None:
-        """Record that the watcher has handled all changes up to this one. They stay handled if its conditions change later."""
+        """Record that the watcher has handled all changes up to this one. They stay handled if the watcher's conditions change later."""
         ...
 
     async def changed(self, watcher: str, task: int) -> ChangedTask:

@@ -1,6 +1,6 @@
 """Templates: texts with variables in double braces, `{{name}}`, or `{{field.path}}` for the fields of a JSON value.
 
-In a shell line, values are quoted so that they stay one word.
+In a shell line, each value is quoted so that it stays one word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNSAFE = ("`", "$(", "${", "$'", '$"', "<<", "((", "[[", "#")
 
 
 def variables_in(value: Json) -> Iterator[str]:
-    """Yield the variables of all texts in a value, in order."""
+    """Yield the variables in all texts of a value, in order."""
     if isinstance(value, str):
         yield from _VARIABLE.findall(value)
     elif isinstance(value, list):
@@ -40,9 +40,9 @@ def fill(value: Json, variables: Mapping[str, str]) -> Json:
 
 
 def fill_line(line: str, variables: Mapping[str, str]) -> str:
-    """Return a shell line with all variables replaced by their values, which are quoted as their place requires.
+    """Return a shell line with all variables replaced by their values, which are quoted as their context requires.
 
-    Raise KeyError for an unknown variable, and the same ValueError as `check_line`.
+    Raise KeyError for an unknown variable, and ValueError if `check_line` does.
     """
     check_line(line)
     pieces, quote, at = list[str](), "", 0
@@ -94,7 +94,7 @@ def fields_in(template: str) -> list[str]:
 
 
 def fill_fields(template: str, payload: Json) -> str:
-    """Replace each `{{field.path}}` by that field of the payload, and `{{body}}` by all of it. A missing field becomes empty.
+    """Replace each `{{field.path}}` by that field of the payload, and `{{body}}` by the whole payload. A missing field becomes empty.
 
     Values are not expanded again.
     """

@@ -19,7 +19,10 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The state of an idempotency key. new: unused · open: claimed, not answered yet · done: answered · other: used for another request."""
+    """The state of an idempotency key.
+
+    new: unused · open: claimed, but not answered yet · done: answered · other: used for another request.
+    """
 
     standing: Literal["new", "open", "done", "other"]
     at: int = 0
@@ -59,7 +62,7 @@ def scopes_for(owner: str) -> tuple[Scope, ...]:
 
 
 def expand_scopes(scopes: Sequence[Scope], owner: str = LOCAL_USER) -> frozenset[Scope]:
-    """Return these scopes and all scopes they include, as far as the owner of the token can have them."""
+    """Return these scopes and all scopes that they include, limited to those that the token's owner can have."""
     most = max((SCOPES.index(scope) for scope in scopes), default=-1)
     return frozenset(SCOPES[: most + 1]) & frozenset(scopes_for(owner))
 
@@ -95,7 +98,7 @@ class Token:
     """Time of revocation, in milliseconds since the epoch; None = not revoked."""
 
     def valid(self, now: int) -> bool:
-        """Return True if the token is valid at that time (ms)."""
+        """Return True if the token is valid at the given time (ms)."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -106,24 +109,29 @@ class Tokens(Protocol):
     def idempotency(self) -> Idempotency: ...
 
     async def user(self, name: str) -> User:
-        """Return the user of that name, creating it if needed."""
+        """Return the user with this name, creating the user if needed."""
         ...
 
     async def users(self) -> list[User]: ...
 
     async def create(self, token: Token, digest: bytes) -> Token:
-        """Store a token with the digest of its secret, durably, and return it with its time. An existing id gets the new secret.
+        """Store a token with the digest of its secret, durably, and return it with its creation time.
+
+        If the id exists, its token gets the new secret.
 
         Raise NotFound if the owner does not exist.
         """
         ...
 
     async def find(self, digest: bytes) -> Token | None:
-        """Return the token with that digest, even if it is expired or revoked."""
+        """Return the token with this digest, even if it is expired or revoked."""
         ...
 
     async def get(self, reference: str) -> Token:
-        """Return a token by id, by unique prefix of an id (4 characters or more), or by the name of an unrevoked token. Raise NotFound."""
+        """Return a token by id, by unique prefix of an id (4 characters or more), or by the name of an unrevoked token.
+
+        Raise NotFound if none or several match.
+        """
         ...
 
     async def list(self, *, revoked: bool = False) -> list[Token]:
@@ -131,7 +139,7 @@ class Tokens(Protocol):
         ...
 
     async def revoke(self, id: str) -> Token:
-        """Revoke a token, durably; repeating it has no effect. Raise NotFound."""
+        """Revoke a token, durably; revoking it again has no effect. Raise NotFound if none or several match."""
         ...
 
     async def touch(self, used: Mapping[str, int]) -> None:
@@ -139,7 +147,7 @@ class Tokens(Protocol):
         ...
 
     async def invalid(self, ids: Sequence[str]) -> set[str]:
-        """Return the ids whose tokens are invalid."""
+        """Return the ids of tokens that are invalid."""
         ...
 
     async def put_code(self, digest: bytes, *, owner: str, expires_at: int) -> None:

@@ -34,7 +34,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The content to show for a tool call. Each user interface draws it in its own way. It is untrusted text, which they sanitize."""
+    """The content to show for a tool call.
+
+    Each user interface renders it in its own way and sanitizes it, because the text is untrusted.
+    """
 
     title: str
     """One line, e.g. `Read src/app.py`."""
@@ -48,7 +51,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class FullOutput:
-    """The location of a complete output, of which the model gets only a part."""
+    """The location of a complete output if the model gets only a part."""
 
     blob: str
     """SHA-256 of the blob with the output."""
@@ -56,7 +59,7 @@ class FullOutput:
     """Size of the output in bytes."""
     rows: int
     tail: str
-    """The last few kilobytes, for people."""
+    """The last few kilobytes of the output, for people."""
     media_type: str = "text/plain; charset=utf-8"
 
     def to_json(self) -> JsonObject:
@@ -65,7 +68,7 @@ class FullOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The single output of a call; a failure is an output with `error`."""
+    """The output of a call; a failure is an output with `error`."""
 
     text: str
     """The text for the model, before truncation to `limits.TOOL_OUTPUT_CHARACTERS`."""
@@ -79,7 +82,7 @@ class ToolOutput:
     structured: bool = False
     """True if models get `value` as the output, unless `text` has to be truncated."""
     empty: bool = False
-    """True if the tool found or printed nothing, and the text only says so."""
+    """True if the tool found or printed nothing, and the text only states that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +99,10 @@ class Question:
     """A label of one or two words."""
     text: str
     options: tuple[Option, ...] = ()
-    """Empty = free text only."""
+    """Options to choose from; empty = free text only."""
     multiple: bool = False
     edits: str = ""
-    """Name of the argument that `text` shows, if the user may change it. The last item of the reply is then the text as it is now."""
+    """Name of the argument that `text` shows, if the user may edit it. The last item of the reply is then the edited text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class ToolServices:
     media: MediaModels
     """The image and transcription models."""
     children: Children
-    """The sub-agents of this run. Those that a call starts belong to that call."""
+    """The sub-agents of this run. Sub-agents started by a call belong to that call."""
     jobs: Jobs
     """The cron jobs of the conversation's owner."""
     tasks: ProjectTasks
@@ -125,7 +128,7 @@ class PlanMode(Protocol):
     """The end of a run's read-only mode `plan`, after the person has accepted a plan."""
 
     async def leave(self, mode: Mode) -> None:
-        """Store the mode in the conversation, and use it for the rest of the run."""
+        """Store the mode in the conversation and use it for the rest of the run."""
         ...
 
 
@@ -134,7 +137,7 @@ class Confines(Protocol):
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The formatters and checks of the configuration for files of this conversation."""
+        """The configured formatters and checks for files of this conversation."""
         ...
 
     async def confinement(self, command: str, access: Access = "sandbox") -> Confinement | None:
@@ -143,7 +146,7 @@ class Confines(Protocol):
 
 
 class Sources(Protocol):
-    """The part of a tool's context for looking things up: earlier conversations, memory and documents."""
+    """The part of a tool's context for searching earlier conversations, memory and documents."""
 
     @property
     def past(self) -> HistorySearch:
@@ -201,9 +204,10 @@ class ToolContext(Confines, Sources, Protocol):
         ...
 
     async def ask_and_wait(self, title: str, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...] | None:
-        """Return the replies as `ask` does, but wait for them within the call. For tools that can't start again.
+        """Return the replies as `ask` does, but wait for them within the call.
 
-        Without a person, or if the person refuses, all replies are empty. Return None if no one answered in time.
+        This is for tools that can't start again. Without a person, or if the person refuses, all replies are empty. Return None if no one
+        answered in time.
         """
         ...
 
@@ -229,10 +233,10 @@ class Tool(Protocol):
     concurrent: bool
     """True if it may run in parallel with other concurrent calls of the step."""
     idempotent: bool
-    """True if running it twice has the same effect as once, so that it may be repeated when the outcome is unknown."""
+    """True if running it twice has the same effect as once, so that the call may be repeated if its outcome is unknown."""
     effects: frozenset[Effect]
     hidden: bool
-    """True if only agents that list the tool by name get it."""
+    """True if only agents that name the tool in their list get it."""
     beta: bool
     badge: str
     """A short label that is shown next to the name; empty = none."""
@@ -254,7 +258,7 @@ class Tool(Protocol):
 
 @runtime_checkable
 class HasSettings(Protocol):
-    """Optional capability: declare the tool's settings, so that `moot config check` finds mistakes in them."""
+    """Optional capability: declare the tool's settings, so that `moot config check` can validate them."""
 
     settings: type[BaseModel]
     """Model of `tools.<name>`, the section in `ToolContext.settings`."""
@@ -274,21 +278,21 @@ class HasIdentity(Protocol):
     """Optional capability: bind approvals to more than the tool's definition, such as the server that provides it."""
 
     rule_name: str
-    """The name of the tool in permission rules, approvals and hooks. Without it, they use `name`."""
+    """The name of the tool in permission rules, approvals and hooks. Without this capability, they use `name`."""
 
     def identity(self) -> JsonObject: ...
 
 
 @runtime_checkable
 class Available(Protocol):
-    """Optional capability: report whether the required configuration is present; otherwise the tool is not offered."""
+    """Optional capability: report whether the required configuration is present. If it is not, the tool is not offered."""
 
     def available(self, settings: JsonObject) -> bool: ...
 
 
 @runtime_checkable
 class NeedsModel(Protocol):
-    """Optional capability: the tool needs a model of some type and is not offered until one is configured."""
+    """Optional capability: the tool needs a model of a certain type and is not offered until such a model is configured."""
 
     model_type: ModelRole | None
-    """None = no model is needed."""
+    """Type of the model; None = no model is needed."""

@@ -1,4 +1,4 @@
-"""The interface of the message tree: how people change a conversation's history. Changes only add to the log; nothing is removed."""
+"""The interface of the message tree: how people change a conversation's history. Changes only append to the log; nothing is removed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Node:
 
 
 class Continuation(NamedTuple):
-    """The conversation in which to continue a branch."""
+    """The conversation in which a branch is continued."""
 
     conversation: Conversation
     message: str | None
@@ -40,15 +40,15 @@ class Continuation(NamedTuple):
 
 
 def copy_key(conversation: str, message: str, last_seq: int) -> str:
-    """Return the `key` of the copy that continues an imported conversation from this message, in the state up to `last_seq`."""
+    """Return the `key` of the copy that continues an imported conversation from this message in its state up to `last_seq`."""
     return f"copy:{conversation}:{message}:{last_seq}"
 
 
 class Tree(Protocol):
-    """The message tree. Each change is one durable transaction. Methods move the shown branch only where their docs say so."""
+    """The message tree. Each change is one durable transaction. Methods change the shown branch only if their docs say so."""
 
     async def nodes(self, conversation: str) -> list[Node]:
-        """Return all messages, including deleted ones, in storage order. Raise NotFound."""
+        """Return all messages, including deleted ones, in storage order. Raise NotFound if there is no such conversation."""
         ...
 
     async def edit(self, message: str, parts: Sequence[Part]) -> Message:
@@ -86,13 +86,16 @@ class Tree(Protocol):
         """Return where to continue the branch that ends with `message` (None = the shown branch): in the conversation itself, or, if it
         follows a source that other programs write, in a linked copy.
 
-        The copy is a fork with the key `copy_key`. It is created if needed, and reused as long as the source has not continued from there.
-        Raise NotFound.
+        The copy is a fork with the key `copy_key`. The copy is created if needed, and reused as long as the source has not continued from
+        there. Raise NotFound if there is no such message.
         """
         ...
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
-        """Show the branch through the message, up to its newest descendant; with `exactly`, end at the message. Raise NotFound."""
+        """Show the branch through the message, up to its newest descendant; with `exactly`, end at the message.
+
+        Raise NotFound if there is no such message.
+        """
         ...
 
     async def rewind(self, conversation: str, head: str | None, *, expect: str | None) -> Conversation:
@@ -112,7 +115,7 @@ class Tree(Protocol):
         ...
 
     async def digest(self, conversation: str, messages: Sequence[str]) -> bytes:
-        """Return a hash of the messages' parts and of the conversation's summaries, to notice that one of them has changed."""
+        """Return a hash of the messages' parts and of the conversation's summaries, to detect that one of them has changed."""
         ...
 
     async def compactions(self, conversation: str, *, among: Sequence[str] | None = None) -> list[Compaction]:
@@ -120,9 +123,8 @@ class Tree(Protocol):
         ...
 
     async def withheld(self, conversation: str, messages: Sequence[str]) -> set[str]:
-        """Return those of the messages that must not be sent to a model: prompts that hooks blocked, skipped or left undecided, with
-        answers.
+        """Return the messages that must not be sent to a model: prompts that hooks blocked, skipped or left undecided, with their answers.
 
-        A prompt whose answer was deleted is included. A prompt that was blocked and then passed on, after a retry, is not.
+        A prompt whose answer was deleted is included. A prompt that was blocked first and allowed after a retry is not included.
         """
         ...

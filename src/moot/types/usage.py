@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from moot.types.canonical import JsonObject
 
 LARGEST = 1 << 44
-"""A larger number of tokens, milliseconds or nano-dollars in one model call is an error of its source. It counts as unknown, so that sums
-over all calls fit into 64 bits."""
+"""Largest plausible number of tokens, milliseconds or nano-dollars in one model call. A larger number counts as unknown, so that sums over
+all calls fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Usage:
 
     @staticmethod
     def from_json(value: JsonObject) -> Usage:
-        """Parse; anything that is not a possible number becomes None."""
+        """Parse; anything that is not a plausible number becomes None."""
         # an import calls this for every step, and iterating over the fields takes four times as long
         get = value.get
         return Usage(

@@ -16,7 +16,7 @@ a translator that raised · chunks, ending: differ from a new translation of the
 message: differs from the parts built from its events · file: the database file itself is damaged."""
 
 SHOWN = 100
-"""Maximum number of damages listed in a receipt; the others are only counted."""
+"""Maximum number of damaged items listed in a receipt. Further ones are only counted."""
 
 Translators: TypeAlias = Callable[[str], Translator[Any] | None]
 """Function from an exchange's `converter` to its translator in any version; None if there is none."""
@@ -32,7 +32,7 @@ class Damage:
     expected: str
     found: str
     conversation: str = ""
-    """Empty = it belongs to no conversation."""
+    """Id of the conversation; empty = the item belongs to no conversation."""
     seq: int | None = None
     run: str | None = None
 
@@ -60,9 +60,9 @@ class Receipt:
     rebuilt: int = 0
     """Exchanges whose chunks were rebuilt from raw and compared."""
     translated: int = 0
-    """Exchanges of which readers see a newer translation."""
+    """Exchanges for which readers see a newer translation."""
     not_rebuilt: dict[str, int] = field(default_factory=dict[str, int])
-    """Other exchanges, counted by converter, which is available only in another version or not at all."""
+    """Other exchanges, by converter. These converters are available only in another version or not at all."""
     redacted: int = 0
     """Tombstone events; their remaining content is checked."""
     redacted_exchanges: int = 0
@@ -100,7 +100,8 @@ class Verifier(Protocol):
     def verify(self, translators: Translators, *, conversation: str | None = None) -> AsyncGenerator[Receipt, None]:
         """Yield the same receipt after each batch; it is complete when the generator ends.
 
-        Verify one conversation by id, with the blobs it refers to, or else all conversations and blobs. Raise NotFound.
+        Verify one conversation by id, with the blobs it refers to, or else all conversations and blobs. Raise NotFound if there is no such
+        conversation.
         """
         ...
 
@@ -146,8 +147,8 @@ class Translations(Protocol):
     def upgrade(self, translators: Translators, *, conversation: str | None = None, store: bool = True) -> AsyncGenerator[Upgrade, None]:
         """Yield, run by run, the changes that newer converters make to older exchanges; with `store`, apply them.
 
-        Readers then get the new translation, in messages too. Runs that are live or damaged are skipped, and those already upgraded are
-        not reported again. Raise NotFound.
+        Readers then get the new translation, in messages too. Runs that are live or damaged are skipped, and those already upgraded are not
+        reported again. Raise NotFound if there is no such conversation.
         """
         ...
 
@@ -156,5 +157,5 @@ class Translations(Protocol):
         ...
 
     async def converters(self, conversation: str) -> dict[str, str]:
-        """Map the conversation's exchanges that have a newer translation to its converter."""
+        """Map each exchange of the conversation that has a newer translation to the converter that made it."""
         ...

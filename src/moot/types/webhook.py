@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from moot.types.canonical import JsonObject, empty
 
 WebhookEvent: TypeAlias = Literal["run.finished", "run.failed", "approval.asked", "budget.warning"]
-"""Events that webhooks can subscribe to. Two further events, `job.answer` and `webhook.test`, are each sent to one particular webhook."""
+"""Events that webhooks can subscribe to. Two further events, `job.answer` and `webhook.test`, are each sent to a single webhook."""
 
 WEBHOOK_EVENTS: tuple[WebhookEvent, ...] = get_args(WebhookEvent)
 
@@ -42,7 +42,7 @@ class Outgoing:
     """Time of the event, in milliseconds since the epoch."""
     run: str | None = None
     conversation: str | None = None
-    """Id of the conversation; None = the event belongs to none."""
+    """Id of the conversation; None = the event doesn't belong to a conversation."""
     facts: JsonObject = field(default_factory=empty)
     """Additional fields of the payload."""
     status: DeliveryStatus = "pending"
@@ -70,15 +70,15 @@ class WebhookStore(Protocol):
     """
 
     async def subscribe(self, subscriptions: tuple[Subscription, ...]) -> None:
-        """Replace all subscriptions by these."""
+        """Replace all subscriptions with these."""
         ...
 
     async def add(self, webhook: str, event: str) -> Outgoing:
-        """Store an event without a run for one webhook. The caller sends it."""
+        """Store an event without a run for one webhook. The caller sends the event."""
         ...
 
     async def due(self, now: int, limit: int) -> list[Outgoing]:
-        """Return pending deliveries that are due at `now` (ms), oldest first, at most `limit` for each webhook."""
+        """Return the pending deliveries due at `now` (ms), oldest first, at most `limit` for each webhook."""
         ...
 
     async def record(self, no: int, status: DeliveryStatus, *, due_at: int | None = None, reason: str = "") -> None:

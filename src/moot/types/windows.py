@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UsageWindow:
-    """The usage of one agent in a period that its subscription limits."""
+    """One agent's usage in a period that is limited by its subscription."""
 
     agent: str
     minutes: int
-    """Length of the period: 300 or 10,080 for most subscriptions."""
+    """Length of the period in minutes: 300 or 10,080 for most subscriptions."""
     since: int
     """Start of the period, in ms since the epoch."""
     until: int
-    """End of the period. If it is not known when the limit resets, the current time."""
+    """End of the period; the current time if it is unknown when the limit resets."""
     resets: bool = False
     """True if the limit resets at the end of the period."""
     used: float | None = None
-    """Used part of the limit in percent, as reported by the program; None = unknown."""
+    """Used share of the limit in percent, as reported by the program; None = unknown."""
     at: int | None = None
     """Time at which the program reported `used`."""
     runs: int = 0
-    """Number of model calls, as far as known; otherwise of answers."""
+    """Number of model calls if known; otherwise number of answers."""
     input: int = 0
     output: int = 0
     cache_read: int = 0
@@ -37,12 +37,12 @@ class UsageWindow:
 
     @property
     def tokens_per_minute(self) -> float | None:
-        """Mean tokens per minute between the first and the last call; None if there is only one."""
+        """Mean tokens per minute between the first and the last call; None if there is only one call."""
         return (self.input + self.output) * 60_000 / (self.last - self.first) if self.last > self.first else None
 
     @property
     def cost_per_hour(self) -> float | None:
-        """Mean cost per hour in nano-dollars between the first and the last call; None if there is only one."""
+        """Mean cost per hour in nano-dollars between the first and the last call; None if there is only one call."""
         return self.cost * 3_600_000 / (self.last - self.first) if self.last > self.first else None
 
     def projected_cost(self, now: int) -> int | None:

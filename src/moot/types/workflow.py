@@ -1,4 +1,4 @@
-"""Workflows: slash commands that run several prompts in order, each in a conversation of its own, with checks of their results."""
+"""Workflows: slash commands that run several prompts in order, each in its own conversation, and check the results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ STEP_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 """Pattern of the names of steps."""
 
 STEPS = "steps"
-"""First word of the variables with outputs of steps: `{{steps.NAME.output}}`."""
+"""First word of the variables that contain outputs of steps: `{{steps.NAME.output}}`."""
 
 _ARGUMENT = re.compile(r"\$(\w+)")
 _UNCLOSED = re.compile(r"\{\{(?!(?:(?!\{\{).)*?\}\})[^\n]{0,40}", re.DOTALL)
-"""The start of a variable without its end, and the text that follows."""
+"""The start of an unclosed variable, and the text that follows."""
 
 CheckKind: TypeAlias = Literal["command", "contains", "matches"]
-"""command: a shell line that must end with exit code 0 · contains: a text in the output · matches: a regular expression for it."""
+"""command: a shell line that must end with exit code 0 · contains: a text that the output must contain · matches: a regular expression that
+it must match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,14 @@ class WorkflowStep:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow as a run carries it out: its steps as they were when the command was used, and the command's arguments."""
+    """A workflow as executed by a run: its steps as they were when the command was used, and the command's arguments."""
 
     name: str
     steps: tuple[WorkflowStep, ...]
     values: Mapping[str, str] = field(default_factory=dict[str, str])
     """Arguments by name: `ARGUMENTS`, `FILE`, `1` to `9`, and the parameters."""
     attended: bool = False
-    """True if a person ran the command, which answers the question of an `ask` rule about what the prompts attach."""
+    """True if a person ran the command, which counts as approval under an `ask` rule for files that the prompts attach."""
 
     def to_settings(self) -> JsonObject:
         """Serialize for `Run.settings`."""
@@ -68,7 +69,7 @@ class Workflow:
 
     @staticmethod
     def of(settings: JsonObject) -> Workflow | None:
-        """Read what `to_settings` wrote; None if the run carries out no workflow."""
+        """Parse the output of `to_settings`; None if the run doesn't execute a workflow."""
         facts = settings.get(WORKFLOW)
         if not isinstance(facts, dict):
             return None
@@ -102,9 +103,9 @@ def _check(facts: JsonObject) -> StepCheck:
 
 
 def problems_of(steps: Sequence[WorkflowStep], names: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...], str]]:
-    """Yield each mistake in the steps: the step's number, counted from 0, the path of the field, and what is wrong.
+    """Yield each mistake in the steps: the step's number, counted from 0, the path of the field, and an error message.
 
-    `names` are those of the arguments.
+    `names` are the names of the arguments.
     """
     before: list[str] = []
     for at, step in enumerate(steps):
@@ -151,7 +152,7 @@ def _unsafe(line: str, names: Sequence[str]) -> str:
 
 
 def uses_arguments(steps: Sequence[WorkflowStep], names: Sequence[str]) -> bool:
-    """Return whether a step contains one of these arguments."""
+    """Return True if a step contains one of these arguments."""
     checks = [step.check for step in steps if step.check is not None]
     texts = [*(step.prompt for step in steps), *(check.text for check in checks if check.kind == "command")]
     used = [*(name for text in texts for name in _ARGUMENT.findall(text)), *(name for check in checks for name in fields_in(check.text))]
@@ -159,12 +160,14 @@ def uses_arguments(steps: Sequence[WorkflowStep], names: Sequence[str]) -> bool:
 
 
 def filled(template: str, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:
-    """Return a step's text with arguments and outputs of earlier steps. What they contain is not filled in again."""
+    """Return a step's text with arguments and outputs of earlier steps filled in. Variables in these values are not filled in again."""
     return fill_fields(_marked(template, values), _payload(values, outputs))
 
 
 def filled_test(check: StepCheck, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:
-    """Return the text of a check of the output with its variables `{{NAME}}` filled in. `$NAME` stays, because it may be part of the text.
+    """Return the text of an output check with its variables `{{NAME}}` filled in.
+
+    `$NAME` is not replaced, because it may be part of the text.
 
     A regular expression matches the values literally.
     """
@@ -178,19 +181,19 @@ def _payload(values: Mapping[str, str], outputs: Mapping[str, str]) -> JsonObjec
 
 
 def filled_line(template: str, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:
-    """Return a shell line with its values, which are quoted as their place requires. Raise ValueError if no quoting is safe."""
+    """Return a shell line with its values filled in, quoted as their context requires. Raise ValueError if no quoting is safe."""
     line, paths = _numbered(template, values)
     found = {f"v{at}": filled(f"{{{{{path}}}}}", values, outputs) for at, path in enumerate(paths)}
     return fill_line(line, found) if paths else template
 
 
 def _marked(template: str, names: Mapping[str, str] | Sequence[str]) -> str:
-    """Return a template in which `$NAME` of each argument is `{{NAME}}`. Other words with a dollar sign stay."""
+    """Replace `$NAME` with `{{NAME}}` for each argument. Other words with a dollar sign are unchanged."""
     return _ARGUMENT.sub(lambda found: f"{{{{{found[1]}}}}}" if found[1] in names else found[0], template)
 
 
 def _numbered(line: str, names: Mapping[str, str] | Sequence[str]) -> tuple[str, list[str]]:
-    """Return a shell line in which variables are numbered, `{{v0}}`, and what each of them stands for."""
+    """Return a shell line in which variables are numbered, such as `{{v0}}`, and the original of each variable."""
     marked = _marked(line, names)
     paths = fields_in(marked)
     numbers = iter(range(len(paths)))

@@ -48,6 +48,7 @@ async def test_a_purge_needs_confirmation_and_prints_a_receipt(moot: MootProcess
     assert b"purge" in moot.run("purge", "--receipts").stdout
 
 
+@pytest.mark.slow
 async def test_secrets_are_read_from_stdin_and_arguments_warn(moot: MootProcess) -> None:
     await filled(moot.home)
     looked = moot.run("redact", "--dry-run", "--json", stdin=b"hummingbird\n")

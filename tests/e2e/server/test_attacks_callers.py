@@ -103,6 +103,7 @@ async def server(open_server: Callable[..., Any]) -> AsyncGenerator[LiveServer, 
         yield opened
 
 
+@pytest.mark.slow
 async def test_a_credential_is_accepted_only_in_its_own_place(server: LiveServer) -> None:
     basic = base64.b64encode(f"moot:{FIXED}".encode()).decode()
     wrong = [

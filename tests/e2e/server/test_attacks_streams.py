@@ -53,6 +53,7 @@ async def ended(server: LiveServer, chat: str, count: int) -> list[dict[str, Any
 
 
 @pytest.mark.parametrize("after", [b"", b"HTTP/1.1 200", b'"start"', b'"text-start"', b'"text-delta"', b'"finish"'])
+@pytest.mark.slow
 async def test_a_client_that_disconnects_at_any_moment_stops_no_run(open_server: Callable[..., Any], after: bytes) -> None:
     words = "one two three four five six seven eight nine ten"
     async with open_server([Reply(text=words, chunk_size=4, hang_at=8)]) as server:
@@ -75,6 +76,7 @@ async def test_a_client_that_disconnects_at_any_moment_stops_no_run(open_server:
 
 
 @pytest.mark.parametrize("position", ["-1", "1.5", "x", "99999999999999999999", "0x1", "1;2", "%00", "", "1e3", "\u0661"])
+@pytest.mark.slow
 async def test_an_invalid_position_is_rejected_with_an_explanation(server: LiveServer, position: str) -> None:
     await post(server, say("hi", chat="c"))
     host = f"host: {server.url.removeprefix('http://')}"

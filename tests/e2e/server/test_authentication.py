@@ -31,6 +31,7 @@ pytestmark = pytest.mark.anyio
         ("/api/session", {"cookie": f"session={FIXED}"}),
     ],
 )
+@pytest.mark.slow
 async def test_a_secret_in_another_place_is_ignored(server: LiveServer, path: str, headers: dict[str, str]) -> None:
     async with server.stranger() as stranger:
         answer = await stranger.get(path, headers=headers)
@@ -75,6 +76,7 @@ async def test_an_expired_token_is_rejected(server: LiveServer) -> None:
                 await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_a_revoked_token_is_rejected_at_once_or_soon_if_another_process_revoked_it(server: LiveServer) -> None:
     for revoke in (server.state.tokens.revoke, server.engine.store.tokens.revoke):  # the second as another process would do it
         secret = await server.token(name="doomed")

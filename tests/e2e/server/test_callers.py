@@ -30,6 +30,7 @@ def asks(path: str, text: str = "Hi", **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", ROUTES)
 @pytest.mark.parametrize("header", ["authorization", "x-api-key"])
+@pytest.mark.slow
 async def test_either_header_accepts_a_token_with_the_same_access(server: LiveServer, path: str, header: str) -> None:
     async with server.stranger() as stranger:
         for scope, status in (("read", 403), ("chat", 200)):

@@ -34,6 +34,7 @@ TOOL: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("dialect", ["google", "ollama", "openai-responses"])
+@pytest.mark.slow
 async def test_tool_calls_and_outputs_pass_through_every_dialect(open_server: Callable[..., Any], dialect: str) -> None:
     script = [Reply(text="Let me see.", reasoning="Hm.", tool_calls=[ToolCall("weather", {"city": "Bonn"})]), Reply(text="Rain.")]
     async with open_server(script, dialect=dialect) as server:

@@ -48,6 +48,7 @@ async def test_a_job_is_added_run_paused_and_removed(server: Any) -> None:
         ({"surprise": 1}, 422, "surprise"),
     ],
 )
+@pytest.mark.slow
 async def test_a_mistake_is_explained(server: Any, changes: dict[str, Any], status: int, problem: str) -> None:
     async with server.client.post("/api/cron", json={**DAILY, **changes}) as answer:
         assert problem in await answer.text() and answer.status in (status, 400)

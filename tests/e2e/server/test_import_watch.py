@@ -63,6 +63,7 @@ def turn(served: ServedHome, word: str) -> None:
     file.write_text(file.read_text().replace("watch: true", f"watch: {word}"))
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_automatically_unless_it_is_enabled(serve_home: Callable[..., ServedHome]) -> None:
     served = serve_home()
     session(served.moot).write_bytes(talk(0, 2))

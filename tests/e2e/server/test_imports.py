@@ -51,6 +51,7 @@ def left(server: LiveServer) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", ["x", "..", "/etc/passwd", "a\\b.json", "ü" * 250, "\x1b[31m.json"])
+@pytest.mark.slow
 async def test_an_unreadable_upload_fails_without_revealing_its_path(open_server: Callable[..., Any], name: str) -> None:
     async with open_server() as server:
         async with server.client.post("/api/imports", params={"name": name}, data=b"\x00\x01") as answer:

@@ -36,6 +36,7 @@ async def the_server(server: LiveServer) -> dict[str, Any]:
     return one
 
 
+@pytest.mark.slow
 async def test_a_server_is_connected_switched_and_its_changes_are_accepted(server: LiveServer, tmp_path: Path) -> None:
     await configured(server, tmp_path)
     assert (await the_server(server))["status"] == "not started"

@@ -75,6 +75,7 @@ async def test_a_file_with_a_hash_in_its_name_is_cached_forever_and_sent_compres
         *("/.vite/manifest.json", "/assets", "//secret.txt", "/..;/secret.txt", "/assets/%2e%2e%2findex.html", "/C:%5csecret.txt"),
     ],
 )
+@pytest.mark.slow
 async def test_no_path_reaches_hidden_files_or_files_outside_the_build(server: LiveServer, built: Path, path: str) -> None:
     async with visiting(server, built) as browser:
         answer = await browser.get(URL(f"{server.url}{path}", encoded=True))

@@ -139,6 +139,7 @@ async def test_rules_are_added_listed_evaluated_and_removed(server: LiveServer, 
     assert (await server.client.post("/api/permissions/rules", json={**rule, "tool": "nothing"})).status == 400
 
 
+@pytest.mark.slow
 async def test_a_changed_file_is_reloaded_and_an_invalid_one_is_ignored(server: LiveServer) -> None:
     file = server.engine.settings.home / "config.yaml"
     file.write_text("limits: {steps: 9}\n")

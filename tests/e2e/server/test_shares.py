@@ -197,7 +197,7 @@ async def test_a_file_beyond_the_limits_is_refused_and_its_process_ended(server:
     for renderer, reason in (
         (Renderer(worth=0, program=gate.program, seconds=0.5), "took longer than 0.5 seconds"),
         (Renderer(size=10), "the limit is"),
-        (Renderer(worth=0, size=5000), "The file would have"),
+        (Renderer(worth=0, size=5000), "The file would be"),
     ):
         object.__setattr__(server.state, "renderer", renderer)
         async with server.client.post("/api/shares/preview", json={"conversation": id}) as answer:

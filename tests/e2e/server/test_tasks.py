@@ -61,6 +61,7 @@ async def test_lists_are_filtered_and_paged(server: Any) -> None:
         ({"title": "x", "author": "ann"}, "author", 422),
     ],
 )
+@pytest.mark.slow
 async def test_an_invalid_task_is_a_problem(server: Any, body: Any, words: str, status: int) -> None:
     path = await project(server)
     problem = await sent(server.client, "POST", path, body, status)

@@ -41,6 +41,7 @@ async def read_all(home: Path, *, seal: bool) -> dict[str, Any]:
     return read
 
 
+@pytest.mark.slow
 async def test_a_sealed_home_reads_and_verifies_as_before(stored: Store) -> None:
     receipt, before = await stored.verified(), await read_all(stored.home, seal=False)
     assert await read_all(stored.home, seal=True) == before

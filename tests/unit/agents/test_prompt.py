@@ -55,6 +55,7 @@ async def test_a_token_limit_cuts_project_texts_and_keeps_the_agents_own(tmp_pat
     assert LOCAL.instructions in text and "Rule." in text and "[… cut …]" in text and tokens(text) <= 500
 
 
+@pytest.mark.slow
 def test_a_package_adds_agents_and_parts_and_a_broken_part_is_named(tmp_path: Path) -> None:
     write(
         tmp_path / "package" / "pyproject.toml",

@@ -273,6 +273,7 @@ def test_attach_requires_a_live_run(moot: Moot) -> None:
 
 
 @pytest.mark.parametrize("command", ["delete", "restore", "rename", "archive", "fork", "tree", "show", "switch", "stop", "attach"])
+@pytest.mark.slow
 def test_errors_are_json_documents_for_scripts(moot: Moot, command: str) -> None:
     begin(moot, "one")
     ended = moot("chat", command, "nothing-like-it", *(["1"] if command in ("rename", "switch") else []), "--json")

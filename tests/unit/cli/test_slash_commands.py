@@ -76,7 +76,7 @@ def test_actions_have_their_effect_without_a_user_interface(moot: Moot, fix: Pat
     assert (again.code, again.json["model"]) == (0, "demo@demo") and "You said: say hello" in again.json["text"]
     assert moot("chat", "show", "1", "--json").out.count('"say hello"') == 1
     for command in ("retry", "title"):
-        assert "Name a conversation with the option -c." in moot("commands", "run", command).err
+        assert "Specify a conversation with the option -c." in moot("commands", "run", command).err
     for action in ("run", "show"):
         assert "'fux' not found. Did you mean 'fix'?\n  moot commands list" in moot("commands", action, "fux").err
     assert "only in an open conversation" in moot("commands", "run", "exit").err
@@ -122,6 +122,7 @@ def test_a_workflow_is_shown_with_its_steps(moot: Moot, home: Path) -> None:
     assert ended.code == 1 and "Step 1 of 2, 'draft', failed: The output does not match '^heron$'." in ended.err
 
 
+@pytest.mark.slow
 def test_git_shows_stages_and_commits_changes(moot: Moot, tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True, text=True).stdout

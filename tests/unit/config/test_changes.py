@@ -89,6 +89,7 @@ for number in range(15):
 """
 
 
+@pytest.mark.slow
 def test_concurrent_writers_lose_no_changes(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("# mine\n")

@@ -139,6 +139,7 @@ HOMES = sorted(path.name for path in STORES.iterdir())
 
 
 @pytest.mark.parametrize("name", HOMES)
+@pytest.mark.slow
 def test_a_damaged_value_never_stops_an_import(name: str, tmp_path: Path) -> None:
     check_damages(name, tmp_path, 15)
 

@@ -313,6 +313,7 @@ def test_any_bytes_can_be_searched(data: bytes):
         *("1:A", "api_key= ", "_key", "curl -u", "-u a:b", "A/", "MTk4", "password='", "%3D", "\\n", "\\", "secret:", "basic abcd"),
     ),
 )
+@pytest.mark.slow
 def test_the_time_is_linear(piece: str):
     begun = time.process_time()
     detect(piece.encode() * (300_000 // len(piece)))

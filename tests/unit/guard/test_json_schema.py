@@ -65,6 +65,7 @@ EXACTLY_ONE: JsonObject = {
         ({"a": 1}, {"dependentRequired": {"a": ["b"]}}, "at answer: 'b' is a dependency of 'a'"),
     ],
 )
+@pytest.mark.slow
 async def test_a_value_is_validated_against_its_schema(value: Json, schema: JsonObject, problem: str) -> None:
     await check_schema(schema)
     found = await find_problem(value, schema)
@@ -139,6 +140,7 @@ def fan_out() -> tuple[Json, JsonObject]:
 
 
 @pytest.mark.parametrize("make", [backtracking, backtracking_names, fan_out])
+@pytest.mark.slow
 async def test_a_hostile_schema_is_stopped_at_the_time_limit(
     make: Callable[[], tuple[Json, JsonObject]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

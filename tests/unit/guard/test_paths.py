@@ -361,6 +361,7 @@ def swapping(one: Path, other: Path) -> Generator[None]:
 
 
 @pytest.mark.parametrize("what", ["folder", "file"])
+@pytest.mark.slow
 def test_a_swap_between_check_and_use_never_reaches_outside(root: Path, outside: Path, paths: Paths, what: str):
     target = root / "sub" if what == "folder" else root / "sub" / "secret.txt"
     (root / "sub" / "secret.txt").write_text("harmless")

@@ -41,6 +41,7 @@ def starts_processes(tree: ast.AST) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_only_one_module_starts_processes():
     offenders: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
@@ -192,6 +193,7 @@ async def test_a_leftover_whose_leader_is_gone_is_killed(tmp_path: Path):
     child.close()
 
 
+@pytest.mark.slow
 async def test_a_leftover_that_ignores_sigterm_is_killed(tmp_path: Path):
     child = await spawn(["/bin/sh", "-c", "trap '' TERM; echo $$ > pid; while :; do sleep 1; done"], cwd=tmp_path, gated=True)
     await child.release()

@@ -68,7 +68,7 @@ GAPS: Mapping[Mechanism, Mapping[str, str]] = {
         "read the metadata of a file outside": "commands can read the metadata of files outside",
         "change the permissions of a file outside": "change their permissions",
         "change the repository's config until the end": "protected files are compared after each command",
-        AT_HOME: "commands can change the start-up files of the shell",
+        AT_HOME: "commands can change shell start-up files",
         BACKGROUND: "a background process can outlive moot",
         **({} if landlock_version() >= 6 else {"end a process": "before Linux 6.12, commands can end other processes"}),
     },

@@ -455,6 +455,7 @@ SESSIONS: dict[str, Callable[[], Writes]] = {
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.slow
 async def test_a_session_imported_after_each_write_equals_one_import_of_the_whole(name: str, tmp_path: Path) -> None:
     home = tmp_path / "user"
     async with stored(tmp_path / "step by step") as store:

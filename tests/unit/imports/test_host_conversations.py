@@ -22,6 +22,7 @@ from moot.imports.sources import local_sources
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.slow
 async def test_the_same_id_on_two_machines_gives_two_conversations(machines: Machines, tmp_path: Path) -> None:
     machines.write("laptop", FILE, line(1, "of the laptop"))
     machines.write("server", FILE, line(1, "of the server", at="2026-08-02T10:00"))

@@ -30,12 +30,13 @@ FAULTS = {
     "refused": ("echo 'Permission denied (publickey).' >&2; exit 255", "Permission denied (publickey)"),
     "silent": ("sleep 60", "sent nothing for 1 seconds"),
     "clock": ("export PATH=$HOME/bin:$PATH", "clock shows an impossible time"),
-    "slow": ("while printf x; do sleep 0.1; done", "sends too slowly"),
+    "slow": ("while printf x; do sleep 0.1; done", "sending too slowly"),
     "flood": ("cat /dev/zero; exit 0", "sent more data than expected"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.slow
 async def test_a_broken_machine_is_reported_and_the_others_are_imported(machines: Machines, fault: str) -> None:
     before, message = FAULTS[fault]
     machines.write("broken", "bin/date", f"#!/bin/sh\necho {'9' * 30}\n").chmod(0o755)

@@ -231,6 +231,7 @@ async def test_histories_of_every_program_are_the_same_as_there(machines: Machin
 
 
 @pytest.mark.parametrize("home", sorted(path.name for path in STORES.iterdir()))
+@pytest.mark.slow
 def test_the_named_files_are_all_that_is_read(home: str, tmp_path: Path) -> None:
     places, found = remote_places(), list[list[Any]]()
     for name in ("whole", "copied"):

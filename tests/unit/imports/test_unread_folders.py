@@ -22,7 +22,7 @@ FOLDERS = {
         "the program encrypts its conversations",
     ),
     ".local/share/amp/history.jsonl": ("amp", ".local/share/amp", "the program keeps its conversations on a server"),
-    ".hermes/sessions/a.jsonl": ("hermes", ".hermes/sessions", "an older form, which moot can't read"),
+    ".hermes/sessions/a.jsonl": ("hermes", ".hermes/sessions", "an older format, which moot can't read"),
     ".config/github-copilot/iu/chat-sessions/x/nitrite.db": (
         *("copilot-jetbrains", ".config/github-copilot/iu/chat-sessions"),
         "moot has no reader for this program",
@@ -32,8 +32,8 @@ FOLDERS = {
         "moot has no reader for this program",
     ),
     ".local/state/warp-terminal/warp.sqlite": ("warp", ".local/state/warp-terminal/warp.sqlite", "moot has no reader for this program"),
-    ".kimi/sessions/a/b/wire.bin": ("kimi", ".kimi/sessions", "moot found no conversation of a known form"),
-    ".qclaw/agents/main/sessions/a.bin": ("qclaw", ".qclaw/agents", "moot found no conversation of a known form"),
+    ".kimi/sessions/a/b/wire.bin": ("kimi", ".kimi/sessions", "moot found no conversation in a known format"),
+    ".qclaw/agents/main/sessions/a.bin": ("qclaw", ".qclaw/agents", "moot found no conversation in a known format"),
 }
 
 

@@ -43,6 +43,7 @@ async def until(store: Store, holds: Callable[[dict[str, str]], bool]) -> None:
         await anyio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_existing_growing_and_new_sources_are_imported(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
@@ -82,6 +83,7 @@ async def test_a_change_of_a_file_next_to_a_source_is_imported(tmp_path: Path) -
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_a_location_that_appears_and_disappears_is_watched(tmp_path: Path) -> None:
     place = tmp_path / "not" / "yet"
     async with stored(tmp_path / "home") as store, watched(store, place):

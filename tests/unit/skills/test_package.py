@@ -198,4 +198,4 @@ async def test_a_pinned_commit_is_installed_without_running_anything_of_the_repo
 async def test_a_folder_that_is_not_a_repository_has_no_commits(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="is not a Git repository") as raised:
         await read_source(str(tmp_path), tmp_path, commit="a" * 40)
-    assert raised.value.fix == "Leave out --commit to take the folder as it is."
+    assert raised.value.fix == "Omit --commit to use the folder as it is."

@@ -109,7 +109,7 @@ BAD_PARTS: list[tuple[dict[str, object], str]] = [
     ({"hooks": {"Stop": [{"hooks": [{"command": "${user_config.a}"}]}]}}, "it needs values that users enter at installation"),
     ({"mcpServers": {"a__b": {"command": "x"}}}, "use at most 64 letters, digits, - and single _"),
     ({"mcpServers": {"a": {"command": "x", "cwd": "/"}}}, "MCP server 'a': moot has no field 'cwd' here"),
-    ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "MCP server 'a': its url is not one of http"),
+    ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "MCP server 'a': its url does not start with http:// or https://"),
     ({"mcpServers": {"a": {"command": "x", "url": "https://a"}}}, "MCP server 'a': it needs either a command or a url"),
     ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "MCP server 'a': invalid args"),
     ({"mcpServers": {"a": {"command": "x", "args": ["y\0z"]}}}, "MCP server 'a': it contains a NUL character"),
@@ -241,7 +241,7 @@ async def test_an_agent_with_mistakes_is_left_out_and_the_others_are_used(home: 
 
 async def test_an_agent_is_named_after_its_file_and_another_name_is_reported(home: Path, tmp_path: Path) -> None:
     found = await candidate(write(tmp_path / "p", {"agents/a.md": "---\nname: other\n---\nBe brief."}), home)
-    assert found.plugin.lost == ("agent p:a: its name 'other'; agents of plugins are named after their files",)
+    assert found.plugin.lost == ("agent p:a: its name 'other'; plugin agents are named after their files",)
     assert [agent.name for agent in found.plugin.agents] == ["p:a"]
 
 
@@ -262,7 +262,7 @@ async def test_an_installed_plugin_is_part_of_the_configuration_and_leaves_with_
     home: Path, source: Path, tmp_path: Path
 ) -> None:
     folder = install(home, await candidate(source, home))
-    with pytest.raises(UsageError, match="is installed already"):
+    with pytest.raises(UsageError, match="is already installed"):
         install(home, await candidate(source, home))
     settings = load(home=home, environ={"WORDS_LANGUAGE": "de"}, directory=tmp_path).settings
     assert settings.mcp[SERVER].env["WORDS_LANGUAGE"] == "de" and settings.mcp[SERVER].plugin == "house-style"

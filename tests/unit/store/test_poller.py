@@ -82,6 +82,7 @@ async def test_commits_of_other_processes_are_noticed_but_not_our_own(store: Sql
     await other.close()
 
 
+@pytest.mark.slow
 async def test_nothing_is_polled_without_a_watcher(store: SqliteStore) -> None:
     assert store._poller._thread is None
     async with aclosing(store.foreign_commits()) as others:  # type: ignore[type-var]

@@ -136,6 +136,7 @@ async def test_indexing_resumes_where_it_stopped(store: SqliteStore, settings: S
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_bulk_indexing_reports_progress(store: SqliteStore) -> None:
     await fill(store, *(f"word{number} " * 20 for number in range(5000)))
     told: list[tuple[int, int]] = []

@@ -115,6 +115,7 @@ async def garden(deeds: list[tuple[str, int]]) -> None:
 
 @examples(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 10_000)), max_size=20).map(lambda deeds: [("say", 0), ("say", 1), *deeds]))
+@pytest.mark.slow
 def test_the_tree_can_be_rebuilt_from_the_log(deeds: list[tuple[str, int]]) -> None:
     asyncio.run(garden(deeds))
 

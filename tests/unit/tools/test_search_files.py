@@ -91,6 +91,7 @@ async def test_matches_come_sorted_with_file_and_line(context: Any, tree: Path, 
         ({"pattern": "--files"}, "No matches for '--files' in '.'."),
     ],
 )
+@pytest.mark.slow
 async def test_ripgrep_and_python_give_the_same_answer(context: Any, tree: Path, engine: str, more: dict[str, Any], found: str):
     output = await search(context, **more)
     assert output.text == found

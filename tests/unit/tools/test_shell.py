@@ -123,6 +123,7 @@ ZOO = {
 
 
 @pytest.mark.parametrize("command", ZOO.values(), ids=ZOO.keys())
+@pytest.mark.slow
 async def test_a_timeout_kills_all_that_was_started(context: Any, folder: Path, command: str):
     output = await shell(context, command, timeout=0.5)
     assert output.error
@@ -278,6 +279,7 @@ async def test_background_commands_end_with_the_loop(context: Any, folder: Path)
     assert not alive(pid)
 
 
+@pytest.mark.slow
 async def test_a_long_command_shows_how_far_it_is(context: Any):
     await shell(context, "echo so far; sleep 2.3")
     assert context.reported == ["so far\n"]

@@ -95,7 +95,7 @@ class Link:
         return state
 
     async def request(self, method: str, params: JsonObject, *, timed: bool = False) -> JsonObject:
-        """Return the result. Raise RpcRefused, or ProviderError if the agent is gone or, if `timed`, did not answer in time."""
+        """Return the result. Raise RpcRefused if the agent refuses, ProviderError if it is gone or, if `timed`, did not answer in time."""
         return as_object(await self._rpc.request(method, params, seconds=self._patience if timed else None))
 
     async def ask(self, method: str, params: JsonObject, what: str, methods: Json = None) -> JsonObject:
@@ -252,9 +252,9 @@ async def _old(link: Link, wanted: SessionOptions, place: JsonObject, can: JsonO
 
 
 async def _set_mode(link: Link, wanted: SessionOptions, session: str, opened: JsonObject) -> None:
-    """Set the session's mode: in mode `plan` the agent's own plan mode, otherwise a mode in which it asks and moot's policy answers.
+    """Set the session's mode: in mode `plan` the agent's own plan mode, otherwise a mode in which the agent asks and moot's policy answers.
 
-    Therefore deny rules apply in mode `auto` too; an agent that doesn't ask would ignore them.
+    Therefore, deny rules apply in mode `auto` too; an agent that doesn't ask would ignore them.
     """
     agent, modes = link.agent, as_object(opened.get("modes"))
     has = [str(mode.get("id")) for mode in as_list(modes.get("availableModes")) if isinstance(mode, dict)]

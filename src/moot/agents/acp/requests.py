@@ -40,7 +40,7 @@ LARGEST = 10_000_000
 
 
 def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
-    """Return the text of a file from line number `line` on (the first is 1), at most `limit` lines. Raise Refuse."""
+    """Return the text of a file from line number `line` on (the first is 1), at most `limit` lines. Raise Refuse if it can't be read."""
     try:
         with paths.open_read(path) as stream:
             data = stream.read(LARGEST + 1)
@@ -63,7 +63,7 @@ def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
 
 
 def write_text(paths: Paths, path: str, content: str) -> None:
-    """Replace the file's content atomically; missing folders are created. Raise Refuse."""
+    """Replace the file's content atomically; missing folders are created. Raise Refuse if that fails."""
     try:
         with paths.open_write(path) as stream:
             stream.write(content.encode("utf-8", "replace"))
@@ -273,7 +273,7 @@ def _options(offered: Json) -> tuple[Option, ...]:
 
 
 def _chosen(answer: OutsideAnswer, options: tuple[Option, ...]) -> str | None:
-    """Return the id of the option that matches the answer, or None if the agent offers none: then the call must be refused."""
+    """Return the id of the option that matches the answer, or None if the agent offers none. The call must then be refused."""
     if answer.option is not None:
         return answer.option.id
     kinds: tuple[OptionKind, ...] = ("allow_once", "allow_always") if answer.approved else ("reject_once", "reject_always")
@@ -336,7 +336,7 @@ class RequestHandler:
         }
 
     async def __call__(self, incoming: Incoming) -> Json:
-        """Return the response to a request. Raise Refuse."""
+        """Return the response to a request. Raise Refuse if it is unknown, invalid or denied."""
         handler = self._handlers.get(incoming.method)
         if handler is None:
             raise Refuse(METHOD_NOT_FOUND, f"Method not found: {incoming.method}")
@@ -419,9 +419,9 @@ class RequestHandler:
     # ── requests without a permission ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, arguments: JsonObject) -> str:
-        """Authorize a request that belongs to no allowed call. Return the id of a call created to show it, or an empty string.
+        """Authorize a request that doesn't belong to an allowed call. Return the id of a call created to show it, or an empty string.
 
-        The request is shown with the running call, or else as a separate call. Raise Refuse.
+        The request is shown with the running call, or else as a separate call. Raise Refuse if it is denied.
         """
         running = [call.id for call in self._state.calls if call.shown and not call.settled]
         own = ""

@@ -39,11 +39,11 @@ class SessionStart:
     session: str = ""
     fork: bool = False
     at: str = ""
-    """The uuid of the line after which the fork starts; empty for the session's end."""
+    """The uuid of the line after which the fork starts, or empty to fork at the session's end."""
 
 
 def program() -> str:
-    """Return the bundled program, else one on the PATH. Raise ConfigError."""
+    """Return the bundled program, else one on the PATH. Raise ConfigError if there is none, or if the package is not installed."""
     found = find_spec("claude_agent_sdk")
     if found is None or found.origin is None:
         raise ConfigError("The package 'claude-agent-sdk', which contains Claude Code, is not installed.", fix=INSTALL)
@@ -92,7 +92,7 @@ def mcp_config(servers: Sequence[McpServer]) -> JsonObject:
 
 
 def model_of(request: RunRequest) -> str:
-    """Return the requested model by Claude Code's own name; empty for its default."""
+    """Return the requested model by Claude Code's own name, or an empty string for its default."""
     wanted = request.run.model or ("" if request.agent.model == "main" else request.agent.model)
     return wanted.rpartition("@")[0] if "@" in wanted else wanted
 

@@ -24,7 +24,7 @@ from moot.types.context import RunContext
 _GRACE = 1.0
 """Seconds that the program has to exit after its end or an interrupt."""
 _CONNECTING = 60.0
-"""Seconds to wait for MCP servers; the others keep connecting during the answer."""
+"""Seconds to wait for MCP servers. Slower servers continue connecting during the answer."""
 _TASKS = frozenset({"local_agent", "local_workflow"})
 _TASK_OVER = frozenset({"completed", "failed", "killed", "stopped"})
 _LOST = ("No conversation found with session ID", "No message found with message.uuid")
@@ -52,7 +52,7 @@ class Dialogue:
         self._answered = anyio.Event()
         """Set by the next result and at the end."""
         self._awaited_id = ""
-        """Id of our request whose response is awaited."""
+        """Id of moot's request that is waiting for a response."""
         self._server_names: tuple[str, ...] = ()
         """The MCP servers that moot provides."""
         self._response_event = anyio.Event()

@@ -44,7 +44,7 @@ def _questions(request: JsonObject) -> list[JsonObject]:
 
 QUESTION = "AskUserQuestion"
 _YES, _NO = Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once")
-_HELD = "as long as this run lasts"
+_HELD = "for the rest of this run"
 _TOOLS: Mapping[str, tuple[Effect, str, str]] = {
     "Bash": ("execute", "command", "shell"),
     "Edit": ("write", "file_path", "edit_file"),
@@ -107,12 +107,12 @@ def reply_to(request: JsonObject, answer: OutsideAnswer) -> JsonObject:
 
 
 def _suggestions(request: JsonObject) -> list[JsonObject]:
-    """Return the program's suggestions of lasting permissions."""
+    """Return the program's suggestions for lasting permissions."""
     return [item for item in as_list(request.get("permission_suggestions")) if isinstance(item, dict)]
 
 
 def _label(suggestion: JsonObject) -> str:
-    """Return the label of a suggestion; empty if it can't be described and must not be offered."""
+    """Return the label of a suggestion, or an empty string if it can't be described and must not be offered."""
     match suggestion.get("type"):
         case "addRules" if suggestion.get("behavior") == "allow":
             rules = [rule for rule in as_list(suggestion.get("rules")) if isinstance(rule, dict)]
@@ -123,6 +123,6 @@ def _label(suggestion: JsonObject) -> str:
             folders = ", ".join(map(str, as_list(suggestion.get("directories"))))
             return f"Yes, and commands that change files in {folders} {_HELD}" if folders else ""
         case "setMode" if suggestion.get("mode") == "acceptEdits":
-            return f"Yes, and all edits of files {_HELD}"
+            return f"Yes, and all file edits {_HELD}"
         case _:
             return ""

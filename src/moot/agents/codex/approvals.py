@@ -41,7 +41,10 @@ def approval_request(method: str, params: JsonObject, item: JsonObject, tool_cal
 
 
 def item_asked(params: JsonObject, items: Mapping[str, JsonObject]) -> str:
-    """Return the id of the item that a request is about; empty if unknown. An MCP tool call is identified by its tool and arguments."""
+    """Return the id of the item that a request is about, or an empty string if unknown.
+
+    An MCP tool call is identified by its tool and arguments.
+    """
     if id := as_text(params.get("itemId")):
         return id
     wanted_call = (params.get("serverName"), _meta(params).get("tool_name"), _meta(params).get("tool_params") or {})

@@ -86,7 +86,7 @@ class Plan:
 
 
 class CodexTurn:
-    """One turn; use it once. Every line is recorded in the log, whatever happens to it."""
+    """One turn, which can be used only once. Every line is recorded in the log, whatever happens to it."""
 
     def __init__(self, request: RunRequest, context: RunContext, program: Program, plan: Plan, said: TurnInput) -> None:
         self._request = request
@@ -315,7 +315,7 @@ class Codex:
 
 
 async def _plan(request: RunRequest, context: RunContext) -> Plan:
-    """Return the parameters of this run. Raise ConfigError."""
+    """Return the parameters of this run. Raise ConfigError if an option is invalid."""
     agent, options = request.agent, request.settings
     effort = str(options.get("effort") or agent.effort or "")
     schema = options.get("schema")

@@ -98,7 +98,7 @@ def outcome_of(ending: Ending) -> RunOutcome:
 
 
 async def _turn_parts(context: RunContext, *, first: bool, continues: bool) -> tuple[Part, ...]:
-    """Return the turn's input: the prompt with the work of an agent that it continues, or unanswered messages since the last step."""
+    """Return the turn's input: the prompt, with the work of an agent that this one replaces, or unanswered messages since the last step."""
     if first:
         prompts = [message for message in await context.history(1) if message.role == "user"]
         added = [text_part(f"{part['text']}\n\n") for part in added_parts(context.message().parts)]

@@ -26,7 +26,7 @@ class Launch:
 
 
 def launch_of(request: RunRequest, command: tuple[str, ...], known: Collection[str] = ()) -> Launch:
-    """Parse the options; `command` is the default. Raise ConfigError, also for an option that is neither shared nor `known`."""
+    """Parse the options; `command` is the default. Raise ConfigError if an option is invalid, or neither shared nor `known`."""
     options = request.agent.options
     strangers = sorted(options.keys() - SHARED - set(known))
     if strangers:
@@ -48,7 +48,7 @@ def _words(request: RunRequest, name: str) -> tuple[str, ...]:
 
 
 def text_of(request: RunRequest, name: str) -> str:
-    """Return a string; empty if it is missing. Raise ConfigError."""
+    """Return a string, which is empty if the option is missing. Raise ConfigError if it is not a string."""
     value = request.agent.options.get(name, "")
     if isinstance(value, str):
         return value
@@ -56,7 +56,7 @@ def text_of(request: RunRequest, name: str) -> str:
 
 
 def choice_of(request: RunRequest, name: str, among: Collection[str]) -> str:
-    """Return one of the choices; empty if it is missing. Raise ConfigError."""
+    """Return one of the choices, or an empty string if the option is missing. Raise ConfigError if it is something else."""
     value = text_of(request, name)
     if value and value not in among:
         raise option_error(request, name, f"is {value!r}. Expected one of: {', '.join(among)}.")
@@ -69,7 +69,7 @@ def directory_of(request: RunRequest) -> Path:
 
 
 def model_of(request: RunRequest, default: str = "") -> str:
-    """Return the requested model by the agent's own name; empty for the agent's default."""
+    """Return the requested model by the agent's own name, or an empty string for the agent's default."""
     wanted = request.run.model or default or request.agent.model
     return "" if wanted in _ROLES else wanted.rpartition("@")[0] or wanted
 

@@ -87,7 +87,7 @@ class Program:
     async def reads(self) -> AsyncGenerator[tuple[bytes, ...], None]:
         """Yield the complete lines of each read, with their line ends. A last line without a line end is yielded alone.
 
-        Ends when the agent closes its stdout. Raise ProviderError after a line over the limit.
+        Stop when the agent closes its stdout. Raise ProviderError after a line over the limit.
         """
         stdout = self.child.stdout
         assert stdout is not None
@@ -128,7 +128,7 @@ class Program:
             self.child.stdin.close()
 
     async def ended(self, seconds: float = GRACE) -> int | None:
-        """Return the exit code, negative for a signal, or None if the program still runs after that time."""
+        """Return the exit code, negative for a signal, or None if the program is still running after that time."""
         with anyio.move_on_after(seconds):
             return await self.child.wait()
         return None

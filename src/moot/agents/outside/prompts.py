@@ -30,9 +30,9 @@ _EARLIER = 20_000
 
 
 def with_history(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT, indent: str = "") -> str:
-    """Return the prompt with the earlier messages as text; the prompt alone if there are none.
+    """Return the prompt with the earlier messages as text; only the prompt if there are none.
 
-    With `indent`, which precedes all lines of a message but its first, no text in a message looks like the start of another one.
+    `indent` precedes all lines of a message except the first, so that no text in a message looks like the start of another one.
     """
     texts: list[str] = []
     left = limit
@@ -63,7 +63,7 @@ def _part(part: Part) -> str:
 
 
 def work_so_far(message: Message) -> str:
-    """Return the work of another agent on the same answer as text for the agent that continues it; empty if there is none."""
+    """Return the work of another agent on the same answer as text for the agent that continues it, or an empty string if there is none."""
     texts = [text for shown in for_model((message,)) for part in in_history(shown.parts) if (text := _part(part) or _said(part))]
     work = "\n".join(texts)
     if not work:

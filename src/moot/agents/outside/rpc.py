@@ -30,7 +30,7 @@ class RpcRefused(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message of the other side: a request, which must be answered, or a notification."""
+    """A message from the other side: a request, which must be answered, or a notification."""
 
     method: str
     params: JsonObject
@@ -60,7 +60,7 @@ class Rpc:
         self._failed: ProviderError | None = None
 
     async def request(self, method: str, params: Json = None, *, seconds: float | None = None) -> Json:
-        """Return the result. Raise RpcRefused, or ProviderError if the connection ended or `seconds` passed."""
+        """Return the result. Raise RpcRefused for an error response, ProviderError if the connection ended or `seconds` passed."""
         if self._failed is not None:
             raise self._failed
         self._last += 1

@@ -1,4 +1,4 @@
-"""Loading of AGENTS.md and CLAUDE.md from a conversation's folder and the folders above it, up to the repository's root.
+"""Loading AGENTS.md and CLAUDE.md from a conversation's folder and the folders above it, up to the repository's root.
 
 They are instructions for the model. They never change permissions.
 """

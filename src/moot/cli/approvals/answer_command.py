@@ -1,4 +1,4 @@
-"""Runs that wait for the user: what they wait for, and the command that answers."""
+"""Runs that are waiting for the user: what they are waiting for, and the command to answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def open_approval(engine: Engine, run: str) -> Approval | None:
 
 
 def answer_command(approval: Approval, conversation: str) -> str:
-    """Return a command that answers later. For questions, it contains their first options."""
+    """Return a command with which the user can answer later. For questions, it contains the first option of each."""
     if not isinstance(approval.questions, list):
         return f"moot chat resume {conversation[:13]}"
     options = [as_list(as_object(question).get("options")) for question in approval.questions]

@@ -53,7 +53,7 @@ class Decision:
     answer: Answer | None
     """The answer for `Runs.answer`; None unless `outcome` is answered."""
     draft: str = ""
-    """Text for the composer: what was typed while asking but is not an answer."""
+    """Text for the composer: typed during the question, but not an answer."""
     outcome: Outcome = "answered"
     """answered: see `answer`. elsewhere: answered by another client. later: the approval stays open. stop: cancel the run."""
 
@@ -73,7 +73,7 @@ class ApprovalContext:
     answered: Callable[[], Awaitable[Answer | None]]
     """Return the stored answer; None if the approval is open."""
     check: Callable[[Answer], Awaitable[str]]
-    """Return the reason why an answer is not valid; empty if it is valid."""
+    """Return the reason why an answer is invalid, or an empty string if it is valid."""
     explain: Callable[[bytes], Awaitable[str]]
     """Return a model's explanation of the call with these arguments. Raise MootError on failure."""
     look: Callable[[bytes], Awaitable[CallPreview]]

@@ -33,7 +33,7 @@ def options_by_key(options: Sequence[Option]) -> dict[str, Option]:
 
 
 def label(option: Option) -> str:
-    """Return the agent's label of an option on one line, with control characters visible."""
+    """Return the agent's label for an option on one line, with control characters visible."""
     return visible_line(option.label) or option.kind.replace("_", " ")
 
 
@@ -76,7 +76,7 @@ class Prompt(ABC):
 
     @abstractmethod
     def body(self) -> list[Row]:
-        """Return the rows of everything that the user decides about. They may not all fit on the screen."""
+        """Return the rows that show everything the user must decide about. They may not all fit on the screen."""
 
     @abstractmethod
     def keys(self) -> dict[str, str]:
@@ -102,7 +102,7 @@ class Prompt(ABC):
 QUIET = 0.4
 """Seconds after the question appears, or after a key that is not an answer, during which no key counts as an answer."""
 ALONE = 0.15
-"""Seconds without another key after which a key counts as an answer. The letters of typed words and pastes follow faster."""
+"""Seconds without another key after which a key counts as an answer. Letters in typed words and pastes arrive faster."""
 
 
 class KeyGuard:
@@ -110,7 +110,7 @@ class KeyGuard:
 
     def __init__(self, now: float) -> None:
         self.since = now
-        """Time of the last key that is not an answer, or when the question appeared."""
+        """Time of the last key that is not an answer, or the time when the question appeared."""
         self.typed = ""
         self._candidate: tuple[str, float] | None = None
 

@@ -79,7 +79,7 @@ def _foot(prompt: Prompt, viewport: Viewport, width: int) -> list[Spans]:
 
 
 def _countdown(seconds: int) -> str:
-    """Return the minutes and seconds that are left, or only the hours if there are many."""
+    """Return the remaining time in minutes and seconds, or only in hours if it is long."""
     return f"{seconds // 60}:{seconds % 60:02}" if seconds < 6_000 else f"{seconds // 3600} h"
 
 
@@ -98,7 +98,7 @@ def _keys(keys: dict[str, str], width: int) -> list[Spans]:
 
 
 TIMER_SECONDS = 0.02
-"""Added to waits, because timers of the event loop may fire slightly early."""
+"""Added to waits, because event loop timers may fire slightly early."""
 POLL_SECONDS = 0.5
 """Time between two checks for expiry and for answers given elsewhere."""
 
@@ -185,7 +185,7 @@ class _Screen:
         self._inline.finish(Decision(None, outcome="stop"))
 
     def insert(self, text: str) -> None:
-        """Handle a key or a paste outside of the text input."""
+        """Handle a key or a paste outside the text input."""
         self.guard.add(text, time.monotonic(), self.prompt.keys())
         self._inline.start(self._choose)
 

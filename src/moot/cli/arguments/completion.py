@@ -71,9 +71,9 @@ class StoredArgument:
     flags: tuple[str, ...]
     """Option names. Empty for a positional argument."""
     valued: bool
-    """True if it takes a value. Always true for positional arguments."""
+    """True if the argument takes a value. Always true for positional arguments."""
     kind: str
-    """Kind of its values, see `signatures.Kind`."""
+    """Kind of the argument's values; see `signatures.Kind`."""
     choices: tuple[str, ...]
     many: bool
     help: str

@@ -18,7 +18,7 @@ WIDEST = 100
 """Maximum width of a help page in columns. Longer lines are hard to read."""
 _COLUMN = 28
 """Maximum width of a table's first column. The text for a longer entry starts on the next line."""
-_DEFAULTS = {LATEST: "the latest conversation of this directory"}
+_DEFAULTS = {LATEST: "the latest conversation in this directory"}
 """Descriptions of the default values that are special references instead of plain values."""
 
 Row = tuple[str, str]

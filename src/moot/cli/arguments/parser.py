@@ -17,13 +17,13 @@ from moot.plugins.registry import attribute
 
 HELP_FLAGS = ("--help", "-h")
 _TYPING_ERROR = 0.8
-"""Similarity from which a word is taken for a mistyped command instead of the first of two words of a prompt."""
+"""Minimum similarity at which the first of two words is treated as a mistyped command, not as part of a prompt."""
 _HELP = "moot.cli.arguments.help:show_help"
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def parse(words: Sequence[str]) -> Call:
-    """Return the call for a command line, or the call of the help page if help is requested. Raise UsageError if it is invalid."""
+    """Return the call for a command line, or a call that shows the help page if help is requested. Raise UsageError if it is invalid."""
     if list(words[:1]) == ["help"] and (len(words) < 3 or words[1] in TREE.commands):  # `moot help me understand x` is a prompt
         words = [*words[1:], "--help"]
     item, path, rest = command_at(words)
@@ -55,7 +55,7 @@ def parse(words: Sequence[str]) -> Call:
 
 
 def _is_prompt(group: Group, options: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether words that name no command are a prompt or its options: several words, one with a space, or options first."""
+    """Return whether words that don't name a command are a prompt or its options: several words, one with a space, or options first."""
     if any(word in HELP_FLAGS for word in options):
         return False
     plain = _plain(options)

@@ -1,4 +1,4 @@
-"""Command-line arguments: their declarations in the signatures of commands, and the conversion of parsed values to a function call."""
+"""Command-line arguments: their declarations in command signatures, and the conversion of parsed values to a function call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, ge
 Kind: TypeAlias = Literal["", "agent", "conversation", "file", "format", "model", "provider", "skill", "tool"]
 
 LATEST = "@latest"
-"""Value of `-c` without an id: the newest conversation of the working directory."""
+"""Value of `-c` without an id: the newest conversation in the working directory."""
 
 PREVIOUS = "@previous"
 """Value of `--reply`: the conversation used last, in any directory."""
@@ -42,7 +42,8 @@ class Parameter:
     implied: str = ""
     """Value that is used if the option is given without a value. Empty means that a value is required."""
     accepts: Callable[[str], bool] | None = None
-    """With `implied`: returns whether the next word is the option's value. A value after `=` is always accepted."""
+    """Function for options with `implied` that returns whether the next word is the option's value. A value after `=` is always
+    accepted."""
     parse: bool = True
     """False for an argument that moot itself passes. It is not parsed from the command line."""
 

@@ -41,13 +41,13 @@ You are …
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFields:
-    """Options that set the fields of an agent."""
+    """Options that set an agent's fields."""
 
     description: Annotated[str | None, Parameter(metavar="TEXT", help="Short description.")] = None
     instructions: Annotated[str | None, Parameter(metavar="TEXT", help="System prompt.")] = None
     model: Annotated[str | None, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent.")] = None
     tools: Annotated[
-        str | None, Parameter(kind="tool", metavar="TOOLS", help="Tools of the agent, separated by commas. An empty value means no tools.")
+        str | None, Parameter(kind="tool", metavar="TOOLS", help="Tools for the agent, separated by commas. An empty value means no tools.")
     ] = None
 
     def values(self) -> JsonObject:

@@ -139,7 +139,7 @@ async def add_agent(
 
 
 def report_saved(output: Output, name: str, done: str, *, json: bool) -> None:
-    """Print an agent that was saved: its fields, or a sentence and how to test it."""
+    """Print the fields of a saved agent as JSON, or print a message and how to test the agent."""
     settings = configured(output).settings
     agent = agent_of(settings, name)
     if json:
@@ -314,7 +314,7 @@ def _dollars(nano_per_token: float | None) -> str:
 
 
 async def list_providers(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
-    """Print the providers in the order in which models are looked up, and what is missing to use each one."""
+    """Print the providers in the order in which models are looked up, and what each one needs before it can be used."""
     providers = Providers(configured(output).settings)
     try:
         found = await providers_json(providers)

@@ -1,4 +1,4 @@
-"""The commands of `moot approvals`: list and answer tool calls and questions that wait for a person. They work without a terminal."""
+"""The commands of `moot approvals`: list and answer tool calls and questions that are waiting for a person. No terminal is needed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Which = Annotated[
 
 
 async def list_(*, json: AsJson = False, output: Out) -> None:
-    """Print the open approvals of all conversations, oldest first."""
+    """Print the open approvals in all conversations, oldest first."""
     async with opened(output) as engine:
         found = await open_approvals(engine.store, engine.settings, now=_now(engine))
         keep_numbers(state_of(engine), [asked.approval.id for asked in found], "approvals")
@@ -274,7 +274,7 @@ async def _edited(approval: Approval, path: Path) -> bytes:
 
 
 async def _answer(engine: Engine, asked: Asked, answer: Answer, output: Output, *, follow: bool, json: bool) -> int:
-    """Print the call, store the answer, and report who continues the run. Return the exit code."""
+    """Print the call, store the answer, and report which process continues the run. Return the exit code."""
     approval = asked.approval
     if not json and approval.answer is None:
         for line in _content(asked, await _preview(engine, asked)):
@@ -309,12 +309,12 @@ def _scope_words(approval: Approval, answer: Answer) -> str:
 
 def _rest(top: Run, left: int, *, taken: bool) -> str:
     if left:
-        return f"the run waits for {plural(left, 'more approval')}"
+        return f"the run is waiting for {plural(left, 'more approval')}"
     return "the run continues" if taken else f"no process continues the run; resume it with: moot chat resume {top.conversation[:13]}"
 
 
 async def _is_taken(engine: Engine, run: str, *, wait: bool) -> bool:
-    """Return whether another process has continued the run. With `wait`, give live processes some seconds to do so."""
+    """Return whether another process has continued the run. With `wait`, give live processes a few seconds to do so."""
     others = live_owners(engine.settings.owners)[0] or find_server(engine.settings.home) is not None
     with anyio.move_on_after(PATIENCE if wait and others else 0):
         while True:

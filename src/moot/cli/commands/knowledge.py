@@ -48,7 +48,7 @@ async def add_sources(
 
 
 async def refresh_sources(*, json: AsJson = False, output: Out) -> None:
-    """Index new and changed documents of all sources."""
+    """Index new and changed documents from all sources."""
     async with opened(output) as engine:
         library = engine.runtime.library(LOCAL_USER)
         await _refresh(engine, library, await engine.store.of(LOCAL_USER).knowledge.sources(), output, json=json)
@@ -127,7 +127,7 @@ async def search_documents(
         str | None,
         Parameter(
             metavar="PROJECT",
-            help="Project to search in addition to documents for all conversations. Defaults to the project of this directory.",
+            help="Project whose documents to search along with those for all conversations. Defaults to this directory's project.",
         ),
     ] = None,
     limit: Limit = 8,

@@ -31,7 +31,7 @@ def _memory(output: Output, name: str = "") -> Memory:
 
 
 def list_files(*, json: AsJson = False, output: Out) -> None:
-    """Print the memory and instruction files of the current directory, the closest ones last."""
+    """Print the memory and instruction files of the current directory, with the closest ones last."""
     memory = _memory(output)
     kept = [_facts(file, "memory") for file in memory.files()]
     instructions = [_facts(_instructions(path), "instructions") for path in guidance_paths(str(here()))]

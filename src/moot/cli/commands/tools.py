@@ -68,7 +68,7 @@ def _state(tool: JsonObject) -> str:
     return "only by name" if tool["hidden"] else "offered"
 
 
-Of = Annotated[str | None, Parameter(help="Conversation whose granted permissions apply too.", kind="conversation")]
+Of = Annotated[str | None, Parameter(help="Conversation whose granted permissions also apply.", kind="conversation")]
 GrantedIn = Annotated[
     str | None,
     Parameter(help="Conversation from which to remove the permission, instead of a rule from your configuration.", kind="conversation"),
@@ -93,7 +93,7 @@ async def test_rule(
     subject: Annotated[str, Parameter(help="Command, path or URL of the call.")] = "",
     /,
     *,
-    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode. Defaults to the mode of the conversation.")] = None,
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode. Defaults to the conversation's mode.")] = None,
     access: Annotated[
         Access,
         Parameter(
@@ -105,7 +105,7 @@ async def test_rule(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print whether a call would be allowed, and the rule that decides. Each command of a command line is checked separately."""
+    """Print whether a call would be allowed, and the rule that applies. Each command of a command line is checked separately."""
     async with opened(output) as engine:
         found = Conversation("", directory=str(here()))
         if conversation is not None:

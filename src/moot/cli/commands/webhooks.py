@@ -68,7 +68,7 @@ async def history(
         rows = [[f"{age(item.at, now)} ago", item.webhook, item.event, item.status, str(item.tries), item.reason] for item in found]
         print_table(output, ["TIME", "WEBHOOK", "EVENT", "STATUS", "TRIES", "REASON"], rows)
     else:
-        output.say("moot: nothing was sent yet", "dim")
+        output.say("moot: nothing has been sent yet", "dim")
 
 
 async def test(name: Annotated[str, Parameter(help="Name of the webhook.")], /, *, json: AsJson = False, output: Out) -> None:

@@ -203,7 +203,7 @@ _EXHAUSTED = {
     errno.ENOSPC: ("The disk is full.", "Free some space and try again."),
     errno.EDQUOT: ("The disk quota is exceeded.", "Free some space and try again."),
 }
-"""Message and fix for each error that means an exhausted resource of the machine, not a bug in moot."""
+"""Message and fix for each error that is caused by an exhausted system resource, not by a bug in moot."""
 
 
 def report(error: BaseException, output: Lines, *, as_json: bool) -> int:

@@ -23,7 +23,7 @@ from moot.types.store import Store
 
 
 async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]:
-    """Return the messages. Add the arguments that the user edited to approved tool calls, as `input` of their `approval`."""
+    """Return the messages. In approved tool calls, add arguments that the user edited as `input` of `approval`."""
     runs = {message.run for message in messages if message.run is not None and any(map(_approved, message.parts))}
     answers = {item.id: item.answer for run in sorted(runs) for item in await store.records.approvals(run=run, open_only=False)}
     edits = {id: loads_exact(answer.arguments) for id, answer in answers.items() if answer is not None and answer.arguments is not None}
@@ -36,7 +36,7 @@ async def for_display(store: Store, messages: Sequence[Message]) -> list[Message
 
 
 def edited_input(part: Part) -> Json:
-    """Return the arguments that the user gave a call instead of the model's, or None if they were not changed."""
+    """Return the arguments with which the user replaced the model's, or None if the user did not change them."""
     approval = part.get("approval")
     return approval.get("input") if isinstance(approval, dict) else None
 

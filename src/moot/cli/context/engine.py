@@ -40,7 +40,7 @@ async def opened(output: Output) -> AsyncGenerator[Engine, None]:
 
 @asynccontextmanager
 async def open_watched(loader: Loader, output: Output, *, resume: bool = False) -> AsyncGenerator[Engine, None]:
-    """Open the engine for the block and follow changes of the configuration. Raise StoreError on failure.
+    """Open the engine for the block and follow changes to the configuration. Raise StoreError on failure.
 
     With `resume`, runs of dead processes are resumed, as in a server.
     """

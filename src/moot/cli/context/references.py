@@ -74,7 +74,7 @@ async def _by_id(store: Store, reference: str) -> Conversation | None:
 
 
 async def _by_number(store: Store, state: Path, number: int) -> Conversation:
-    """Return a conversation of the list printed last, or of the current list if none was printed yet."""
+    """Return a conversation from the list printed last, or from the current list if none has been printed yet."""
     ids = numbered(state)
     if ids is None:
         listed = (await store.conversations.list(limit=number)).items

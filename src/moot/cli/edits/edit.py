@@ -50,7 +50,7 @@ class EditOptions:
 async def pick_message(
     nodes: Sequence[Node], output: Output, *, title: str, enter: str, at: str = "", deleted: bool = False
 ) -> Node | None:
-    """Let the user pick a message of the shown branch, newest first. Return None if they leave."""
+    """Let the user pick a message from the shown branch, newest first. Return None if they leave."""
     shown = [node for node in reversed(nodes) if node.shown and (deleted or not node.deleted)]
     items = [
         Item(node.id, (str(node.no), moment(node.at), "deleted" if node.deleted else node.role, node.line or "(empty)")) for node in shown
@@ -204,7 +204,7 @@ def _message(entry: Entry, known: Mapping[int, tuple[Entry, Message]]) -> Messag
 async def edit(
     conversation: Which,
     message: Annotated[
-        str | None, Parameter(help="Message: its number in 'moot chat tree', or its id. Defaults to a choice from a list.")
+        str | None, Parameter(help="Message: its number in 'moot chat tree', or its id. By default, choose one from a list.")
     ] = None,
     /,
     *,
@@ -231,7 +231,7 @@ async def edit(
         own = [node for node in nodes if node.role == "user"]
         if not output.attended:
             raise UsageError("No message given.", fix=f"Run moot chat edit {conversation} MESSAGE, or add --all.")
-        node = await pick_message(own, output, title=f"Edit a message of {found.title or found.id}", enter="edit")
+        node = await pick_message(own, output, title=f"Edit a message in {found.title or found.id}", enter="edit")
         return 0 if node is None else await edit_message(engine, found, node, options, output, text=text)
 
 

@@ -1,4 +1,4 @@
-"""The messages on the screen, which follow the conversation's current branch, and prompts that wait to be answered."""
+"""The messages on the screen, which follow the conversation's current branch, and prompts that are waiting to be answered."""
 
 from __future__ import annotations
 

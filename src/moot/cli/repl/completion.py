@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from moot.features.projects.completion import FileIndex
 
 _FILE_INDEX = "moot.features.projects.completion:FileIndex"
-"""Loaded by path: the first prompt does not wait for the patterns of ignored files."""
+"""Import path, loaded on first use, so that the first prompt does not wait for the patterns of ignored files."""
 MAX_COMPLETIONS = 200
 MAX_AGE = 5.0
-"""Minimum number of seconds for which a listing of files is reused."""
+"""Minimum number of seconds for which a file listing is reused."""
 RESOURCES_AGE = 30.0
-"""Seconds for which the resources of an MCP server are reused."""
+"""Seconds for which an MCP server's resources are reused."""
 RESOURCES_WAIT = 10.0
-"""Seconds to wait for the resources of an MCP server."""
+"""Seconds to wait for an MCP server's resources."""
 SHARE = 20
-"""A listing that took long to make is reused for this multiple of the time that it took."""
+"""A file listing is reused for at least this multiple of the time needed to create it."""
 
 MACRO_CHARACTERS = 100
 """Maximum number of characters of a macro's text that are shown next to its name."""
@@ -52,7 +52,7 @@ class ReplCompleter(Completer):
     def __init__(self, context: CommandContext) -> None:
         self._context = context
         self._catalogue: Catalogue | None = None
-        """Read again when the next command is typed."""
+        """Reloaded when the next command is typed."""
         self._arguments: tuple[str, Sequence[Choice]] | None = None
         """The last completed command and its choices."""
         self._files: FileIndex | None = None
@@ -117,7 +117,7 @@ class ReplCompleter(Completer):
         return found[:MAX_COMPLETIONS]
 
     async def _resources_of(self, name: str) -> Sequence[McpResource]:
-        """Return the server's resources, requested at most every `RESOURCES_AGE` seconds; none while it does not answer."""
+        """Return the server's resources, or none while it does not answer. They are requested at most once per `RESOURCES_AGE` seconds."""
         mcp, known = self._context.engine.runtime.mcp, self._resources.get(name)
         if mcp is None or (known is not None and time.monotonic() < known[0] + RESOURCES_AGE):
             return known[1] if known is not None else ()

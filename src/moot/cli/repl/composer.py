@@ -22,7 +22,7 @@ _UNENCODABLE = re.compile("[\ud800-\udfff]")
 
 
 class CommandCompletion(Completion):
-    """A command or its argument. Enter runs it."""
+    """Completion of a command or its argument. Enter runs the command."""
 
     def __init__(self, text: str, start_position: int, *, display: str, about: str, is_name: bool = False, needs_argument: bool = False):
         super().__init__(text, start_position, display=display, display_meta=about)
@@ -38,7 +38,7 @@ class Composer(Buffer):
         super().__init__(history=history, completer=completer, complete_while_typing=True, multiline=True)
         self._pastes: dict[str, str] = {}
         self.on_paste_removed: Callable[[], object] = lambda: None
-        """Called after a key removed the placeholder of a paste."""
+        """Called after a key press removes a paste placeholder."""
 
     def insert_text(self, data: str, overwrite: bool = False, move_cursor: bool = True, fire_event: bool = True) -> None:
         """Insert text at the cursor, or after a paste's placeholder if the cursor is inside it. Invalid UTF-8 becomes U+FFFD."""
@@ -46,7 +46,7 @@ class Composer(Buffer):
         super().insert_text(_UNENCODABLE.sub("\ufffd", data), overwrite, move_cursor, fire_event)
 
     def paste(self, data: str) -> None:
-        """Insert pasted text. A paste never sends."""
+        """Insert pasted text. Pasting never sends the text."""
         text = _UNENCODABLE.sub("\ufffd", data.replace("\r\n", "\n").replace("\r", "\n"))
         lines = text.count("\n") + 1
         if lines <= PASTE_LINES and len(text) <= PASTE_CHARACTERS:
@@ -74,13 +74,13 @@ class Composer(Buffer):
         return text
 
     def delete_before_cursor(self, count: int = 1) -> str:
-        """Delete text before the cursor, and whole placeholders of pastes."""
+        """Delete text before the cursor, and whole paste placeholders."""
         start, end = self._around_pastes(max(self.cursor_position - count, 0), self.cursor_position)
         self.cursor_position = end
         return self._report_pastes(super().delete_before_cursor(end - start))
 
     def delete(self, count: int = 1) -> str:
-        """Delete text after the cursor, and whole placeholders of pastes."""
+        """Delete text after the cursor, and whole paste placeholders."""
         start, end = self._around_pastes(self.cursor_position, min(self.cursor_position + count, len(self.text)))
         self.cursor_position = start
         return self._report_pastes(super().delete(end - start))

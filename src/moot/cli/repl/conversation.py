@@ -71,9 +71,9 @@ class ConversationView(Protocol):
 _LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
 _BUSY: frozenset[RunStatus] = frozenset({"running", "queued"})
 _POLL_SECONDS = 0.25
-"""Seconds between two checks of a run that waits for another client's decision."""
+"""Seconds between two checks of a run that is waiting for another client's decision."""
 _END_SECONDS = 10.0
-"""Maximum time to wait until the end of the previous run is shown, before the next run is shown."""
+"""Maximum time to wait for the end of the previous run to be shown before showing the next run."""
 
 
 @dataclass(slots=True)
@@ -284,7 +284,7 @@ class InteractiveConversation:
         return submitted
 
     async def _waiting_run(self) -> str | None:
-        """Return the run of the conversation that waits for the user; None if there is none."""
+        """Return the conversation's run that is waiting for the user, or None if there is none."""
         if self.conversation is None:
             return None
         waiting = await self._engine.store.records.runs(conversation=self.conversation.id, statuses=frozenset({"waiting"}))
@@ -380,7 +380,7 @@ class InteractiveConversation:
                 self._view.event(event)
 
     def _was_read(self, text: str) -> None:
-        """Forget the first unread message with this text. Hooks may have put text before it."""
+        """Forget the first unread message with this text. Hooks may have inserted text before it."""
         read = next((prompt for prompt in self.unread if prompt.text == text or text.endswith(f"\n\n{prompt.text}")), None)
         self.unread = [prompt for prompt in self.unread if prompt is not read]
 

@@ -1,4 +1,4 @@
-"""Open approvals of other conversations, reported in one line while the user works in this one."""
+"""Open approvals in other conversations, reported in one line while the user works in this one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("moot.cli")
 
 
 async def watch_inbox(context: CommandContext, conversation: InteractiveConversation, changed: Callable[[str], object]) -> None:
-    """Call `changed` with a new notice whenever the number of open approvals in other conversations changes; empty if there are none."""
+    """Call `changed` with a new notice, or an empty one, when the number of open approvals in other conversations changes."""
     shown = ""
     while True:
         try:
@@ -34,7 +34,7 @@ async def watch_inbox(context: CommandContext, conversation: InteractiveConversa
 
 
 def inbox_notice(approvals: list[Approval]) -> str:
-    """Return a one-line notice with the command that lists the approvals; empty if there are none."""
+    """Return a one-line notice with the command that lists the approvals, or an empty string if there are none."""
     if not approvals:
         return ""
     if len(approvals) == 1:
@@ -43,7 +43,7 @@ def inbox_notice(approvals: list[Approval]) -> str:
 
 
 async def _open_elsewhere(context: CommandContext, live: str | None) -> list[Approval]:
-    """Return the open approvals except those of the shown conversation and of the sub-agents of its live run."""
+    """Return the open approvals except those of the shown conversation and of its live run's sub-agents."""
     records, now = context.engine.store.records, context.engine.runtime.now() // 1000
     own = await records.approvals(conversation=context.conversation) if context.conversation is not None else []
     own += await records.approvals(run=live, tree=True) if live is not None else []

@@ -54,7 +54,7 @@ class ReplHost(Protocol):
         ...
 
     def compose(self, *texts: str) -> None:
-        """Put texts before the text of the composer."""
+        """Insert texts before the text in the composer."""
 
     def touch(self) -> None:
         """Request a redraw."""
@@ -89,7 +89,7 @@ class InputHandler:
         has_menu: bool = False,
     ) -> None:
         """`copy_to_terminal` copies a text through the terminal and returns False if that is not possible. With `has_menu`, the beginning
-        of a command's name stands for the first command of the menu, even if Enter was faster than the menu.
+        of a command's name selects the first command of the menu, even if Enter was pressed before the menu appeared.
         """
         self._copy_to_terminal, self._has_menu = copy_to_terminal, has_menu
         self._context, self._conversation, self._host, self._output = context, conversation, host, output
@@ -138,7 +138,7 @@ class InputHandler:
             await self.prompt((), text, on_busy, echoed=echoed)
 
     async def prompt(self, parts: Sequence[Part], text: str, on_busy: OnBusy = "queue", *, echoed: bool = True) -> None:
-        """Send a prompt: shell output, the parts and the text, with what its last text refers to."""
+        """Send a prompt: shell output, the parts and the text. Attach the content that the last text refers to."""
         try:
             context, conversation = self._context, self._conversation.conversation
             folders = with_folders((), context.directory, context.further_folders or ())
@@ -199,7 +199,7 @@ class InputHandler:
         self._host.touch()
 
     def _next_model(self, named: str | None = None) -> str:
-        """Return the model of the next prompt; empty if an outside agent chooses it. `named` is the agent of a command."""
+        """Return the model of the next prompt; empty if an outside agent chooses it. `named` is the agent that a command specifies."""
         settings, conversation = self._context.engine.runtime.settings, self._conversation.conversation
         overrides = self._context.overrides
         agent = named or overrides.agent or (conversation.agent if conversation else "default")

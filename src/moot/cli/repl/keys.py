@@ -33,7 +33,7 @@ KEYS = (
     Key("Enter", "Send, or run the selected command; queue while an answer is running", "enter", (("enter",),)),
     Key("Alt+Enter, Ctrl+J, \\ at the end", "New line", "newline", (("escape", "enter"), ("c-j",))),
     Key("Esc", "Stop the answer; queued prompts return to the input line", "stop", (("escape",),)),
-    Key("Ctrl+C", "Put the draft aside, stop, or (twice) exit", "cancel", (("c-c",),)),
+    Key("Ctrl+C", "Set the draft aside, stop, or (twice) exit", "cancel", (("c-c",),)),
     Key("Ctrl+D", "Exit if nothing is typed", "end", (("c-d",),)),
     Key("Up", "Go back to the queued prompt, draft or history", "up", (("up",),)),
     Key("Down", "Go forward in the history", "down", (("down",),)),
@@ -160,7 +160,7 @@ class KeyHandler:
         }
 
     def press(self, name: str, event: KeyPressEvent) -> None:
-        """Run the action of a pressed key."""
+        """Run the action for a pressed key."""
         self.leading = False
         self.act(name)
 
@@ -208,7 +208,7 @@ class KeyHandler:
             self.stash = self._composer.full_text()
             self._composer.replace("")
             self._actions.do("cancel_edit")
-            self.note = "Draft put aside. Press Up to restore it."
+            self.note = "Draft set aside. Press Up to restore it."
         elif self._pressed_at and time.monotonic() - self._pressed_at < EXIT_SECONDS:
             self._actions.do("exit")
         else:

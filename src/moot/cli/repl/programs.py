@@ -98,7 +98,7 @@ _PROGRAMS = (
     ("DISPLAY", ("xsel", "--clipboard", "--input")),
     ("", ("pbcopy",)),
 )
-"""Programs that copy their stdin to the clipboard, each after the environment variable that must be set for it (empty for none)."""
+"""Programs that copy their stdin to the clipboard, each preceded by the environment variable that must be set for it (empty if none)."""
 
 log = logging.getLogger("moot.cli")
 
@@ -110,7 +110,7 @@ def osc52(text: str) -> str:
 
 
 async def copy_with_program(text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Copy the text with the first program that works. Return its name; empty if none does."""
+    """Copy the text with the first program that works. Return the program's name, or an empty string if none works."""
     for variable, argv in _PROGRAMS:
         if (variable and not environ.get(variable)) or shutil.which(argv[0], path=environ.get("PATH")) is None:
             continue
@@ -145,7 +145,7 @@ LONG_SECONDS = 10.0
 """After a wait of this length, notify the user even if the terminal is focused or does not report its focus."""
 MAX_CHARACTERS = 200
 NOTIFY_SECONDS = 5.0
-"""Timeout of a notification program."""
+"""Timeout for a notification program."""
 STATUS_SECONDS = 2.0
 STATUS_BYTES = 4_096
 

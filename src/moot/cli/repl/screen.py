@@ -136,7 +136,7 @@ class ReplScreen:
         self._actions = self._named_actions()
 
     def _named_actions(self) -> dict[str, Callable[[], object]]:
-        """Return what keys can do other than editing, by the name in their table."""
+        """Return the actions of keys other than editing, by their name in the key table."""
         return {
             "exit": self.leave,
             "interrupt": lambda: self._group.start_soon(self._run_action, self._input.stop),  # ahead of all queued actions
@@ -228,7 +228,7 @@ class ReplScreen:
         return [*coloured(status_line(status, width), status)]
 
     def _hint(self) -> str:
-        """Return what a newcomer may do, until the first prompt of a new conversation."""
+        """Return a hint for new users, or an empty string after the first prompt of a conversation."""
         return HINT if self._conversation.conversation is None and not self._display.active else ""
 
     async def _update_custom_status(self) -> None:

@@ -37,7 +37,7 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 
 
 class Scrollback:
-    """Collects text for the terminal; does no output itself."""
+    """Collects text for the terminal; writes nothing itself."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
@@ -68,7 +68,7 @@ class Scrollback:
         return clean(text) if self.look.unicode else tidy(self.look, text.translate(_ASCII))
 
     def prompted(self, text: str) -> None:
-        """Add a prompt of the user."""
+        """Add a prompt from the user."""
         lines = self.fit(text).rstrip("\n").split("\n")
         shown = [self.styled(line, "bold") for line in lines[:MAX_ECHOED_LINES]]
         if len(lines) > MAX_ECHOED_LINES:
@@ -100,7 +100,7 @@ class Scrollback:
             self.say("There is no folded output.", "dim")
 
     def take(self) -> str:
-        """Return finished text that was not taken yet. It ends with a newline."""
+        """Return finished text that has not been taken yet. It ends with a newline."""
         text, self._finished = "".join(self._finished), []
         return text
 
@@ -170,7 +170,7 @@ class RunDisplay:
         self._has_output = self._has_output or any(str(chunk.get("type", "")).endswith("-delta") for chunk in event.chunks)
 
     def finish(self, run: Run) -> float:
-        """Finish showing a run that has ended or waits. Return its duration in seconds."""
+        """Finish showing a run that has ended or is waiting. Return its duration in seconds."""
         self._close()
         if run.status == "interrupted":
             self._scrollback.say("Interrupted. /retry resumes the answer.", "yellow")
@@ -187,7 +187,7 @@ class RunDisplay:
         self._scrollback.expand()
 
     def take(self) -> str:
-        """Return finished text that was not taken yet, including that of the current run."""
+        """Return finished text that has not been taken yet, including text from the current run."""
         if self._transcript is not None:
             self._scrollback.add(self._transcript.take())
         return self._scrollback.take()

@@ -38,7 +38,7 @@ class Status:
     queued: int = 0
     effort: str = ""
     budget: str = ""
-    """The nearly used budgets; empty = none."""
+    """Budgets that are nearly used up; empty if there are none."""
 
     def to_json(self) -> JsonObject:
         """Return the input of a custom status line program."""

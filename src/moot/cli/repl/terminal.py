@@ -358,7 +358,7 @@ class Terminal:
 
 
 def _menu(state: CompletionState, at: int, width: int) -> StyleAndTextTuples:
-    """Return the rows of the menu, with the one at index `at` highlighted; -1 = none."""
+    """Return the rows of the menu, with the one at index `at` highlighted; -1 highlights none."""
     first = max(0, min(at - MENU_ROWS + 1, len(state.completions) - MENU_ROWS))
     shown = state.completions[first : first + MENU_ROWS]
     column = min(max(get_cwidth(one.display_text) for one in shown), max(width // 2, 8))

@@ -46,7 +46,7 @@ class Look:
         return painted(line, colour=self.colour, light=self.light)
 
     def cut(self, text: str, columns: int) -> str:
-        """Shorten the text to that many columns, with an ellipsis."""
+        """Shorten the text to at most `columns` columns, with an ellipsis."""
         return cut(text, columns, mark=self.sign("…", "..."))
 
     def sign(self, fancy: str, plain: str) -> str:
@@ -55,8 +55,10 @@ class Look:
 
 
 class Tidy:
-    """Cleans untrusted text that arrives in pieces. Control sequences are removed (see `Cleaner`); on a terminal without Unicode, other
-    characters than ASCII are escaped."""
+    """Cleans untrusted text that arrives in pieces.
+
+    Control sequences are removed (see `Cleaner`). On a terminal without Unicode, non-ASCII characters are escaped.
+    """
 
     def __init__(self, look: Look) -> None:
         self._cleaner = Cleaner()

@@ -86,7 +86,7 @@ class Wrap:
         self._line = narrowed(first, columns)
         self._used = line_width(self._line)
         self._has_word = False
-        """True if the line has a word already."""
+        """True if the line already has a word."""
         self._gap: Piece = ("", 0)
         self._word: Line = []
         self._word_width = 0

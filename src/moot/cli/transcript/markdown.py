@@ -21,7 +21,7 @@ _APART = frozenset({"heading", "hr", "fence", "code_block", "table"})
 _CONTAINERS = frozenset({"blockquote", "bullet_list", "footnote_reference", "ordered_list"})
 """Blocks that can be finished in parts, before they are complete."""
 _REUSABLE = frozenset({"heading", "hr", "paragraph", "table"})
-"""Blocks that look the same when they are complete as before."""
+"""Blocks that look the same before and after they are complete."""
 _LARGE = 8000
 """Maximum characters of an unfinished block; only the end of a larger one is shown, as plain text."""
 _TAIL = 4000
@@ -290,7 +290,7 @@ class _Drawing:
         self._containers.pop()
 
     def _opening(self) -> Line:
-        """Return what comes before the first line of a block: the marks of containers that were not shown yet, and the indent."""
+        """Return the text before the first line of a block: the marks of containers that were not shown yet, and the indent."""
         line = [piece for one in self._containers for piece in (one.rest if one.shown else one.mark)]
         for one in self._containers:
             one.shown = True

@@ -164,7 +164,7 @@ def highlighted(text: str, language: str) -> list[Line]:
 
 
 def styled(line: CodeLine) -> Line:
-    """Return a highlighted line in the styles of the terminal."""
+    """Return a highlighted line in terminal styles."""
     return [(text, _style(kind)) for kind, text in line]
 
 

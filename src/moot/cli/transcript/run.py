@@ -124,7 +124,7 @@ class Transcript:
         return lines[-height:] if height > 0 else []
 
     def end(self) -> None:
-        """Finish everything that is open, because the run ended or waits."""
+        """Finish everything that is open, because the run has ended or is waiting."""
         self._until = 0
         for text in self._texts.values():
             text.end()
@@ -226,7 +226,7 @@ class Transcript:
                 pass
 
     def _add_words(self, part: Chunk | Part) -> None:
-        """Show text of a sub-agent, with the call that started it if that is known."""
+        """Show text from a sub-agent, with the call that started the sub-agent if it is known."""
         words = sub_agent_words(part)
         said = f"{words.agent}: {words.text}"
         if not words.thought and not self._calls.add_words(self.look, parent_call(part), said):

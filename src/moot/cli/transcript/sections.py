@@ -53,7 +53,7 @@ class Piece(Protocol):
 
 
 class Text:
-    """Text of the model."""
+    """Text from the model."""
 
     kind = "text"
 
@@ -120,7 +120,7 @@ class Typed(_Whole):
 
 
 class Reasoning:
-    """Reasoning of the model: the last lines while it streams, and a one-line summary afterwards."""
+    """The model's reasoning: the last lines while it streams, and a one-line summary afterwards."""
 
     kind = "reasoning"
 

@@ -58,7 +58,7 @@ class Calls:
         return bool(states & {"input", "running"}) and "asked" not in states
 
     def feed(self, look: Look, chunk: Chunk, event: Event) -> None:
-        """Apply a chunk of type `tool-…`. Chunks of unknown calls are ignored."""
+        """Apply a chunk of type `tool-…`. Chunks for unknown calls are ignored."""
         kind = str(chunk.get("type"))
         id = str(chunk.get("toolCallId", ""))
         if kind == "tool-approval-response":
@@ -71,7 +71,7 @@ class Calls:
             self._apply(call, kind, chunk, event)
 
     def stored(self, look: Look, part: Part) -> None:
-        """Add a call of a stored message."""
+        """Add a call from a stored message."""
         call = self._open(look, str(part.get("toolCallId", "")), tool_name(part), parent_call(part))
         call.reason = hook_label(part)
         _restore(call, part)
@@ -89,7 +89,7 @@ class Calls:
         self.close_group()
 
     def add_words(self, look: Look, parent: str, words: str) -> bool:
-        """Show text of a sub-agent with the call that started it. Return False if the call is unknown."""
+        """Show text from a sub-agent with the call that started it. Return False if the call is unknown."""
         self._forget_printed()
         if (holder := self._cards.get(parent)) is not None:
             holder[1].inner.append(words)

@@ -164,11 +164,11 @@ _SIGNS: dict[State, tuple[str, str, int]] = {
     "denied": ("⊘", "-", WARNING),
     "open": ("○", "o", WARNING),
 }
-_WORDS: dict[State, str] = {"failed": "failed", "denied": "denied", "open": "no outcome", "asked": "waits for an answer"}
+_WORDS: dict[State, str] = {"failed": "failed", "denied": "denied", "open": "no outcome", "asked": "waiting for an answer"}
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _SPINNER_PLAIN = "|/-\\"
 _FRAMES = 10
-"""Frames of the spinner per second."""
+"""Spinner frames per second."""
 
 _FOLDS = {"diff": Fold(40, 8)}
 _FOLDS_BY_TOOL = {"shell": Fold(4, 6)}
@@ -202,7 +202,7 @@ class Call:
     name: str
     arguments: Json = None
     original: Json = None
-    """The arguments of the model, if the user replaced them."""
+    """The model's arguments, if the user replaced them."""
     characters: int = 0
     """Length of the arguments while they stream."""
     state: State = "input"
@@ -216,7 +216,7 @@ class Call:
     ended: int = 0
     views: dict[str, View] = field(default_factory=dict[str, View])
     inner: list[Call | str] = field(default_factory=list["Call | str"])
-    """Calls and texts of the sub-agent that the call started."""
+    """Calls and texts from the sub-agent that the call started."""
 
     @property
     def over(self) -> bool:
@@ -274,7 +274,7 @@ class Call:
         return [*lines[:_INNER_LINES], [*_INDENT, (look.sign(words, words.replace("…", "...").replace("·", "-")), DIM)]], True
 
     def below(self, depth: int = 1) -> Iterator[tuple[int, Call | str]]:
-        """Yield the calls and texts of the sub-agent and of its own sub-agents, each with its depth."""
+        """Yield the calls and texts from the sub-agent and from its own sub-agents, each with its depth."""
         for inner in self.inner:
             yield depth, inner
             if isinstance(inner, Call):
@@ -346,6 +346,6 @@ def elapsed(microseconds: int) -> str:
 
 
 def spinner(look: Look, now: int) -> str:
-    """Return the frame of the spinner at that time."""
+    """Return the spinner frame at that time."""
     signs = look.sign(_SPINNER, _SPINNER_PLAIN)
     return signs[now * _FRAMES // 1_000_000 % len(signs)]

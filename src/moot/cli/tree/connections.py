@@ -1,4 +1,4 @@
-"""The commands about extensions and other programs: `moot channels`, `moot commands`, `moot mcp`, `moot tokens` and `moot webhooks`."""
+"""The commands for extensions and other programs: `moot channels`, `moot commands`, `moot mcp`, `moot tokens` and `moot webhooks`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CHANNELS = Group(
         "list": command("commands.channels:list_", "List channels and the packages that provide them.", ("moot channels list",)),
         "serve": command(
             "commands.channels:serve_channel",
-            "Answer the messages of one channel until Ctrl+C.",
+            "Answer messages from one channel until Ctrl+C.",
             ("moot channels serve discord",),
             details="'moot serve' does this for all configured channels.",
         ),
@@ -54,25 +54,25 @@ MCP = Group(
             "commands.extensions.mcp:accept_changes", "Accept the tools that a server has added or changed.", ("moot mcp accept git",)
         ),
         "call": command(
-            "commands.extensions.mcp:call_tool", "Call a tool of a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)
+            "commands.extensions.mcp:call_tool", "Call a tool on a server.", ('moot mcp call git git_status \'{"repo_path": "."}\'',)
         ),
         "resources": command("commands.extensions.mcp:list_resources", "List the resources of a server.", ("moot mcp resources docs",)),
         "read": command(
             "commands.extensions.mcp:read_resource",
-            "Print a resource of a server.",
+            "Print a resource from a server.",
             ("moot mcp read docs file:///guide.md",),
         ),
         "serve": command(
             "commands.extensions.mcp_serve:serve_history",
             "Let other agents search and read your conversations over MCP.",
             ("moot mcp serve", "moot mcp serve --allow-runs", "moot mcp serve --port 8600"),
-            details="Agents start this command themselves. With --port, clients need a token of 'moot tokens create'.",
+            details="Agents start this command themselves. With --port, clients need a token from 'moot tokens create'.",
         ),
         "login": command(
             "commands.extensions.mcp:log_in",
-            "Sign in at a remote server in the browser.",
+            "Sign in to a remote server in the browser.",
             ("moot mcp login docs", "moot mcp login docs --no-open --port 8765"),
-            details="The login is stored in a file of the home that only you can read, and is refreshed when it expires.",
+            details="The login is stored in moot's home directory, in a file that only you can read. It is refreshed when it expires.",
         ),
         "logout": command("commands.extensions.mcp:log_out", "Delete the stored login for a server.", ("moot mcp logout docs",)),
         "enable": command("commands.extensions.mcp:enable_server", "Let agents use a server.", ("moot mcp enable git",)),
@@ -85,7 +85,7 @@ MCP = Group(
 )
 
 TOKENS = Group(
-    "Manage the access tokens of the server.",
+    "Manage access tokens for the server.",
     {
         "list": command("commands.tokens:list_tokens", "List active tokens.", ("moot tokens list", "moot tokens list --all")),
         "create": command(

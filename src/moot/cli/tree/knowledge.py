@@ -1,4 +1,4 @@
-"""The commands of memory and knowledge."""
+"""The commands of `moot memory` and `moot knowledge`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of the command line."""
+    """One command on the command line."""
 
     path: str
     """`module:function`. Its arguments are declared with `Annotated[…, Parameter(…)]` (moot.cli.arguments.signatures)."""

@@ -163,11 +163,11 @@ COMPLETION = Group(
             bare=True,
         ),
         "show": command(
-            "commands.maintenance.completion:show", "Print the completion script of a shell.", ("moot completion show bash",), bare=True
+            "commands.maintenance.completion:show", "Print the completion script for a shell.", ("moot completion show bash",), bare=True
         ),
         "words": command(
             "commands.maintenance.completion:words",
-            "Print the completions of a command line. Used by the completion scripts.",
+            "Print the completions for a command line. Used by the completion scripts.",
             ('moot completion words bash "moot chat "',),
             bare=True,
         ),
@@ -226,7 +226,7 @@ STORE = Group(
 )
 
 APPROVALS = Group(
-    "List and answer the open approval requests and questions of all conversations.",
+    "List and answer open approval requests and questions in all conversations.",
     {
         "list": command("commands.approvals:list_", "List open approval requests and questions, oldest first.", ("moot approvals list",)),
         "show": command(
@@ -243,7 +243,7 @@ APPROVALS = Group(
                 'moot approvals allow 1 --for always --pattern "git push *"',
                 "moot approvals allow 2 --answer Python --follow",
             ),
-            details="Only the first answer counts. The run then continues in the process that waits for it, or here with --follow.",
+            details="Only the first answer counts. The run then continues in the process that is waiting, or here with --follow.",
         ),
         "deny": command(
             "commands.approvals:deny",
@@ -288,7 +288,7 @@ TREE = Group(
         ),
         "budgets": command(
             "commands.history.usage:budgets",
-            "Show budgets and what is spent of them.",
+            "Show budgets and how much of each is spent.",
             ("moot budgets", "moot budgets --json"),
         ),
         "search": command(
@@ -361,8 +361,8 @@ TREE = Group(
             "commands.history.sync:sync",
             "Import conversations from other machines over ssh.",
             ("moot sync", "moot sync laptop server", "moot sync --dry-run", "moot sync laptop --json"),
-            details="The machines are those in the section hosts of the configuration. Nothing is written or installed there.\n"
-            "Running it again fetches and adds only what is new. The exit code is 1 if a machine failed.",
+            details="The machines are listed in the configuration section 'hosts'. Nothing is written or installed on them.\n"
+            "Syncing again fetches and adds only what is new. The exit code is 1 if a machine failed.",
         ),
         "replay": command(
             "commands.history.replay:replay",

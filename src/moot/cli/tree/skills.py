@@ -1,4 +1,4 @@
-"""The commands of skills and plugins."""
+"""The commands of `moot skills` and `moot plugins`."""
 
 from __future__ import annotations
 
@@ -90,24 +90,25 @@ PLUGINS = Group(
         "show": command("commands.extensions.plugins:show_plugin", "Show an installed plugin.", ("moot plugins show formatter",)),
         "install": command(
             "commands.extensions.plugins:install_plugin",
-            "Install a plugin of Claude Code, after showing what it contains and runs.",
+            "Install a Claude Code plugin, after showing what it contains and runs.",
             (
                 "moot plugins install ./formatter",
                 "moot plugins install formatter.zip --yes",
                 "moot plugins install https://example.org/all.git --plugin formatter",
                 "moot plugins install https://example.org/formatter.git",
             ),
-            details="Exactly the content that is shown is installed. If its files change, none of it is used until you accept it again.",
+            details="Exactly the content that is shown is installed."
+            " If a file in the plugin changes, the whole plugin is disabled until you accept the change.",
         ),
         "update": command(
             "commands.extensions.plugins:update_plugin",
-            "Update a plugin from the place it was installed from.",
+            "Update a plugin from its source.",
             ("moot plugins update formatter", "moot plugins update formatter --commit 1b2c…"),
         ),
         "accept": command(
             "commands.extensions.plugins:accept_plugin", "Accept a plugin whose files have changed.", ("moot plugins accept formatter",)
         ),
-        "enable": command("commands.extensions.plugins:enable_plugin", "Use a plugin again.", ("moot plugins enable formatter",)),
+        "enable": command("commands.extensions.plugins:enable_plugin", "Enable a disabled plugin.", ("moot plugins enable formatter",)),
         "disable": command("commands.extensions.plugins:disable_plugin", "Stop using a plugin.", ("moot plugins disable formatter",)),
         "remove": command("commands.extensions.plugins:remove_plugin", "Delete a plugin.", ("moot plugins remove formatter --yes",)),
     },

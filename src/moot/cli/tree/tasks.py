@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from moot.cli.tree.nodes import Group, command
 
-_PROJECT = "Without --project, this applies to the project of the current directory."
+_PROJECT = "Without --project, this applies to the current directory's project."
 
 TASKS = Group(
-    "List, add and change tasks: work items of projects.",
+    "List, add and change tasks: work items in projects.",
     {
         "list": command(
             "commands.tasks:list_tasks",
@@ -53,7 +53,7 @@ TASKS = Group(
         ),
     },
     ("moot tasks", 'moot tasks add "Fix the login"', "moot tasks move 12 done"),
-    details="Without a command, list the tasks of the project of the current directory.",
+    details="Without a command, list the tasks of the current directory's project.",
     options=("--json",),
     default="list",
 )
@@ -71,5 +71,5 @@ WORKTREES = Group(
         ),
     },
     ("moot run --worktree=parser 'rewrite the parser'", "moot worktrees diff parser", "git merge moot/parser"),
-    details="Worktrees are in the folder .worktrees of the repository.",
+    details="Worktrees are stored in the repository's .worktrees folder.",
 )

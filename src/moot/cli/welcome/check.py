@@ -34,5 +34,5 @@ def needs_main_model(settings: Settings, agent: str | None, model: str | None) -
 
 
 def skip_file(settings: Settings) -> Path:
-    """Return the path of the file that marks that the user wants to choose a model later."""
+    """Return the path of the marker file, which exists if the user wants to choose a model later."""
     return settings.home / "state" / "model-later"

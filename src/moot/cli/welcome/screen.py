@@ -36,7 +36,7 @@ def is_key(text: str) -> bool:
 
 
 def vendor_of(key: str, providers: Providers) -> str:
-    """Return the only provider whose API keys have this format; empty if none or several do. A wrong guess would leak the key."""
+    """Return the only provider whose API keys have this format, or an empty string, because a wrong guess would leak the key."""
     forms = {name: providers.facts(name).key_form for name in providers.names()}
     found = [name for name, form in forms.items() if form and re.fullmatch(form, key)]
     return found[0] if len(found) == 1 else ""
@@ -100,7 +100,7 @@ def _offers(offers: Sequence[Offer], width: int) -> Iterator[Line]:
 
 
 SECONDS = 90.0
-"""Timeout of the first answer. A server may have to load the model first."""
+"""Timeout for the first answer. A server may have to load the model first."""
 _LATER = "No model was chosen, and you won't be asked again. To choose one later, run `moot models choose`."
 
 

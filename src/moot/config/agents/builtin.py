@@ -60,7 +60,7 @@ BUILT_IN: Mapping[str, Agent] = {
 
 @cache
 def built_in_node(name: str) -> Node:
-    """Return the definition of a built-in agent as a node, so that the configuration can change single fields of it."""
+    """Return the definition of a built-in agent as a node, so that the configuration can change individual fields."""
     agent = BUILT_IN[name]
     fields: JsonObject = {"description": agent.description, "instructions": agent.instructions, "role": agent.role}
     if agent.tools is not None:

@@ -1,4 +1,4 @@
-"""Translation of Claude Code's agent and command files, and the names in its plugins.
+"""Conversion of Claude Code's agent and command files, and the names in its plugins.
 
 Reference: Claude Code documentation, subagents, slash commands, plugins and plugin marketplaces.
 """
@@ -22,7 +22,7 @@ PLUGIN_ROOT, PLUGIN_DATA, PROJECT_FOLDER = "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_
 
 _COMMAND_FIELDS: Mapping[str, str] = {"argument-hint": "argument"}
 _COMMAND_LOST = ("allowed-tools", "context", "disable-model-invocation", "hooks", "user-invocable", "name", "version", "when_to_use")
-"""Fields of commands without equivalent. `allowed-tools` would let a file allow calls."""
+"""Command fields without an equivalent in moot. `allowed-tools` would let a file allow calls."""
 
 TOOL_NAMES: Mapping[str, str] = {
     "AskUserQuestion": "ask_user",
@@ -46,7 +46,7 @@ _LISTS = ("tools", "skills", "disallowedTools")
 
 
 def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: bool) -> tuple[dict[str, Node], list[str]]:
-    """Return the fields of an agent of moot, and notes about fields and tools without an equivalent.
+    """Return the fields of a moot agent, and notes about fields and tools without an equivalent.
 
     `known` lists moot's fields. A file that is not `foreign` keeps unknown fields, so that they are reported as errors.
     """
@@ -110,7 +110,7 @@ def _tools(node: Node, denied: set[str], notes: list[str], *, foreign: bool) -> 
 
 
 def command_fields(fields: Mapping[str, Node], *, foreign: bool) -> tuple[dict[str, Node], tuple[str, ...]]:
-    """Return the fields of moot's command, and notes about what was lost. A file that is not `foreign` keeps unknown fields."""
+    """Return the fields of a moot command, and notes about lost fields. A file that is not `foreign` keeps unknown fields."""
     lost = [name for name in fields if name in _COMMAND_LOST or (foreign and name not in (*_COMMAND_KNOWN, *_COMMAND_FIELDS))]
     found = {_COMMAND_FIELDS.get(name, name): node for name, node in fields.items() if name not in lost}
     if (model := found.get("model")) is not None and model.value in _MODELS:

@@ -31,13 +31,13 @@ LAYER = "agent"
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """The agent of a file, as an entry of the section `agents`."""
+    """The agent defined in a file, as an entry of the section `agents`."""
 
     name: str
     node: Node
     path: Path
     notes: tuple[str, ...] = ()
-    """Messages about fields and tools of other programs that have no equivalent."""
+    """Messages about other programs' fields and tools that have no equivalent in moot."""
 
 
 def markdown_files(folder: Path | str) -> list[str]:
@@ -79,7 +79,7 @@ FIELDS = (
 """The names of the fields of `schema.AgentPart`. They are repeated here, because importing that module takes longer than reading a file."""
 
 PLUGIN_FIELDS = ("description", "model", "tools", "max_steps", "reasoning", "isolation")
-"""The fields that an agent of a plugin may have. With others, such as `options`, it could run programs."""
+"""The fields that an agent in a plugin may have. With others, such as `options`, it could run programs."""
 
 Parse = Callable[[str, Place], Node]
 

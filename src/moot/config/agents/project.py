@@ -1,4 +1,4 @@
-"""Agents defined in files of projects. A file is used only while its content is trusted. Changed files are read again."""
+"""Agents defined in project files. A file is used only while its content is trusted. Changed files are read again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def main_folder(folder: str) -> str:
 
 
 def agent_files_of(directory: Path, home: Path) -> list[Path]:
-    """Return the agent files of a folder, then those of the root of its repository."""
+    """Return the agent files in a folder, followed by those in its repository's root."""
     return [Path(path) for path in _paths(str(directory), str(home))]
 
 

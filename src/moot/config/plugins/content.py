@@ -13,9 +13,9 @@ from moot.errors import Refused
 from moot.types.canonical import Json, dumps
 
 FILES = 2_000
-"""Maximum number of files of a skill or a plugin."""
+"""Maximum number of files in a skill or a plugin."""
 BYTES = 64 << 20
-"""Maximum total size of the files of a skill or a plugin, in bytes."""
+"""Maximum total size of the files in a skill or a plugin, in bytes."""
 DEPTH = 12
 
 PROGRAMS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe")
@@ -81,7 +81,10 @@ def stamps_of(listed: Iterable[Entry]) -> tuple[object, ...]:
 
 
 def digest_of(folder: Path, skipped: Collection[str] = SKIPPED) -> str:
-    """Return the hash of a folder's content: the paths and bytes of its files. Raise Refused or OSError."""
+    """Return the hash of a folder's content: the paths and bytes of its files.
+
+    Raise Refused if there are too many, OSError if one can't be read.
+    """
 
     def facts(entry: Entry) -> tuple[str, Json]:
         path = folder / entry.path

@@ -1,7 +1,7 @@
 """Installed plugins: the file `plugins/plugins.json` in moot's home, and a folder for each plugin, `plugins/NAME/HASH/`.
 
 An entry of the file is the decision to use exactly this content. A folder without an entry is not used, so an interrupted installation
-has no effect. If a plugin's files change afterwards, none of it is used until a person accepts it again.
+has no effect. If a plugin's files change afterwards, the whole plugin is disabled until a person accepts it again.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Decision:
     """A person's decision about a plugin."""
 
     folder: str
-    """Name of the folder with the content, below that of the plugin."""
+    """Name of the content's folder inside the plugin's folder."""
     digest: str
-    """The content that the decision is about."""
+    """Hash of the content that the decision applies to."""
     source: JsonObject = field(default_factory=empty)
     enabled: bool = True
     left_out: tuple[str, ...] = ()
@@ -61,11 +61,11 @@ class Installed:
     digest: str = ""
     """Hash of the content; empty if it can't be read."""
     problem: str = ""
-    """Why it is not used, unless it is disabled."""
+    """Why the plugin is not used, unless it is disabled."""
 
     @property
     def servers(self) -> tuple[McpServer, ...]:
-        """Its MCP servers; none if its content can't be read."""
+        """The plugin's MCP servers; none if its content can't be read."""
         return self.plugin.servers if self.plugin is not None else ()
 
 
@@ -75,12 +75,12 @@ def plugin_folder(home: Path, name: str) -> Path:
 
 
 def decisions(home: Path) -> dict[str, Decision]:
-    """Return the decisions by plugin. An unchanged file is not read again; an invalid one decides nothing."""
+    """Return the decisions by plugin. An unchanged file is not read again; an invalid file contains no decisions."""
     return _decided(home)[1]
 
 
 def has_plugins(home: Path) -> bool:
-    """Return whether plugins are enabled. Reading their folders may take milliseconds."""
+    """Return True if any plugin is enabled. Reading the folders of plugins may take milliseconds."""
     return any(decision.enabled for decision in decisions(home).values())
 
 
@@ -102,7 +102,7 @@ _decisions: dict[Path, tuple[Stamp, dict[str, Decision], str]] = {}
 
 
 def decide(home: Path, name: str, change: Callable[[Decision | None], Decision | None]) -> None:
-    """Store a changed decision about a plugin; None removes it. Raise ConfigError if the file can't be written."""
+    """Store a changed decision about a plugin; None removes the decision. Raise ConfigError if the file can't be written."""
     path = _path(home)
     with lock_file(path):
         current = _parsed(read_text(path), path)
@@ -119,7 +119,7 @@ def installed_plugins(home: Path) -> list[Installed]:
 
 
 def installed_plugin(home: Path, name: str) -> Installed:
-    """Return an installed plugin. Raise NotFound."""
+    """Return an installed plugin. Raise NotFound if it is not installed."""
     known = decisions(home)
     if name not in known:
         raise NotFound(f"Plugin {name!r} is not installed.{hint(name, list(known))}", fix="moot plugins list")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> Node:
     """Return the agents of plugins as a layer of the configuration, named `PLUGIN:AGENT`. Raise ConfigError if one is invalid.
 
-    What has no equivalent was shown when the plugin was installed.
+    Parts without an equivalent were shown when the plugin was installed.
     """
     place = Place(LAYER, "plugins")
     files = [agent for plugin in plugins for agent in plugin.agents]
@@ -57,7 +57,7 @@ def secrets_in(settings: Settings) -> JsonObject:
 
 
 def _resolved(server: McpServer, environ: Mapping[str, str]) -> tuple[McpServer, str]:
-    """Replace references to environment variables in a server. Return it, and why it can't be used (empty if it can)."""
+    """Replace references to environment variables in a server. Return the server, and why it can't be used (empty if it can)."""
     facts: JsonObject = {
         "command": server.command,
         "args": list[Json](server.args),

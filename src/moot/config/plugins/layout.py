@@ -54,12 +54,12 @@ _ELSEWHERE = {
     ".lsp.json": "language servers",
     "settings.json": "settings",
 }
-"""Files and folders of plugins without equivalent."""
+"""Files and folders in plugins that have no equivalent in moot."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginFile:
-    """A command or an agent of a plugin."""
+    """A command or an agent in a plugin."""
 
     name: str
     path: Path
@@ -72,7 +72,7 @@ class Plugin:
 
     name: str
     folder: Path
-    """The folder in which it is or will be installed."""
+    """The folder in which the plugin is or will be installed."""
     version: str = ""
     description: str = ""
     commands: tuple[PluginFile, ...] = ()
@@ -88,7 +88,7 @@ class Plugin:
 
     @property
     def is_empty(self) -> bool:
-        """True if moot would use nothing of it."""
+        """True if moot would use no part of the plugin."""
         return not (self.commands or self.agents or self.skills or self.hooks or self.servers)
 
 
@@ -98,7 +98,7 @@ def manifest_of(files: Files) -> JsonObject:
 
 
 def is_name(name: str) -> bool:
-    """Return whether a plugin may have this name."""
+    """Return True if a plugin may have this name."""
     return len(name) <= NAME_CHARACTERS and NAME.fullmatch(name) is not None and "__" not in name
 
 
@@ -144,7 +144,7 @@ def data_folder(folder: Path) -> Path:
 
 
 def read_json(files: Files, path: str) -> JsonObject:
-    """Return a JSON object in a file. Raise Refused if it is not valid or too large."""
+    """Return the JSON object in a file. Raise Refused if it is not valid or too large."""
     if len(files[path]) > MAX_BYTES:
         raise Refused(f"{path!r} is larger than {MAX_BYTES >> 10} KiB.")
     try:
@@ -154,7 +154,7 @@ def read_json(files: Files, path: str) -> JsonObject:
 
 
 class _Reader:
-    """A reader of the parts of a plugin that collects what moot doesn't use."""
+    """A reader for the parts of a plugin, which also collects the parts that moot doesn't use."""
 
     def __init__(self, files: Files, manifest: JsonObject, name: str, folder: Path) -> None:
         self._files, self._manifest, self._name, self._folder = files, manifest, name, folder
@@ -306,7 +306,7 @@ class _Reader:
             )
 
     def _variables(self) -> dict[str, str]:
-        """Return the environment variables of programs. Python must not write compiled files, which would change the plugin."""
+        """Return the environment variables for a plugin's programs. Python must not write compiled files, which would change the plugin."""
         return {PLUGIN_ROOT: str(self._folder), PLUGIN_DATA: str(data_folder(self._folder)), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def _problem(self, hook: Json) -> str:
@@ -331,7 +331,7 @@ class _Reader:
         for _, section in self._sections("mcpServers", _SERVERS, "mcpServers"):
             for name, facts in section.items():
                 full = f"{SERVER_PREFIX}{self._name}_{name}"
-                problem = "there are two of this name" if full in seen else _server_problem(full, facts)
+                problem = "another server has the same name" if full in seen else _server_problem(full, facts)
                 if problem:
                     self._lost.append(f"MCP server {name!r}: {problem}")
                     continue
@@ -356,7 +356,7 @@ class _Reader:
 
 
 def _matcher(event: str, matcher: Json) -> str | None:
-    """Return the matcher for moot; None if it is not valid or can't match anything."""
+    """Return the matcher converted for moot; None if it is not valid or can't match anything."""
     found = translated_matcher(event, matcher, TOOL_NAMES) if isinstance(matcher, str) else None
     try:
         re.compile("" if found in (None, "*") else found or "")
@@ -377,7 +377,7 @@ def _server_problem(name: str, facts: Json) -> str:
     if not isinstance(command, str) or not isinstance(url, str) or bool(command) == bool(url):
         return "it needs either a command or a url"
     if url and not url.startswith(("https://", "http://")):
-        return "its url is not one of http"
+        return "its url does not start with http:// or https://"
     if (facts.get("type") or "") not in (("", "stdio") if command else _PROTOCOLS):
         return f"unknown type {facts.get('type')!r}"
     texts = {"args": list, "env": dict, "headers": dict}

@@ -210,7 +210,7 @@ class HostPart(Part):
     port: int | None = Field(default=None, ge=1, le=65535)
     identity: str = Field(default="", pattern=r"^(~?/.*)?$")
     home: str = Field(default="", pattern=r"^(/[^\x00-\x1f\x7f]*)?$")
-    """Absolute path; empty for the home of the user there."""
+    """Absolute path; empty for the user's home folder on that machine."""
     agents: list[str] = []
     timeout: Annotated[Duration, Field(gt=0)] = 60.0
 
@@ -306,7 +306,7 @@ class BudgetPart(Part):
     project: str = ""
     agent: str = ""
     tz: str = ""
-    """Time zone; empty for that of this machine."""
+    """Time zone; empty for this machine's time zone."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

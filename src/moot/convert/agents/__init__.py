@@ -1,1 +1,1 @@
-"""Translation of outside agents' streams, session files and captured output."""
+"""Conversion of outside agents' streams, session files and captured output."""

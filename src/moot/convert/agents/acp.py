@@ -1,4 +1,4 @@
-"""Translation of the Agent Client Protocol (version 1, https://agentclientprotocol.com) to chunks.
+"""Conversion of the Agent Client Protocol (version 1, https://agentclientprotocol.com) to chunks.
 
 The translator reads the agent's lines, and moot's lines as context. Only the lines between moot's `session/prompt` and its response are the
 answer, because an agent that loads a session repeats it. In a capture of an agent's stdout, without moot's lines, every line counts.
@@ -41,7 +41,7 @@ class Words(NamedTuple):
 
     kind: Spoken
     message: str
-    """The agent's id of the message."""
+    """The agent's id for the message."""
     parent: str
     """The id of the call that started the sub-agent."""
     agent: str
@@ -62,7 +62,7 @@ class State(NamedTuple):
     facts: JsonObject | None = None
     """Facts for the message's metadata: agent, version, model and mode."""
     message: str = ""
-    """The agent's id of the message that the open text belongs to."""
+    """The agent's id for the message that the open text belongs to."""
     words: Words | None = None
     """Text of a sub-agent that is not complete yet."""
     calls: tuple[Call, ...] = ()
@@ -133,7 +133,7 @@ class Acp:
 
 
 def call_of(state: State, vendor_id: str) -> Call | None:
-    """Return the newest call to which the agent gave this id."""
+    """Return the newest call with this id from the agent."""
     return next((call for call in reversed(state.calls) if call.vendor_id == vendor_id), None)
 
 
@@ -176,7 +176,7 @@ class _Turn:
                 pass
 
     def _answer(self, id: str, result: JsonObject) -> None:
-        """Handle moot's response to a request of the agent."""
+        """Handle moot's response to a request from the agent."""
         request = next((request for request in self._state.asked if request[0] == id), None)
         if request is None:
             return
@@ -333,7 +333,7 @@ class _Turn:
         self.writer.say(kind, text)
 
     def _add_words(self, words: Words, text: str) -> None:
-        """Add to a sub-agent's text. It becomes one part when it is complete, because clients replace such a part as a whole."""
+        """Append to a sub-agent's text. The text becomes one part when it is complete, because clients replace such a part as a whole."""
         if self._state.words is None or self._state.words._replace(text=()) != words:
             self._end_text()
             self._state = self._state._replace(words=words)
@@ -348,12 +348,15 @@ class _Turn:
             )
 
     def _end_text(self) -> None:
-        """End the open text, the agent's or a sub-agent's."""
+        """End the open text of the agent or of a sub-agent."""
         self.writer.end()
         self._end_words()
 
     def _call(self, update: JsonObject, *, new: bool) -> Call:
-        """Return the updated call that a message is about. Create it if unknown, because agents differ in what mentions a call first."""
+        """Return the updated call that a message is about.
+
+        If the call is unknown, create it, because agents differ in which message mentions a call first.
+        """
         vendor_id = as_text(update.get("toolCallId"))
         known = call_of(self._state, vendor_id)
         if known is not None and not (new and known.settled):

@@ -22,7 +22,7 @@ from moot.types.usage import Usage
 
 
 def message_of(raw: bytes) -> JsonObject | None:
-    """Return the message in a line, or None if the line is not a message, truncated or nested too deeply to be stored."""
+    """Return the message in a line, or None if the line is not a message, is truncated, or is nested too deeply to be stored."""
     data = raw.strip()
     if data[:1] != b"{":
         return None
@@ -41,7 +41,7 @@ def message_of(raw: bytes) -> JsonObject | None:
 
 
 def id_of(message: JsonObject) -> str:
-    """Return a message's id as text, empty if it has none. Some agents answer request 2 with the id "2"."""
+    """Return a message's id as text, or an empty string if it has none. Some agents answer request 2 with the id "2"."""
     id = message.get("id")
     return f"{id}" if isinstance(id, int | str) and not isinstance(id, bool) else ""
 
@@ -70,7 +70,7 @@ _TOOL = re.compile(r"[A-Za-z][\w.:-]{0,63}")
 
 
 def model_of(opened: JsonObject) -> str:
-    """Return the model of a newly opened session, from `models` or from the session's options; empty if unknown."""
+    """Return the model of a newly opened session, from `models` or from the session's options, or an empty string if it is unknown."""
     model = as_text(as_object(opened.get("models")).get("currentModelId"))
     options = [as_object(option) for option in as_list(opened.get("configOptions"))]
     return model or next((as_text(option.get("currentValue")) for option in options if option.get("id") == "model"), "")
@@ -89,13 +89,13 @@ def tool_name(update: JsonObject, agent: str) -> str:
 
 
 def parent_of(update: JsonObject) -> str:
-    """Return the id of the call whose sub-agent sent the update; empty if the agent itself sent it."""
+    """Return the id of the call whose sub-agent sent the update, or an empty string if the agent itself sent it."""
     meta = as_object(update.get("_meta"))
     return as_text(as_object(meta.get("claudeCode")).get("parentToolUseId")) or as_text(meta.get("parentToolCallId"))  # claude; qwen
 
 
 def sub_agent_of(update: JsonObject) -> str:
-    """Return the kind of the sub-agent that sent the update; empty if unknown."""
+    """Return the kind of the sub-agent that sent the update, or an empty string if it is unknown."""
     return as_text(as_object(update.get("_meta")).get("subagentType"))  # qwen
 
 
@@ -109,13 +109,16 @@ def usage_of(answer: JsonObject) -> Usage:
 
 
 def chunk_usage(update: JsonObject) -> Usage | None:
-    """Return the tokens of one model call, which Qwen Code attaches to the last piece of a message; None otherwise."""
+    """Return the tokens of one model call, or None. Only Qwen Code sends them, with the last piece of a message."""
     usage = as_object(update.get("_meta")).get("usage")
     return _usage(usage) if isinstance(usage, dict) else None
 
 
 def session_tokens(update: JsonObject) -> Usage | None:
-    """Return the tokens of the whole session, which Mistral Vibe sends with usage updates and counts in its responses; None otherwise."""
+    """Return the tokens of the whole session, or None.
+
+    Only Mistral Vibe sends them, with usage updates and as the counts in its responses.
+    """
     meta = as_object(update.get("_meta"))
     if "promptTokens" not in meta:
         return None
@@ -123,7 +126,7 @@ def session_tokens(update: JsonObject) -> Usage | None:
 
 
 def cost_of(update: JsonObject) -> int | None:
-    """Return the cost of the session so far in nano-dollars; None if it is not in US dollars."""
+    """Return the cost of the session so far in nano-dollars, or None if it is not in US dollars."""
     cost = as_object(update.get("cost"))
     return nano_dollars(cost.get("amount")) if cost.get("currency") == "USD" else None
 
@@ -143,7 +146,7 @@ def _usage(said: JsonObject) -> Usage:
 
 
 _COMPARED = 200_000
-"""Maximum number of characters, old and new together, of a change that is shown as a diff. The time to compare grows with the square."""
+"""Maximum number of characters, old and new together, of a change that is shown as a diff. The time to compare them grows quadratically."""
 
 
 def items_of(content: Json, kind: str) -> list[JsonObject]:

@@ -57,7 +57,7 @@ class Acpx:
 def side_of(asked: PendingRequests, message: JsonObject) -> tuple[Side, PendingRequests]:
     """Return the sender of a message, and the requests that are unanswered after it.
 
-    Both sides number their requests from 0, so a response's id may be ambiguous. Then its fields decide.
+    Both sides number their requests from 0, so a response's id may be ambiguous. In that case, its fields decide.
     """
     id, method = id_of(message), message.get("method")
     if method is not None:
@@ -113,19 +113,19 @@ class CaptureAdapter:
 
 
 class ClaudeWire(CaptureAdapter):
-    """A wire capture of Claude Code's stream JSON in both directions."""
+    """Adapter for wire captures of Claude Code's stream JSON in both directions."""
 
     _inner = ClaudeCode()
 
 
 class CodexWire(CaptureAdapter):
-    """A wire capture of the Codex app-server."""
+    """Adapter for wire captures of the Codex app-server."""
 
     _inner = CodexAppServer()
 
 
 class AcpWire(CaptureAdapter):
-    """A wire capture of the Agent Client Protocol."""
+    """Adapter for wire captures of the Agent Client Protocol."""
 
     _inner = Acp()
 

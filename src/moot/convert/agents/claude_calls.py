@@ -46,7 +46,7 @@ def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
 
 
 def context_usage(result: JsonObject, model: Json, usage: JsonObject | None) -> float | None:
-    """Return the used part of the model's context in its last call, from 0 to 1, or None if unknown."""
+    """Return the fraction of the model's context that its last call used, from 0 to 1, or None if it is unknown."""
     window = count(as_object(as_object(result.get("modelUsage")).get(as_text(model))).get("contextWindow"))
     last = usage_of(usage or {})
     return round(min((last.input + (last.output or 0)) / window, 1.0), 4) if window and last.input else None
@@ -67,7 +67,7 @@ def failure_of(result: JsonObject) -> Failure | None:
 
 
 def note_of(event: JsonObject) -> str:
-    """Return a note for the user about a `system` event; empty for most events."""
+    """Return a note for the user about a `system` event, or an empty string for most events."""
     match event.get("subtype"):
         case "api_retry":
             tries = f"{event.get('attempt')} of {event.get('max_retries')}"
@@ -164,7 +164,7 @@ def _metadata(call: Call, facts: JsonObject | None = None) -> JsonObject:
 
 
 def _denied(call: Call, line: JsonObject) -> bool:
-    """Return True if the user denied the call. A refusal by the agent's own rules is an error with its text."""
+    """Return True if the user denied the call. A refusal by the agent's own rules is an error, not a denial."""
     for meta in map(as_object, as_list(line.get("tool_result_meta"))):
         if meta.get("id") == call.vendor_id:
             decision = as_object(meta.get("permission_decision"))

@@ -1,4 +1,4 @@
-"""Translation of Claude Code's stdout (`--output-format stream-json`) to chunks, with and without partial messages.
+"""Conversion of Claude Code's stdout (`--output-format stream-json`) to chunks, with and without partial messages.
 
 Without partial messages, a model call arrives as `assistant` lines, one per block. With them, it also arrives as events of the Messages
 API, and each line precedes the end event of its block. Tool outputs are `user` lines. A sub-agent's lines name the call that started it.

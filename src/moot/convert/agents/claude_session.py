@@ -1,4 +1,4 @@
-"""Reading of Claude Code's session files: one message per prompt, with the same parts that the stream translator produces.
+"""Reader for Claude Code's session files: one message per prompt, with the same parts that the stream translator produces.
 
 A model call spans several lines, one per block, each with the message's id and usage. A tool's output is a user line.
 """
@@ -18,7 +18,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, text_part
 
 _REFUSED = "The user doesn't want to "
-"""The start of the output of a call that the user denied. It is used for lines without a field that says so."""
+"""Beginning of the output of a call that the user denied. It is used for lines that have no field for the denial."""
 _SYNTHETIC = "<synthetic>"
 """The model name in lines that the program writes itself."""
 _MADE_BY: JsonObject = {METADATA: {"provider": NAME}}
@@ -116,7 +116,7 @@ class ClaudeMessage(SessionMessage):
             step.cost = (step.cost or 0) + round(cost * 1e9)
 
     def _block(self, block: JsonObject) -> str:
-        """Add a block. Return the vendor's id if it is a call, otherwise an empty string."""
+        """Add a block. Return the vendor's id if the block is a call, otherwise an empty string."""
         kind = block.get("type")
         if kind == "text" and not block.get("citations"):
             if text := as_text(block.get("text")):

@@ -1,4 +1,4 @@
-"""Translation of the Codex app-server's lines (JSON-RPC) to chunks.
+"""Conversion of the Codex app-server's lines (JSON-RPC) to chunks.
 
 A model call is a step. It consists of items (reasoning, texts, calls) and ends with its token usage (`thread/tokenUsage/updated`) once its
 calls are done. Items of other threads belong to sub-agents. Responses to moot's requests and messages about accounts, limits and status
@@ -29,9 +29,9 @@ _DELTAS = {
     "item/reasoning/textDelta": ("reasoning", "content"),
 }
 _SHOWN = 16_384
-"""Maximum number of characters of a command's output shown while it runs."""
+"""Maximum number of characters of output shown while a command is running."""
 _EACH = 4_096
-"""Number of characters up to which every change of the output is shown. Above it, output is shown again each time its length doubles."""
+"""Number of characters up to which every change to the output is shown. Above it, output is shown again each time its length doubles."""
 
 
 class Part(NamedTuple):
@@ -154,7 +154,7 @@ class Line:
         self.state = self.state._replace(facts={**self.state.facts, **{name: value for name, value in facts.items() if value}})
 
     def _inner(self, params: JsonObject) -> str:
-        """Return the thread of the sub-agent that the message is about; empty for the agent itself."""
+        """Return the thread of the sub-agent that the message is about, or an empty string for the agent itself."""
         thread = as_text(params.get("threadId"))
         return thread if self.state.thread and thread and thread != self.state.thread else ""
 
@@ -318,7 +318,7 @@ class Line:
             self.state = self.state._replace(made=self.state.made + 1)
 
     def _parent(self, inner: str) -> str:
-        """Return the id of the call that started a sub-agent; empty if unknown."""
+        """Return the id of the call that started a sub-agent, or an empty string if it is unknown."""
         return dict(self.state.started_by).get(inner, "")
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -75,7 +75,7 @@ def failure_of(error: JsonObject) -> Failure:
 
 
 def note_of(method: str, params: JsonObject) -> str:
-    """Return a note for the user about an event that produces no part; empty for most events."""
+    """Return a note for the user about an event that produces no part, or an empty string for most events."""
     match method:
         case "model/rerouted":
             return f"Codex goes on with {as_text(params.get('toModel'))} in place of {as_text(params.get('fromModel'))}"

@@ -1,4 +1,4 @@
-"""Translation of `codex exec --json`: complete items without deltas, with names in snake_case.
+"""Conversion of `codex exec --json`: complete items without deltas, with names in snake_case.
 
 The end of a model call is not marked, so text or reasoning after a tool call starts the next one. Tokens are reported once, at the end of
 the turn. In a resumed session they include earlier turns, so the usage stays unknown.
@@ -21,7 +21,7 @@ _STATES = {"in_progress": "inProgress"}
 
 
 class CodexExec:
-    """The translator of the headless stream."""
+    """Translator for the headless stream."""
 
     name = "codex-exec"
     version = 2

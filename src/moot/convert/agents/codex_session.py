@@ -1,7 +1,7 @@
-"""Reading of Codex's session files: one message per prompt, with the same parts that the app-server translator produces.
+"""Reader for Codex's session files: one message per prompt, with the same parts that the app-server translator produces.
 
 Nearly everything is recorded twice, as an item of the model API and as a display event. Text and reasoning are taken from the items. Events
-contain more about calls, so an event overrides the item of its call.
+contain more details about calls, so an event overrides the item of its call.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class CodexMessage(SessionMessage):
         self.model = model
         self.reason = ""
         self.turn = ""
-        """Codex's id of the turn, from which it can continue the session; empty until the turn is over."""
+        """Codex's id for the turn, from which it can continue the session; empty until the turn is over."""
 
     @property
     def between(self) -> bool:
@@ -291,7 +291,7 @@ class CodexMessage(SessionMessage):
         self._apply_output(place, chunk)
 
     def shown(self, item: JsonObject, at: int = 0) -> bool:
-        """Add a display item. Return True if it is a call, for which it contains more than the API item."""
+        """Add a display item. Return True if it is a call. The display item of a call contains more than the API item."""
         protocol_item = as_protocol(item)
         if not is_call(protocol_item):
             self.event(f"item/{as_text(protocol_item.get('type'))}", protocol_item)
@@ -338,7 +338,7 @@ class CodexMessage(SessionMessage):
         return is_new
 
     def limited(self, limits: JsonObject, at: int) -> None:
-        """Add the used parts of the subscription's limits, which replace earlier ones. They apply to all machines of the account."""
+        """Set how much of the subscription's limits is used, replacing earlier values. The limits apply to all machines of the account."""
         found = [as_object(limits.get(name)) for name in ("primary", "secondary")]
         self._limits = [
             {"limit": as_text(limits.get("limit_id")), "minutes": minutes, "used": used, "resets_at": resets, "at": at}

@@ -15,10 +15,10 @@ PREFIX = "1.0"
 """Prefix of the ids of parts."""
 
 LATER = 900_000
-"""Time in ms after the start of an answer from which its model calls have their own time. Statistics don't need shorter times."""
+"""Minimum time in ms after the start of an answer for a model call to have its own time. Statistics don't need a finer resolution."""
 
 EXACTLY = "moot"
-"""Name of the extra field in lines that moot writes, for facts about a part that have no place in the agent's own fields."""
+"""Name of the extra field in lines that moot writes, for facts about a part that the agent's own fields can't store."""
 
 
 @dataclass(slots=True)
@@ -32,12 +32,15 @@ class SessionStep:
     usage: JsonObject = field(default_factory=dict[str, Json])
     cost: int | None = None
     service_tier: str = ""
-    """Class of service with its own price, such as `batch`; empty = the usual one."""
+    """Service class with its own price, such as `batch`; empty for the default class."""
     identity: str = ""
-    """The same in all copies of the session; empty = unknown."""
+    """Identity of the model call, which is the same in all copies of the session; empty if it is unknown."""
 
     def facts(self, number: int, reason: str, usage: JsonObject, began: int) -> JsonObject:
-        """Return the step's entry in the metadata of a message that began at a time. Only later steps have their own time."""
+        """Return the step's entry for the metadata of a message that started at `began`.
+
+        Only steps much later than that have their own time.
+        """
         facts: JsonObject = {"step": number, "model": self.model, "finish_reason": reason, "usage": usage, "cost": self.cost}
         if self.until > self.begun > 0:
             facts["ms"] = self.until - self.begun

@@ -1,4 +1,4 @@
-"""OpenAI chat completions: requests and answers of callers (reference: OpenAI API, create chat completion).
+"""OpenAI Chat Completions: callers' requests and the answers to them (reference: OpenAI API, create chat completion).
 
 Reasoning is sent in `reasoning_content`, which DeepSeek introduced and most clients of this dialect read.
 """
@@ -44,7 +44,10 @@ def read_chat(body: Json) -> CallerRequest:
 
 
 def read_settings(fields: Fields, effort: Effort | None, max_tokens: int | None, form: Fields, *, nested: bool) -> ModelSettings:
-    """Return the model settings of a request. Chat completions are `nested`: names and schemas are one level deeper than in responses."""
+    """Return the model settings of a request.
+
+    Chat Completions are `nested`: names and schemas are one level deeper than in the Responses API.
+    """
     return ModelSettings(
         temperature=fields.number("temperature", 0, 2),
         max_tokens=max_tokens,
@@ -151,7 +154,7 @@ _REASONS = {"length": "length", "content-filter": "content_filter"}
 
 
 class ChatAnswer:
-    """Writer of a streamed answer. The methods return the data of the next frames, which have no event names in this dialect."""
+    """Writer for a streamed answer. The methods return the data of the next frames, which have no event names in this dialect."""
 
     def __init__(self, id: str, model: str, created: int, *, usage: bool = False) -> None:
         self._head: JsonObject = {"id": f"chatcmpl-{id}", "object": "chat.completion.chunk", "created": created, "model": model}
@@ -165,7 +168,7 @@ class ChatAnswer:
         return [self._chunk(delta) for change in changes if (delta := self._delta(change))]
 
     def end(self, outcome: Outcome) -> list[JsonObject]:
-        """Return the frames before `[DONE]`; for a failed run only the error."""
+        """Return the frames before `[DONE]`, or only the error for a failed run."""
         if outcome.error is not None:
             return [completion_error(outcome.error)]
         frames = [self._chunk({}, _reason(outcome, calls=bool(self._calls)))]

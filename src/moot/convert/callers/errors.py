@@ -24,7 +24,7 @@ STATUSES = {
     "limit": 400,
     "cancelled": 409,
 }
-"""HTTP status by kind of failure. Other kinds, which are failures of a provider, get 502."""
+"""HTTP status by kind of failure. All other kinds are provider failures and get 502."""
 
 _COMPLETION = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 409: "conflict_error"}
 _MESSAGE = {
@@ -58,7 +58,10 @@ def code_of(failure: Failure) -> str:
 
 
 def completion_error(failure: Failure, status: int = 0) -> JsonObject:
-    """Return the error for OpenAI's clients: the response body or, in a stream, the last frame. `status` defaults to the failure's."""
+    """Return the error for OpenAI's clients: the response body or, in a stream, the last frame.
+
+    `status` defaults to the status of the failure.
+    """
     status = status or status_of(failure)
     kind = _COMPLETION.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": failure.advice(), "type": kind, "param": None, "code": code_of(failure)}}

@@ -1,6 +1,6 @@
-"""Anthropic messages: requests and answers of callers (reference: Claude API, create a message, streaming messages).
+"""Anthropic Messages: callers' requests and the answers to them (reference: Claude API, create a message, streaming messages).
 
-Blocks of this dialect are sequential, so changes of other blocks wait until the open block has ended.
+Blocks of this dialect are sequential, so changes to other blocks wait until the open block has ended.
 """
 
 from __future__ import annotations
@@ -155,14 +155,14 @@ _DELTAS = {"text": ("text_delta", "text"), "reasoning": ("thinking_delta", "thin
 
 
 class MessagesAnswer:
-    """Writer of a streamed answer. The methods return the data of the next frames; its `type` is the name of the event."""
+    """Writer for a streamed answer. The methods return the data of the next frames. The `type` in the data is the name of the event."""
 
     def __init__(self, id: str, model: str, *, thinking: bool) -> None:
         self._id = id
         self._model = model
         self._thinking = thinking
         self._pending: dict[int, list[Change]] = {}
-        """Changes of pieces that are not open yet, by piece."""
+        """Changes to pieces that are not open yet, by piece."""
         self._current: int | None = None
         self._blocks = 0
         self._calls = False
@@ -183,7 +183,7 @@ class MessagesAnswer:
         return frames
 
     def end(self, outcome: Outcome) -> list[JsonObject]:
-        """Return the end of a message; for a failed run only the error."""
+        """Return the end of a message, or only the error for a failed run."""
         if outcome.error is not None:
             return [message_error(outcome.error)]
         delta: JsonObject = {"stop_reason": _reason(outcome, calls=self._calls), "stop_sequence": None}

@@ -3,9 +3,9 @@
 A caller receives text, reasoning and the calls of its own tools, but not calls of moot's tools. Text of a later step is separated from
 earlier text by an empty line.
 
-In most dialects, a request contains the whole history but no id. The answer that it continues is found by content: every message has a
-digest over itself and all messages before it. The digest excludes the system prompt, which often contains the time, and white space and
-reasoning, which most callers don't send back.
+In most dialects, a request contains the whole history but no id. The answer that the request continues is found by content: every message
+has a digest over itself and all messages before it. The digest excludes the system prompt, which often contains the time, and white space
+and reasoning, which most callers don't send back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moot.types.usage import Usage
 
 Kind = Literal["text", "reasoning", "call"]
 IsCallerTool = Callable[[str], bool]
-"""Return True if the name is that of one of the caller's own tools."""
+"""Return True if one of the caller's own tools has this name."""
 
 APART = "\n\n"
 
@@ -51,7 +51,7 @@ class Change(NamedTuple):
     at: int
     """Index of the piece, from 0."""
     piece: Piece
-    """The piece as it is when it opens or closes."""
+    """State of the piece when it opens or closes."""
     text: str = ""
     """The added text; empty for other changes."""
 
@@ -76,7 +76,7 @@ class PieceReader:
         self._open: dict[str, int | None] = {}
         """Index of the piece of each open part, by kind and id; None if the part is still empty."""
         self._apart = False
-        """True if an earlier step had text and none has followed since."""
+        """True if an earlier step had text and no text has followed since."""
 
     def feed(self, chunk: Chunk) -> list[Change]:
         """Return the changes that the chunk makes, in order."""
@@ -189,7 +189,7 @@ def arguments(value: Json) -> str:
 
 
 def proof_of(piece: Part | Chunk) -> tuple[str, str]:
-    """Return name and value of the signature or redacted data of a reasoning part. Both are empty if there is none."""
+    """Return the name and value of the signature or redacted data of a reasoning part. Both are empty if there is none."""
     metadata = piece.get("providerMetadata")
     details = metadata.get(METADATA) if isinstance(metadata, dict) else None
     made: JsonObject = details if isinstance(details, dict) else {}
@@ -200,7 +200,7 @@ def proof_of(piece: Part | Chunk) -> tuple[str, str]:
 
 
 def join_changes(changes: Iterable[Change]) -> tuple[Piece, ...]:
-    """Return the pieces that a stream of changes adds up to."""
+    """Return the pieces that a stream of changes produces."""
     pieces: list[Piece] = []
     for change in changes:
         match change.what:
@@ -258,7 +258,7 @@ def _said(parts: Sequence[Part]) -> list[str]:
 
 
 def _outputs(parts: Sequence[Part]) -> list[str]:
-    """Return the outputs of the calls; empty if no call has one yet, as in a new answer."""
+    """Return the outputs of the calls, or an empty list if no call has an output yet, as in a new answer."""
     calls = [part for part in parts if is_tool(part) and ("output" in part or "errorText" in part)]
     return [f"{part.get('toolCallId')} {dumps(part.get('output', part.get('errorText'))).decode()}" for part in calls]
 

@@ -33,7 +33,7 @@ class CallerRequest:
     after: str = ""
     """Id of the earlier answer that `messages` continue; empty if `messages` are the whole history."""
     conversation: str = ""
-    """The caller's name of the conversation to use; empty to find it by content or create one."""
+    """The caller's name for the conversation to use; empty to find the conversation by content or create one."""
 
 
 def invalid_field(where: str, words: str, *, fix: str = "") -> UsageError:
@@ -99,7 +99,7 @@ class Fields:
         return value
 
     def fields(self, name: str) -> Fields:
-        """Return the object in a field; an empty one if it is omitted."""
+        """Return the object in a field, or an empty object if the field is omitted."""
         value = self.value.get(name)
         return Fields({} if value is None else value, self.path(name))
 
@@ -131,7 +131,7 @@ class Fields:
         return value
 
     def refuse(self, name: str, why: str = "This field is not supported.") -> None:
-        """Raise UsageError if the field has a value, because it would be ignored otherwise."""
+        """Raise UsageError if the field has a value, because the value would otherwise be ignored."""
         if self.value.get(name) not in (None, False, [], {}):
             raise invalid_field(self.path(name), why)
 
@@ -150,7 +150,7 @@ EFFORTS: dict[str, Effort] = {
     "xhigh": "max",
     "max": "max",
 }
-"""Moot's reasoning effort by the value in callers' dialects."""
+"""moot's reasoning effort for each value in callers' dialects."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
 _DATA = re.compile(r"data:[\w.+-]+/[\w.+*-]+(;[\w=.+-]+)*;base64,", re.ASCII)

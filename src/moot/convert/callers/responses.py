@@ -1,4 +1,4 @@
-"""OpenAI responses: requests and answers of callers (reference: OpenAI API, create a model response, streaming events)."""
+"""OpenAI Responses: callers' requests and the answers to them (reference: OpenAI API, create a model response, streaming events)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Head:
 
 
 class ResponsesAnswer:
-    """Writer of a streamed answer. The methods return the data of the next frames; its `type` is the name of the event."""
+    """Writer for a streamed answer. The methods return the data of the next frames. The `type` in the data is the name of the event."""
 
     def __init__(self, head: Head) -> None:
         self._head = head

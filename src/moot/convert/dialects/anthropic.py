@@ -1,4 +1,4 @@
-"""Request bodies for Anthropic messages (reference: Claude API, create a message).
+"""Request bodies for the Messages API (reference: Claude API, create a message).
 
 Roles must alternate, so adjacent messages with the same role are merged. Tool outputs come first in the message after their calls. Thinking
 is sent back unchanged, and only to the provider that signed it.
@@ -32,7 +32,7 @@ def max_tokens(settings: ModelSettings, model: Model) -> int:
 
 
 def thinking_fields(settings: ModelSettings, model: Model, limit: int) -> JsonObject:
-    """Return the fields `thinking` and `output_config.effort` of a request; empty if no effort was set or the model does not reason."""
+    """Return the fields `thinking` and `output_config.effort`, or an empty object if no effort was set or the model does not reason."""
     effort = settings.effort
     if effort is None or not model.reasoning:
         return {}
@@ -46,7 +46,7 @@ def thinking_fields(settings: ModelSettings, model: Model, limit: int) -> JsonOb
 
 
 def takes_sampling(model: Model) -> bool:
-    """Return True if the model accepts temperature and top_p. Claude 4.7 and later answer with status 400."""
+    """Return True if the model accepts temperature and top_p. Claude 4.7 and later respond to them with status 400."""
     return _version(model) < (4, 7)
 
 
@@ -58,7 +58,7 @@ def _adaptive(effort: Effort, version: tuple[int, int], *, show: bool) -> JsonOb
 
 
 def _version(model: Model) -> tuple[int, int]:
-    """Return the version of a Claude model; (0, 0) for other vendors' models, which accept thinking budgets."""
+    """Return the version of a Claude model, or (0, 0) for other vendors' models, which accept thinking budgets."""
     match = _VERSION.search(model.wire_name)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
@@ -114,7 +114,7 @@ class AnthropicMessages:
 
 
 def _choice(settings: ModelSettings, thinking: JsonObject) -> JsonObject:
-    """Return the field `tool_choice`; empty for the default. A model that is thinking can't be forced to call a tool."""
+    """Return the field `tool_choice`, or an empty object for the default. A model that is thinking can't be forced to call a tool."""
     forced = settings.tool_choice not in ("", "none") and _mode(thinking) in ("", "disabled")
     choice: JsonObject = {"type": "none" if settings.tool_choice == "none" else "auto"}
     if forced:
@@ -158,7 +158,7 @@ def _text(text: str) -> JsonObject:
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
-    """Return the blocks of a user message or a tool output. The API refuses texts of only white space, so they are omitted."""
+    """Return the blocks of a user message or a tool output. The API rejects texts that contain only white space, so they are omitted."""
     shown = [part for part in texts_and_files(parts) if part["type"] == "file" or str(part["text"]).strip()]
     return [_file(part, model) if part["type"] == "file" else _text(str(part["text"])) for part in shown]
 
@@ -176,7 +176,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 def _step_blocks(step: Step, ids: list[str], message: Message, prompt: ModelPrompt, *, goes_on: bool) -> list[Json]:
-    """Return the assistant's blocks of a step, in order."""
+    """Return the assistant's blocks for a step, in order."""
     provider = prompt.model.id.provider
     waiting = iter(ids)
     blocks: list[Json] = []
@@ -256,7 +256,7 @@ def _unsigned(messages: list[JsonObject]) -> bool:
 
 
 def _mark_messages(messages: list[JsonObject]) -> None:
-    """Set cache breakpoints on the last two user messages. The previous request wrote the cache up to the older one."""
+    """Set cache breakpoints on the last two user messages. The previous request wrote the cache up to the older of the two."""
     for message in [message for message in messages if message["role"] == "user"][-2:]:
         if isinstance(content := message["content"], list):
             _mark(content[-1])

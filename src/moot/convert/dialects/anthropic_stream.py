@@ -1,4 +1,4 @@
-"""Translation of Anthropic's stream events to chunks (reference: Claude API, streaming messages).
+"""Conversion of Anthropic's stream events to chunks (reference: Claude API, streaming messages).
 
 The events mark the start and end of each block. Blocks of unknown kinds become `custom` parts and are sent back unchanged. A signature
 arrives just before the end of its block and is attached to the end of the part.
@@ -260,7 +260,7 @@ class _Turn(Turn[State]):
             self.end_open()
 
     def end_open(self) -> None:
-        """Close the open block. Attach the metadata that its provider needs back."""
+        """Close the open block. Attach the metadata that must be sent back to its provider."""
         state = self._state
         block = state.block or {}
         if state.kind == "thinking" and block.get("signature"):
@@ -332,7 +332,7 @@ class AnthropicStream(StreamTranslator[State]):
 
 
 def take(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
-    """Translate one event that did not arrive as a server-sent event, for example from an agent that passes events on."""
+    """Convert one event that did not arrive as a server-sent event, for example one that an agent forwarded."""
     turn = _Turn(state)
     turn.take(event)
     return turn.state, tuple(turn.writer.chunks)

@@ -1,4 +1,4 @@
-"""Splitting of a response body into the frames of a stream, and parsing of server-sent events."""
+"""Functions that split a response body into the frames of a stream and parse server-sent events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SEAM = 3
 
 
 def read(raw: bytes) -> tuple[str, bytes] | None:
-    """Return the event name and data of a frame. Both are empty if it has none, as for comments and keep-alives.
+    """Return the event name and data of a frame. Both are empty if the frame has none, as for comments and keep-alives.
 
     Return None if it is not a frame but a JSON or HTML body that was sent instead of a stream.
     """
@@ -72,7 +72,7 @@ def parse(data: bytes) -> Json:
 
 
 class Frames:
-    """Splitter of a response body into frames as it arrives. All frames and the rest, joined, equal the body.
+    """Splitter that divides a response body into frames as it arrives. All frames and the rest, joined, equal the body.
 
     A frame ends with the first blank line after its start, with any line ending (LF, CRLF, CR). A body that starts like JSON or HTML is not
     an event stream but a single frame, which `rest` returns. A frame that ends with CR is returned only after the next byte, because an LF
@@ -103,7 +103,10 @@ class Frames:
         return self._split(data)
 
     def rest(self) -> Raw | None:
-        """Return the data after the last complete frame, or the whole body if it is not an event stream. None if there is none."""
+        """Return the data after the last complete frame, or the whole body if it is not an event stream.
+
+        Return None if there is no such data.
+        """
         tail = bytes(self._pending)
         self._pending.clear()
         return tail or None

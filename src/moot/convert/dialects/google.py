@@ -1,4 +1,4 @@
-"""Request bodies for Gemini (reference: Gemini API, generateContent). The URL contains the model.
+"""Request bodies for the Gemini API (reference: Gemini API, generateContent). The URL contains the model.
 
 Roles must alternate, so adjacent messages with the same role are merged. Tool outputs come first in the content after their calls. A
 signature is sent back on the part with which it arrived, and only to the provider that made it. JSON Schemas are reduced to the subset of
@@ -171,7 +171,10 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 
 def _choice(settings: ModelSettings) -> JsonObject:
-    """Return the field for the tool choice; empty if the model may choose freely. The API can't limit a model to one call at a time."""
+    """Return the field for the tool choice, or an empty object if the model may choose freely.
+
+    The API can't limit a model to one call at a time.
+    """
     choice = settings.tool_choice
     if not choice:
         return {}
@@ -249,7 +252,7 @@ def _data(file: _files.File) -> JsonObject:
 
 
 def _step_parts(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return the model's parts of a step, in order."""
+    """Return the model's parts for a step, in order."""
     provider = prompt.model.id.provider
     parts: list[Json] = []
     made_calls = (made_here(part, METADATA, message, provider, field="callProviderMetadata") for part in step.calls)
@@ -293,7 +296,7 @@ def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> 
 
 
 def _id(part: Part, message: Message, model: Model) -> JsonObject:
-    """Return the field with the vendor's id of a call; empty if it has none. Calls without ids are matched by order."""
+    """Return the field with the vendor's id for a call, or an empty object if it has none. Calls without ids are matched by order."""
     id, own = vendor_id(part), message.metadata.get("provider", model.id.provider) == model.id.provider
     return {"id": id} if id is not None and own else {}
 
@@ -303,7 +306,7 @@ def _name(part: Part) -> str:
 
 
 def _ran(part: Part, message: Message, provider: str) -> list[Json]:
-    """Return the parts for a call that the vendor ran and its output; empty if there is no output."""
+    """Return the parts for a call that the vendor ran and for its output, or an empty list if there is no output."""
     made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
     result = made_here(part, METADATA, message, provider, field="resultProviderMetadata")
     if result is None or not isinstance(result.get("type"), str):

@@ -1,4 +1,4 @@
-"""Translation of `streamGenerateContent` events to chunks (reference: Gemini API, GenerateContentResponse).
+"""Conversion of `streamGenerateContent` events to chunks (reference: Gemini API, GenerateContentResponse).
 
 Each event is a complete response with more parts. The start and end of a part are not marked: it starts with its first piece and ends when
 another kind starts or a signature arrives. A signature belongs to the part with which it arrived, and is sent back only on that part.
@@ -38,7 +38,10 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]"
 
 
 def usage_of(usage: JsonObject) -> Usage:
-    """Convert the token counts to moot's. The vendor counts reasoning separately from the answer, and tool prompts from the prompt."""
+    """Convert the token counts to moot's.
+
+    The vendor counts reasoning separately from the answer, and tool prompts separately from the prompt.
+    """
     prompt, tools = count(usage.get("promptTokenCount")), count(usage.get("toolUsePromptTokenCount"))
     answer, thoughts = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
     return Usage(_sum(prompt, tools), _sum(answer, thoughts), count(usage.get("cachedContentTokenCount")), None, thoughts)
@@ -49,7 +52,7 @@ def _sum(a: int | None, b: int | None) -> int | None:
 
 
 def sources(candidate: JsonObject) -> Iterator[tuple[str, Chunk]]:
-    """Yield for each source a key that identifies it, and its chunk without an id."""
+    """Yield (key, chunk) for each source. The key identifies the source, and the chunk has no id yet."""
     for item in as_list(as_object(candidate.get("groundingMetadata")).get("groundingChunks")):
         yield from _grounded(as_object(item))
     for item in as_list(as_object(candidate.get("urlContextMetadata")).get("urlMetadata")):
@@ -273,7 +276,7 @@ class _Turn(Turn[State]):
         self.writer.chunks.append({**tool_output(call.id, output), "providerExecuted": True, "providerMetadata": details})
 
     def _call_with_id(self, kind: str, id: str) -> Call | None:
-        """Return the newest call whose output is of this kind, and which has this id unless it is empty."""
+        """Return the newest call that has this id and an output of this kind. An empty id matches any call."""
         for call in reversed(self.writer.parts.calls):
             made = as_object((call.metadata or {}).get(METADATA))
             if _RAN.get(as_text(made.get("type"))) == kind and (not id or call.vendor_id == id):

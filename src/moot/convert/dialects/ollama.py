@@ -1,4 +1,4 @@
-"""Ollama's native chat API: request bodies, and translation of JSON lines to chunks (reference: Ollama API, generate a chat completion).
+"""Ollama's native chat API: request bodies, and conversion of JSON lines to chunks (reference: Ollama API, generate a chat completion).
 
 A call arrives complete, with its arguments as an object and usually without an id. The last line has `done`, token counts and durations.
 """
@@ -202,7 +202,7 @@ def _add(messages: list[Json], role: str, parts: tuple[Part, ...], model: Model)
 
 
 def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return the messages of a step: steering, the assistant's message, an output for each call in order, and the images of outputs."""
+    """Return the messages of a step: steering messages, the assistant's message, each call's output in order, and the images of outputs."""
     messages: list[Json] = []
     _add(messages, "user", step.steering, prompt.model)
     calls, provider = step.calls, prompt.model.id.provider

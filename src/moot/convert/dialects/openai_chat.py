@@ -1,4 +1,4 @@
-"""Request bodies for OpenAI chat completions (reference: OpenAI API, create chat completion)."""
+"""Request bodies for the Chat Completions API (reference: OpenAI API, create chat completion)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
 
 def effort_fields(settings: ModelSettings, model: Model, quirks: Quirks) -> JsonObject:
-    """Return the fields for the reasoning effort and its display; empty if nothing was set or the model does not reason."""
+    """Return the fields for the reasoning effort and its display, or an empty object if nothing was set or the model does not reason."""
     effort = settings.effort
     if not model.reasoning:
         return {}
@@ -60,7 +60,7 @@ _AUDIO = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/wav": "wav", "audio/x-
 
 
 class OpenAIChat:
-    """The dialect of OpenAI chat completions, which nearly every endpoint supports."""
+    """The dialect of OpenAI's Chat Completions API, which nearly every endpoint supports."""
 
     name = "openai-chat"
 
@@ -129,7 +129,10 @@ def is_strict(schema: Json) -> bool:
 
 
 def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
-    """Return the fields for the tool choice; empty for the default, because not every endpoint accepts them. `named` requires one tool."""
+    """Return the fields for the tool choice, or an empty object for the default, because not every endpoint accepts them.
+
+    `named` requires one tool.
+    """
     fields: JsonObject = {}
     if settings.tool_choice:
         fields["tool_choice"] = named if settings.tool_choice.startswith("=") else settings.tool_choice
@@ -168,7 +171,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return the messages of a step: steering, the assistant's message, an output for each call, and the images of outputs."""
+    """Return the messages of a step: steering messages, the assistant's message, an output for each call, and the images of outputs."""
     messages: list[Json] = []
     if steering := _content(step.steering, prompt.model):
         messages.append({"role": "user", "content": steering})
@@ -208,7 +211,7 @@ def _call(call: Part, id: str, message: Message, provider: str) -> JsonObject:
 
 
 def _reasoning(step: Step, message: Message, provider: str, quirks: Quirks) -> JsonObject:
-    """Return the step's reasoning in the field that the provider expects; empty for other providers' reasoning."""
+    """Return the step's reasoning in the field that the provider expects, or an empty object for other providers' reasoning."""
     if not quirks.reasoning_back:
         return {}
     parts = [part for part in step.parts if part.get("type") == "reasoning"]

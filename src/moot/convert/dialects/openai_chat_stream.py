@@ -1,7 +1,7 @@
-"""Translation of `chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
+"""Conversion of `chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
 
 The start and end of a part are not marked: it starts with its first token and ends when another kind starts. Vendors put reasoning, usage
-and errors in different places. All known places are read, everything else is ignored.
+and errors in different places. All known places are read; everything else is ignored.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class State(NamedTuple):
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """Facts about the whole answer from the first event; None before it."""
+    """Facts about the whole answer from the first event; None before that event."""
     reason: str = ""
     usage: JsonObject | None = None
     error: JsonObject | None = None
@@ -186,7 +186,7 @@ class _Turn(Turn[State]):
         self.writer.say("reasoning", text)
 
     def end_reasoning(self) -> None:
-        """Close the open reasoning part, if there is one. Attach the metadata that its provider needs back."""
+        """Close the open reasoning part, if there is one. Attach the metadata that must be sent back to its provider."""
         if self.writer.parts.kind == "reasoning":
             detail = self._state.detail
             self.writer.end(self._made_by({"detail": detail}) if detail is not None else None)

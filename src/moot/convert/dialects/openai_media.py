@@ -25,7 +25,7 @@ def fields(model: str, order: ImageRequest) -> JsonObject:
 
 
 class OpenAiMedia:
-    """Translator of one complete response. It is not part of a message, so it produces usage but no chunks."""
+    """Translator for one complete response. The response is not part of a message, so it produces usage but no chunks."""
 
     name = "openai-media"
     version = 1

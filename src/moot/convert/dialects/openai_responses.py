@@ -1,7 +1,7 @@
 """Request bodies for the Responses API (reference: OpenAI API, "Create a model response").
 
 The vendor stores nothing (`store: false`), so complete items are sent back to the provider that made them, with encrypted reasoning
-unchanged. An item keeps its id only if its reasoning is sent too, because the vendor refuses it otherwise.
+unchanged. An item keeps its id only if its reasoning is sent too, because the vendor otherwise rejects the item.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 class OpenAIResponses:
-    """The dialect of OpenAI responses: items with ids, encrypted reasoning, and tools that the vendor runs."""
+    """The dialect of OpenAI's Responses API: items with ids, encrypted reasoning, and tools that the vendor runs."""
 
     name = "openai-responses"
 
@@ -74,7 +74,7 @@ def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
 
 
 def _effort(effort: str, model: Model) -> str:
-    """Return the effort in the values of the model's version. Older models have neither `none` nor `xhigh`."""
+    """Return the effort as a value that the model's version accepts. Older models accept neither `none` nor `xhigh`."""
     found = _VERSION.search(model.wire_name)
     version = (int(found[1]) + int(found[2] or 0) / 100) if found else 0.0
     if effort == "none":
@@ -229,7 +229,7 @@ class _StepItems:
         return {"type": kind, "call_id": id, "output": [*pieces, *(_file(file, self._model) for file in output.files)]}
 
     def _ran(self, part: Part) -> list[JsonObject]:
-        """Return the items for a call that the vendor ran and its output; empty if there is no output."""
+        """Return the items for a call that the vendor ran and for its output, or an empty list if there is no output."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
         sent = made.get("item")
         call: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(sent if isinstance(sent, dict) else {})}

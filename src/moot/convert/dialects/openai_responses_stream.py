@@ -1,4 +1,4 @@
-"""Translation of the events of OpenAI responses to chunks (reference: OpenAI API, streaming events of responses).
+"""Conversion of the events of OpenAI's Responses API to chunks (reference: OpenAI API, streaming events of responses).
 
 A response is a list of items, each with a start and an end event. Other fields of an item (its id, encrypted content, unknown fields) are
 stored in the metadata of its part, so that the item can be sent back unchanged. Items of unknown kinds become `custom` parts. An item that
@@ -65,7 +65,7 @@ def _picture(item: JsonObject) -> Chunk | None:
 
 
 def _error_of(item: JsonObject) -> str:
-    """Return the reason why a call of a vendor's tool failed; empty if it did not fail."""
+    """Return the reason why a call of a vendor's tool failed, or an empty string if it did not fail."""
     error = item.get("error")
     text = as_text(error) or as_text(as_object(error).get("message"))
     if not text and isinstance(error, dict):
@@ -74,7 +74,7 @@ def _error_of(item: JsonObject) -> str:
 
 
 def _annotation_key(annotation: JsonObject) -> str:
-    """Return a key that identifies the target of an annotation; empty if it has none."""
+    """Return a key that identifies the target of an annotation, or an empty string if it has none."""
     return as_text(annotation.get("url")) or as_text(annotation.get("file_id"))
 
 
@@ -342,7 +342,7 @@ class _Turn(Turn[State]):
             self.writer.say("text" if part_kind == "text" else "reasoning", text)
 
     def _end_spoken(self, at: str, item: JsonObject) -> None:
-        """End a message or reasoning item. Attach the metadata that its provider needs back."""
+        """End a message or reasoning item. Attach the metadata that must be sent back to its provider."""
         if at not in self._state.said:
             for kind, index, text, _ in _texts_of(item):
                 if text or kind == "summary":
@@ -375,7 +375,7 @@ class _Turn(Turn[State]):
         self._state = self._state._replace(open=known)
 
     def end_open(self) -> None:
-        """Close the open part. Attach the metadata that its provider needs back."""
+        """Close the open part. Attach the metadata that must be sent back to its provider."""
         known = self._state.open
         if known is not None:
             extra = known.get("annotations") or known.get("encryptedContent")

@@ -77,7 +77,7 @@ UNANSWERED = "This call was not carried out: no one approved it."
 
 
 class Output(NamedTuple):
-    """The output of a call, in the form in which a model reads it."""
+    """The output of a call, as a model reads it."""
 
     text: str
     files: tuple[Part, ...] = ()
@@ -85,7 +85,7 @@ class Output(NamedTuple):
 
 
 def output_of(part: Part) -> Output:
-    """Return the call's output. A call without one gets a text that says so, because every call must be sent with an output."""
+    """Return the call's output. A call without an output gets a text that says so, because every call must be sent with an output."""
     approval = answer if isinstance(answer := part.get("approval"), dict) else dict[str, Json]()
     match part.get("state"):
         case "output-available":
@@ -143,7 +143,7 @@ def is_custom(call: Part) -> bool:
 
 
 def made_here(part: Part, dialect: str, message: Message, provider: str, *, field: str = "providerMetadata") -> JsonObject | None:
-    """Return the dialect's metadata of a part if this provider made the part, otherwise None.
+    """Return the dialect's metadata for a part if this provider made the part, otherwise None.
 
     Signatures are valid only for the provider that issued them, and many endpoints refuse others.
     """

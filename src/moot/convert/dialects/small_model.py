@@ -136,7 +136,7 @@ def _reply(scan: Scan, text: str) -> tuple[Scan, Found]:
 
 
 def _escape(text: str, at: int) -> tuple[str, int] | None:
-    """Return the character of the escape at this position, and the escape's end; None if it is incomplete."""
+    """Return the character of the escape at this position and the position after the escape, or None if the escape is incomplete."""
     if at + 1 >= len(text):
         return None
     if text[at + 1] != "u":
@@ -159,7 +159,7 @@ def _escape(text: str, at: int) -> tuple[str, int] | None:
 
 
 def _unit(text: str, at: int) -> int | None:
-    """Return the code unit of a `\\uXXXX`; -1 if it is invalid; None if it is incomplete."""
+    """Return the code unit of a `\\uXXXX` escape, -1 if the escape is invalid, or None if it is incomplete."""
     digits = text[at + 2 : at + 6]
     if re.fullmatch(r"[0-9a-fA-F]*", digits) is None:
         return -1

@@ -64,11 +64,11 @@ def _take(text: str, limit: int) -> str:
 
 
 REPLY_LENGTH = 800
-"""Maximum number of characters of an answer."""
+"""Maximum number of characters in an answer."""
 STRING_LENGTH = 200
-"""Maximum number of characters of other strings."""
+"""Maximum number of characters in any other string."""
 LONG_LENGTH = 1000
-"""Maximum number of characters of a string that is a command or file content."""
+"""Maximum number of characters in a string that is a command or file content."""
 _LONG = frozenset({"command", "content", "old_text", "new_text"})
 _ALSO = {"shell": ("command",)}
 """Optional arguments that a small model should fill in, by tool."""
@@ -181,7 +181,7 @@ OUTCOMES: tuple[tuple[str, str], ...] = (
 )
 """Example outcomes, each with the reply that reports it."""
 _LONGEST = 600
-"""Maximum number of characters of a message that can ask for a tool with side effects."""
+"""Maximum number of characters in a message that can ask for a tool with side effects."""
 _POLITE = re.compile(
     r"(?:(?:ok|okay|now|then|please|hey|moot|(?:can|could|would|will) you|i want you to|i(?:'d| would) like you to|use the shell to"
     r"|in the shell|go and)[ ,]+)*",
@@ -217,17 +217,17 @@ def _after(pattern: re.Pattern[str], text: str) -> int:
 
 
 SYSTEM_TOKENS = 480
-"""Maximum number of tokens of the system prompt, as estimated by `tokens`."""
+"""Maximum number of tokens in the system prompt, as estimated by `tokens`."""
 HISTORY_TOKENS = 1_900
-"""Maximum number of tokens of all other messages, including examples and the chat template, as estimated by `tokens`."""
+"""Maximum number of tokens in all other messages, including examples and the chat template, as estimated by `tokens`."""
 STEPS = 3
 """Maximum number of model calls for one prompt. The last one has no tools, so it produces an answer."""
 _OWN_WORDS_TOKENS = 120
-"""Maximum number of tokens of the agent's own instructions. A small model follows short instructions better than long ones."""
+"""Maximum number of tokens in the agent's own instructions. A small model follows short instructions better than long ones."""
 _EXAMPLES_TOKENS = 420
 _QUESTION_TOKENS = 150
 _ONE_CALL = 3
-"""Number of lines of a question with one call: the question, the call and its output."""
+"""Number of lines in a question with one call: the question, the call and its output."""
 _PER_MESSAGE = 6
 """Number of tokens that the chat template adds to a message."""
 _OPENING = "You are moot, a helpful assistant."
@@ -249,7 +249,7 @@ _LINE_NUMBERS = re.compile(r"^[ ]*\d+\t", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message in the form in which the model sees it."""
+    """One message as the model sees it."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -267,7 +267,7 @@ def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
 
 
 def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[Line]:
-    """Return an example conversation that shows each tool and two replies, as far as it fits; empty without tools.
+    """Return an example conversation that shows each tool and two replies, as far as it fits, or an empty list without tools.
 
     If `settled`, the requested action was done or denied, and the examples show how to report that.
     """
@@ -326,7 +326,7 @@ def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, roo
 
 
 def cost(lines: Sequence[Line]) -> int:
-    """Return the number of tokens of these lines, as estimated by `tokens`."""
+    """Return the number of tokens in these lines, as estimated by `tokens`."""
     return sum(map(_cost, lines))
 
 

@@ -17,7 +17,7 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
 NO_FACTS: JsonObject = {"response_id": None}
-"""Facts of an answer whose events have provided none."""
+"""Facts about an answer whose events have provided none."""
 
 _BODY = 1000
 """Maximum number of bytes, and of characters, kept of a body that was sent instead of a stream. It is enough for an error message."""
@@ -53,7 +53,8 @@ S = TypeVar("S", bound=StreamState)
 def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject | None:
     """Parse an event, or return None if the data is not an object.
 
-    If the data contains `field` (a quick check) and matches `filled`, it may contain a call's input. Then integers keep all their digits.
+    If the data contains `field` (a quick check) and matches `filled`, it may contain a call's input. In that case, integers keep all their
+    digits.
     """
     try:
         event = frames.parse(data)
@@ -92,7 +93,7 @@ class Turn(Generic[S]):
         raise NotImplementedError
 
     def end_open(self) -> None:
-        """Close the open part. Attach the metadata that its provider needs back."""
+        """Close the open part. Attach the metadata that must be sent back to its provider."""
         self.writer.end()
 
     def fail(self, error: Json) -> None:
@@ -116,8 +117,11 @@ class Turn(Generic[S]):
         error: Failure | None = None,
         facts: JsonObject | None = None,
     ) -> tuple[tuple[Chunk, ...], Ending]:
-        """Close everything that is open and return the ending. `whole` is True if the answer is complete, `error` the failure if the reason
-        means one. `facts` are added to the metadata."""
+        """Close everything that is open and return the ending.
+
+        `whole` is True if the answer is complete. `error` is the failure if the finish reason means a failure. `facts` are added to the
+        metadata.
+        """
         state, seen = self._state, self._state.facts is not None
         whole = whole and state.error is None
         if state.error is not None:

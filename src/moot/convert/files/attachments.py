@@ -17,7 +17,7 @@ from moot.types.message import Part, text_of, text_part
 HEAD = "head"
 """Name of the metadata field with the start of a client's `data:` URL, up to its content."""
 REFERENCED = "referenced"
-"""Name of the metadata field that is true for a file to which the text of the prompt refers."""
+"""Name of the metadata field that is true for a file that the text of the prompt refers to."""
 TYPED = "typed"
 """Name of the metadata field with the text that a person typed, if it differs from the text that is sent."""
 
@@ -33,7 +33,7 @@ MEDIA_TYPES = {
 
 
 def kind_of(name: str, media_type: str = "") -> str:
-    """Return the format of a document by its media type or its name; empty for text and unknown formats."""
+    """Return the format of a document by its media type or its name, or an empty string for text and unknown formats."""
     suffix = name.rpartition(".")[2].lower()
     return next((kind for kind, known in MEDIA_TYPES.items() if media_type == known), suffix if suffix in MEDIA_TYPES else "")
 
@@ -101,7 +101,7 @@ def readable_prompt(parts: Sequence[Part]) -> str:
 
 
 def typed_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts of a prompt as a person typed them: without the files to which the text refers, and before macros were replaced."""
+    """Return the parts of a prompt as a person typed them: without the files that the text refers to, and before macros were replaced."""
     return tuple(_typed(part) for part in parts if not is_referenced(part))
 
 
@@ -111,7 +111,7 @@ def typed_text(parts: Sequence[Part]) -> str:
 
 
 def is_referenced(part: Part) -> bool:
-    """Return True for a file to which the text of the prompt refers."""
+    """Return True for a file that the text of the prompt refers to."""
     return facts_of(part).get(REFERENCED) is True
 
 
@@ -129,7 +129,7 @@ def with_facts(part: Part, facts: JsonObject) -> Part:
 
 
 def facts_of(part: Part) -> JsonObject:
-    """Return moot's metadata of a part, such as `path`, `size` in bytes and `lines` of a file."""
+    """Return moot's metadata for a part, such as `path`, `size` in bytes and `lines` of a file."""
     metadata = part.get("providerMetadata")
     about = metadata.get(OURS) if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) else {}

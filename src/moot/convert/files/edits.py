@@ -1,4 +1,4 @@
-"""Changes of files in the tool calls of an answer, in the argument names of many agents."""
+"""File changes in the tool calls of an answer, recognized by the argument names of many agents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATHS = ("file_path", "path", "filePath", "target_file", "notebook_path", "abso
 _OLD = ("old_string", "old_text", "oldString", "oldText", "old_str", "old")
 _NEW = ("new_string", "new_text", "newString", "newText", "new_str", "new", "new_source")
 _WHOLE = ("content", "contents", "file_text", "file_content", "code_edit")
-"""Arguments with the whole file, or with a piece of which the old text is unknown."""
+"""Arguments with the whole file, or with a piece whose old text is unknown."""
 _DIFFS = ("diff", "patch", "unified_diff")
 _PATCHES = ("input", "patch", "patchText", "patch_text", "command")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -24,18 +24,18 @@ _LONGEST = 4096
 
 
 class Edit(NamedTuple):
-    """A change of one file by a tool call."""
+    """A change to one file by a tool call."""
 
     path: str
-    """The name in the call; a relative path is relative to the folder of the agent."""
+    """The name in the call; a relative path is relative to the agent's folder."""
     tool: str
     added: int | None = None
-    """Number of lines; None = unknown."""
+    """Number of lines; None if it is unknown."""
     removed: int | None = None
 
 
 def edits_of(parts: Iterable[Part]) -> Iterator[Edit]:
-    """Yield the changes by finished calls of file tools, in order. Changes by shell commands are unknown, except for patches."""
+    """Yield the changes that finished calls of file tools made, in order. Changes by shell commands are unknown, except for patches."""
     for part in parts:
         if is_tool(part) and part.get("state") == "output-available":
             tool = tool_name(part)
@@ -61,7 +61,7 @@ def _of_call(part: Part, tool: str) -> Iterator[Edit]:
 
 
 def _counts(given: JsonObject) -> tuple[int | None, int | None] | None:
-    """Return the numbers of added and removed lines; None if the call doesn't change the file."""
+    """Return the numbers of added and removed lines, or None if the call doesn't change the file."""
     edits = given.get("edits")
     pieces = _objects(edits) if isinstance(edits, list) else [given, _object(given.get("edit"))]
     pairs = [pair for piece in pieces if (pair := _replaced(piece)) is not None]
@@ -91,7 +91,7 @@ def changed_lines(old: str, new: str) -> tuple[int, int]:
 
 
 def _of_diff(diff: str) -> tuple[int | None, int | None]:
-    """Return the numbers of added and removed lines of a unified diff or of search and replace blocks."""
+    """Return the numbers of added and removed lines in a unified diff or in search and replace blocks."""
     if not diff:
         return None, None
     lines = diff.splitlines()
@@ -118,7 +118,7 @@ def _of_blocks(lines: list[str]) -> tuple[int, int]:
 
 
 def _of_patch(patch: str, tool: str) -> Iterator[Edit]:
-    """Yield the files of a patch in the format of Codex."""
+    """Yield the files of a patch in Codex's format."""
     found = list(_PATCHED.finditer(patch))
     for match, following in zip(found, [*found[1:], None], strict=True):
         body = patch[match.end() : following.start() if following is not None else len(patch)]

@@ -18,7 +18,7 @@ _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 
 
 def head_of(data: bytes) -> Head | None:
-    """Return the image's media type and dimensions; None if it is not PNG, JPEG, GIF or WebP, or is truncated before the dimensions."""
+    """Return the image's media type and dimensions, or None if it is not PNG, JPEG, GIF or WebP, or is truncated before the dimensions."""
     for magic, read in _READERS.items():
         if data.startswith(magic):
             try:

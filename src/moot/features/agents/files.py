@@ -28,7 +28,7 @@ Check: TypeAlias = Callable[[str], None]
 
 
 def stored_path(settings: Settings, name: str) -> Path:
-    """Return the path of an agent's file in moot's home. Raise NotFound, or UsageError if the agent is defined elsewhere."""
+    """Return the path of an agent's file in moot's home. Raise NotFound if it does not exist, UsageError if it is elsewhere."""
     agent = settings.agents.get(name)
     if agent is not None and is_in_home(settings, agent.origin):
         return Path(agent.origin)
@@ -42,7 +42,7 @@ def stored_path(settings: Settings, name: str) -> Path:
 def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Check | None = None) -> Path:
     """Set fields in an agent's file in moot's home; null removes a field. Comments and other fields are kept. Blocks.
 
-    Raise NotFound, UsageError or ConfigError.
+    Raise NotFound if there is no such agent, UsageError if it is defined elsewhere, ConfigError if a value is invalid.
     """
     path = stored_path(settings, name)
     with lock_file(path.parent):
@@ -56,7 +56,7 @@ def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Ch
 
 
 def delete_agent(settings: Settings, name: str, *, check: Check | None = None) -> Path:
-    """Delete an agent's file in moot's home and return its path. Blocks. Raise NotFound, or UsageError if it is defined elsewhere."""
+    """Delete an agent's file in moot's home and return its path. Blocks. Raise the same errors as `stored_path`."""
     path = stored_path(settings, name)
     with lock_file(path.parent), suppress(FileNotFoundError):
         if check is not None:
@@ -69,7 +69,7 @@ def copy_agent(settings: Settings, root: Node, source: Agent, name: str, values:
     """Write a copy of an agent to moot's home, with the given values changed, and return the written file. Blocks.
 
     `root` is the loaded configuration. The value of a `${VAR}` is never written to a file. Agent files don't support such references, so an
-    agent that contains one is copied to config.yaml. Raise UsageError or ConfigError.
+    agent that contains one is copied to config.yaml. Raise UsageError if the name can't be used, ConfigError if a value is invalid.
     """
     merged: JsonObject = {**copied_fields(source), **values}
     fields: JsonObject = {field: value for field, value in merged.items() if value is not None}

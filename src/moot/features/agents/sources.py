@@ -38,7 +38,7 @@ def source_of(settings: Settings, agent: Agent) -> Source:
 
 
 def is_in_home(settings: Settings, origin: str) -> bool:
-    """Return whether the origin is a file in the home's folder of agents."""
+    """Return whether the origin is a file in the home's agents folder."""
     return Path(origin).parent == settings.home / FOLDER
 
 
@@ -77,7 +77,7 @@ async def prompt_preview(engine: Engine, name: str, conversation: Conversation) 
 
 
 async def _model(engine: Engine, name: str) -> Model | None:
-    """Return the model, which determines if the rules for small models apply; None if it is not available yet."""
+    """Return the model, which determines if the rules for small models apply; None if no model is available yet."""
     try:
         return (await engine.providers.choice(name)).model
     except (UsageError, ProviderError):

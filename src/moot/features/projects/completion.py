@@ -80,7 +80,7 @@ class FileIndex:
         return [self._paths[number] for number in found]
 
     def _lines(self, pattern: re.Pattern[str]) -> Iterator[int]:
-        """Yield the number of each path with a match."""
+        """Yield the index of each path with a match."""
         at = 0
         last = len(self._text) - 1  # the final line break belongs to no path
         while (match := pattern.search(self._text, at)) and match.start() < last:

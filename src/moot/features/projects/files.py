@@ -30,7 +30,7 @@ Check: TypeAlias = Callable[[str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """A file or folder in a folder of a project."""
+    """A file or folder in a project's folder."""
 
     name: str
     path: str
@@ -81,7 +81,7 @@ class Files:
         self._paths = Paths((root,), root)
 
     def folder(self, path: str, limit: int) -> Folder:
-        """Return at most `limit` entries of a folder. Raise NotFound or Refused."""
+        """Return at most `limit` entries of a folder. Raise NotFound if it does not exist, Refused if it is outside of the root."""
         place = self._relative(path)
         found = [entry for entry in self._paths.listdir(place or ".", SCANNED, sized=False) if entry.name != ".git"]
         targets: dict[str, Kind] = {entry.name: self._target(place, entry) for entry in found if entry.kind == "link"}
@@ -98,7 +98,7 @@ class Files:
         return Folder(place, tuple(entries), max(0, len(found) - limit))
 
     def read(self, path: str) -> FileContent:
-        """Return a file's content. Raise NotFound or Refused."""
+        """Return a file's content. Raise NotFound if it does not exist, Refused if it is outside of the root."""
         with self._paths.open_read(path) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(0)

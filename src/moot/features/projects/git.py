@@ -96,14 +96,14 @@ def _text(path: Path, limit: int = LONGEST) -> str:
 Change: TypeAlias = Literal["added", "modified", "deleted", "renamed", "copied", "type", "conflict", "untracked"]
 
 LISTED = 1000
-"""Maximum number of changes listed of each kind."""
+"""Maximum number of changes to list for each kind."""
 DIFF_BYTES = 512 * 1024
 STATUS_BYTES = 8 * 1024 * 1024
 READING_SECONDS = 20.0
 COMMIT_SECONDS = 300.0
 """Time limit of commands that can run hooks."""
 PATHS_CHARACTERS = 100_000
-"""Maximum total length of the paths of one command."""
+"""Maximum total length of the paths in one command."""
 
 _CHANGES: Mapping[str, Change] = {
     "A": "added",
@@ -175,7 +175,7 @@ class Git:
         return _status_of(done.stdout.decode("utf-8", "surrogateescape"), prefix)
 
     async def diff(self, path: str, *, staged: bool) -> tuple[str, bool]:
-        """Return the diff of a file, and True if it was cut.
+        """Return the diff of a file, and True if it was truncated.
 
         With `staged`, compare the staged content with the last commit; otherwise compare the file with its staged content.
         """
@@ -192,7 +192,7 @@ class Git:
         return done.stdout != b""
 
     async def changed_lines(self, commit: str | None) -> tuple[int, int]:
-        """Return how many lines tracked files have gained and lost since a commit; None = since before the first one."""
+        """Return how many lines tracked files have gained and lost since a commit, or since before the first one if it is None."""
         since = ("--cached",) if commit is None else (commit,)
         done = _checked("diff", await self._read("diff", *_DIFF_OPTIONS, "--numstat", *since, "--", ".", limit=STATUS_BYTES))
         counts = [line.split(b"\t")[:2] for line in done.stdout.splitlines()]  # of a binary file, they are `-`
@@ -290,7 +290,7 @@ def _checked(command: str, done: Output) -> Output:
 
 
 def _inside(paths: Sequence[str]) -> Sequence[str]:
-    """Return paths for Git, `.` if there are none. Raise Refused if one leads out of the folder. Git itself follows no links in them."""
+    """Return paths for Git, `.` if there are none. Raise Refused if one leads out of the folder. Git doesn't follow links."""
     if sum(map(len, paths)) > PATHS_CHARACTERS:
         raise UsageError("The paths are too long for one command.", fix="Send fewer paths, or none for all files.")
     for path in paths:

@@ -66,7 +66,7 @@ def _attached(data: bytes, path: str) -> Attached:
 
 
 def media_of(data: bytes) -> str:
-    """Return the media type of an image or a PDF by its first bytes; empty for other data."""
+    """Return the media type of an image or a PDF by its first bytes, or an empty string for other data."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((media for head, media in _MEDIA if data.startswith(head)), "")

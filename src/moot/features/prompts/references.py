@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 MAX_REFERENCES = 100
 """Maximum number of attachments and tool calls that a prompt names."""
 MAX_NAMES = 2_000
-"""Number of names after `@` that are looked up. Further ones are sent as text, as in a pasted log."""
+"""Number of names after `@` that are looked up. Further ones are sent as text, for example in a pasted log."""
 MAX_PAGES = 10
 """Maximum number of different web pages in a prompt."""
 MAX_URL = 8_000
-"""Maximum number of characters of the URL of a web page."""
+"""Maximum length of a web page's URL, in characters."""
 MAX_PAGE = 200_000
-"""Maximum number of characters of a web page that are attached."""
+"""Maximum number of characters of a web page to attach."""
 RESOURCE_SECONDS = 60.0
 """Time limit for reading one resource of an MCP server, including the start of the server."""
 MAX_MESSAGES = 1_000
-"""Number of the conversation's last messages whose definitions of macros are used."""
+"""Number of the conversation's last messages whose macro definitions are used."""
 MAX_NESTING = 10
-"""Maximum number of macros that contain each other."""
+"""Maximum number of levels of nested macros."""
 MAX_EXPANDED = 1_000_000
-"""Maximum number of characters of a prompt whose macros are replaced."""
+"""Maximum number of characters of a prompt after its macros are replaced."""
 
 _FETCH, _TEXT = "moot.tools.builtin.fetch_url:fetch_page", "moot.tools.builtin.fetch_url:page_text"
-"""Loaded by path, because most prompts name no web page."""
+"""Loaded by path, because most prompts don't contain a web page."""
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
@@ -64,15 +64,15 @@ class Place:
 
     runtime: Runtime
     directory: str = ""
-    """Working directory; empty = none, so no file can be named."""
+    """Working directory. If it is empty, no file can be referenced."""
     conversation: Conversation | None = None
     """None if no message was sent yet."""
     agent: str = ""
-    """Name of the agent that gets the prompt; empty = the one of the conversation."""
+    """Name of the agent that gets the prompt; empty = the conversation's agent."""
     attended: bool = True
     """True if the person who wrote the prompt is sending it, which answers the question of an `ask` rule."""
     mode: str = ""
-    """Mode of the prompt; empty = the one of the conversation."""
+    """Mode of the prompt; empty = the conversation's mode."""
     allowed_uris: tuple[str, ...] = ()
     """Folders that a new conversation may use, see `Conversation.allowed_uris`."""
 
@@ -91,7 +91,7 @@ class Kind(NamedTuple):
 
 
 async def attach_references(prompt: Prompt, place: Place, *, literal: str = "") -> tuple[Prompt, tuple[str, ...]]:
-    """Return a prompt with what its last text refers to, and notes for the user. Earlier texts stay as they are.
+    """Return a prompt with the content that its last text refers to, and notes for the user. Earlier texts stay as they are.
 
     `literal` is added to the text as it is, such as standard input. Raise the same errors as `read_references`.
     """
@@ -103,14 +103,16 @@ async def attach_references(prompt: Prompt, place: Place, *, literal: str = "") 
     sent = {**part, "text": text} if text == own else with_facts({**part, "text": text}, {TYPED: own})
     on_busy, notes = prompt.on_busy, found.notes
     if found.calls and on_busy == "steer":
-        on_busy, notes = "queue", (*notes, "Queued, because its tool calls can't run within the running answer.")
+        on_busy, notes = "queue", (*notes, "Queued, because its tool calls can't run during the current answer.")
     settings: JsonObject = {**prompt.settings, HOOKS: {"before_run": list[Json](found.calls)}} if found.calls else prompt.settings
     parts = (*prompt.parts[:at], *found.parts, *((sent,) if text else ()), *prompt.parts[at + 1 :])
     return replace(prompt, parts=parts, settings=settings, on_busy=on_busy), notes
 
 
 async def read_references(text: str, place: Place) -> References:
-    """Return what a prompt refers to, in the order of its text. References in Markdown code, and names of missing files, stay plain text.
+    """Return the content that a prompt refers to, in the order of its text.
+
+    References in Markdown code, and names of missing files, stay plain text.
 
     Macros are replaced first, and their texts can contain references. Raise Refused for a reference that is not allowed or can't be
     fetched, and UsageError for one that can't be sent.
@@ -150,7 +152,7 @@ def _references(text: str) -> Iterator[tuple[Kind, str]]:
 
 
 async def _known_macros(text: str, place: Place) -> Mapping[str, str]:
-    """Return the macros of the configuration and those that the conversation's prompts define; the last definition counts."""
+    """Return the macros of the configuration and of the conversation's prompts. The last definition of a name applies."""
     if "@{" not in text:
         return {}
     messages: Sequence[Message] = ()
@@ -308,7 +310,7 @@ def _without_punctuation(url: str) -> str:
 def _check_permission(name: str, subject: str, place: Place) -> None:
     """Raise Refused unless the permissions allow this tool to read a path or URL.
 
-    A person who names it has decided about it, so the mode counts only for prompts that no one is sending now. Deny rules always do.
+    A person who names it has decided about it, so the mode matters only for prompts that no one is sending now. Deny rules always apply.
     """
     settings, conversation = place.runtime.settings, place.conversation or Conversation("", directory=place.directory)
     mode = "ask" if place.attended else mode_of(settings, {"mode": place.mode}, conversation)

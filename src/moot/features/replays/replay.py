@@ -26,9 +26,9 @@ class TimedEvent:
 
     event: Event
     wait: float
-    """Seconds."""
+    """The wait before the event, in seconds."""
     left_out: float
-    """Seconds of the pause before the event that are skipped; 0 = none."""
+    """Number of seconds that are skipped in the pause before the event; 0 = none."""
 
 
 async def timed_events(log: LogReader, run: Run, *, begin: int = 0, speed: float = 1.0) -> AsyncGenerator[TimedEvent, None]:

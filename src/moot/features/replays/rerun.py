@@ -1,4 +1,4 @@
-"""Offline repetition of a run of moot's own loop, with the recorded answers of models and outputs of tools.
+"""Offline repetition of a run of moot's own loop, with the recorded model answers and tool outputs.
 
 Nothing is stored or sent, and no tool runs. The requests that the loop makes now are compared with the recorded ones.
 """
@@ -223,11 +223,11 @@ class Rerun:
 
 
 async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversation, run: Run) -> Rerun:
-    """Repeat a run against its own recording. Raise StoreError."""
+    """Repeat a run against its own recording. Raise StoreError if the recording can't be read."""
     if run.agent_type != "moot":
         return Rerun(run, False, why=f"{run.agent_type} is an external program, whose behavior is not recorded")
     if WORKFLOW in run.settings:
-        return Rerun(run, False, why="it is a workflow, whose steps are runs of their own")
+        return Rerun(run, False, why="it is a workflow, whose steps are separate runs")
     events: list[Event] = []
     while page := await holdings.log.read(run.conversation, after=events[-1].seq if events else 0, limit=_PAGE, run=run.id):
         events += page

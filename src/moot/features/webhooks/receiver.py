@@ -1,4 +1,4 @@
-"""Incoming webhooks: who sent a delivery, its identity, and the prompt that its payload becomes."""
+"""Incoming webhooks: who sent a delivery, its identity, and the prompt made from its payload."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature
 
 _TIME = re.compile(r"[0-9]{1,12}")
 _DECOY = token_bytes(32)
-"""Key that is used if a webhook has no secret, so that rejecting a request takes equally long."""
+"""Key that is used if a webhook has no secret, so that rejecting a request always takes the same time."""
 
 LONGEST_NAME = 200
 """Maximum length of a delivery's identity, and of the value that names its conversation."""
@@ -45,7 +45,7 @@ class Delivery:
 
 
 def secret_of(webhook: Webhook | OutgoingWebhook | None) -> bytes:
-    """Return the secret; empty if there is no usable one. Blocks, because the secret may be in a file."""
+    """Return the secret, or an empty string if there is no usable one. Blocks, because the secret may be in a file."""
     if webhook is None:
         return b""
     secret = webhook.secret
@@ -103,7 +103,10 @@ def delivery_of(webhook: Webhook, headers: Mapping[str, str], body: bytes) -> De
 
 
 def prompt_of(name: str, webhook: Webhook, delivery: Delivery) -> Prompt:
-    """Return the prompt of a delivery. A repeated delivery returns the same prompt, which is answered only once. Raise UsageError."""
+    """Return the prompt of a delivery. A repeated delivery returns the same prompt, which is answered only once.
+
+    Raise UsageError if a field is empty or too long.
+    """
     topic = _name(fill_fields(webhook.conversation, delivery.payload))
     text = fill_fields(webhook.prompt, delivery.payload)
     if not text.strip():

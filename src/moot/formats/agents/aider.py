@@ -1,7 +1,7 @@
-"""The format `aider`: the chat history of Aider in a project, `.aider.chat.history.md`.
+"""The format `aider`: Aider's chat history in a project, `.aider.chat.history.md`.
 
-Each run of the program is a conversation, which begins with `# aider chat started at TIME`. Prompts are lines that begin with `#### `,
-lines that begin with `> ` are the program's own, and all others are the answer. Prompts and the program's lines end with two spaces, which
+Each run of the program is a conversation, which begins with `# aider chat started at TIME`. Prompt lines begin with `#### `, lines written
+by the program itself begin with `> `, and all other lines are the answer. Prompt lines and the program's lines end with two spaces, which
 distinguishes them from headings and quotations in answers. Reference: `aider/{io,args,coders/base_coder}.py` of
 https://github.com/Aider-AI/aider.
 """
@@ -126,7 +126,10 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _through_prompt(records: Records) -> Records:
-    """Yield the records up to the first prompt. Its first line identifies the conversation; the others may still be being written."""
+    """Yield the records up to the first prompt.
+
+    The prompt's first line identifies the conversation; its other lines may not be written yet.
+    """
     for one in records:
         yield one
         if isinstance(one, SessionRecord):
@@ -155,12 +158,12 @@ def _records(first: bytes, lines: Iterator[bytes], path: Path) -> Records:
 
 
 class _Reader:
-    """Reader of the lines of one run."""
+    """Reader for the lines of one run."""
 
     def __init__(self, at: int) -> None:
         self.at = at
         self.rounded = 0
-        """Number of calls whose tokens the program has rounded."""
+        """Number of calls whose token counts were rounded by the program."""
         self._model = ""
         self._number = 0
         self._prompted = False
@@ -168,9 +171,9 @@ class _Reader:
         self._after_blank = True
         self._prompt = bytearray()
         self._answer = bytearray()
-        """The answer since the last model call, with the program's own lines."""
+        """Lines of the answer since the last model call, including the program's own lines."""
         self._facts: JsonObject | None = None
-        """The tokens of the model call, once they are known."""
+        """Token counts of the model call, once they are known."""
 
     def take(self, line: bytes) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
         words = line.decode("utf-8", "replace").rstrip("\r\n")
@@ -225,7 +228,7 @@ class _Reader:
             yield SessionRecord(f"{self._number}", "assistant", raw, parts, at=self.at, step=facts)
 
     def _step(self, tokens: re.Match[str]) -> JsonObject:
-        """Return the tokens and the cost of a call. The program rounds large numbers, and names a cost only if it knows the price."""
+        """Return the token counts and the cost of a call. The program rounds large numbers, and shows a cost only if it knows the price."""
         sent, written, read, received = (_count(tokens[group]) for group in range(1, 5))
         self.rounded += any((tokens[group] or "").endswith(tuple(_UNITS)) for group in range(1, 5))
         is_whole = (sent or 0) >= (written or 0) + (read or 0)
@@ -236,7 +239,7 @@ class _Reader:
 
 
 def _is_notice(words: str) -> bool:
-    """Return whether a line is the program's own."""
+    """Return whether the program wrote a line itself."""
     return words.startswith("> ") and words.endswith("  ")
 
 
@@ -245,7 +248,7 @@ def _text(raw: bytes) -> str:
 
 
 def _parts(text: str) -> Iterator[Part]:
-    """Yield the text of an answer and, as notices, the lines of the program."""
+    """Yield the text of an answer, and the program's own lines as notices."""
     begin, is_notice = 0, False
     for line in _LINE.finditer(text):
         starts_notice = _is_notice(line[0])

@@ -1,7 +1,8 @@
 """The format `copilot-cli`: sessions of GitHub Copilot CLI, `~/.copilot/session-state/ID/events.jsonl`, in older versions `ID.jsonl`.
 
 Tokens and cost are in the event that ends a session; they are stored with the answer before it. Reference:
-`nodejs/src/generated/session-events.ts` of https://github.com/github/copilot-sdk, and the events that other readers document.
+`nodejs/src/generated/session-events.ts` of https://github.com/github/copilot-sdk, and the events documented by other programs that read the
+sessions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from moot.types.message import Part, text_part
 from moot.types.usage import Usage
 
 _NANO_AIU = 100
-"""Nano-AIU for a nano-dollar: a credit of 10^9 nano-AIU costs a cent."""
+"""Nano-AIU per nano-dollar: a credit of 10^9 nano-AIU costs one cent."""
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
 _NAME = 64 << 10
 """Maximum size of the file with the session's name, in bytes."""
@@ -91,7 +92,7 @@ def _records(path: Path) -> Records:
 
 
 def _title(path: Path) -> str:
-    """Return the session's name from the file next to its events, in which it is on a line of its own."""
+    """Return the session's name from the file next to its events, where the name has its own line."""
     try:
         written = read_head(path.with_name("workspace.yaml"), _NAME, links=False).decode("utf-8", "replace")
     except OSError:
@@ -122,7 +123,7 @@ def _output(data: JsonObject) -> Output:
 
 
 def _totals(line: Line, id: str, data: JsonObject, cost: int | None) -> Iterator[SessionRecord]:
-    """Yield the tokens of each model since the session was started or resumed. The cost is known only for all models together."""
+    """Yield the token counts for each model since the session was started or resumed. The cost is known only for all models together."""
     for number, (model, metrics) in enumerate(obj(data, "modelMetrics").items()):
         usage = Usage(*(whole_number(metrics, "usage", name) for name in _COUNTS)).to_json()
         share: JsonObject = {} if cost is None else {"cost": cost if number == 0 else 0}

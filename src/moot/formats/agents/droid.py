@@ -72,7 +72,7 @@ def _records(path: Path) -> Records:
 
 
 def _settings(path: Path) -> tuple[bytes, JsonObject]:
-    """Return the session's settings with their bytes; empty if they can't be read."""
+    """Return the session's settings and their bytes, or empty values if they can't be read."""
     try:
         raw = read_document(path)
         return raw, obj(parse_json(raw))
@@ -81,7 +81,7 @@ def _settings(path: Path) -> tuple[bytes, JsonObject]:
 
 
 def _message(line: Line, value: JsonObject, model: str, totals: JsonObject, raw: bytes) -> SessionRecord:
-    """Convert a message. The first answer gets the totals of the session, and the bytes of the settings, which grow with the session."""
+    """Convert a message. The first answer gets the session's totals, and the bytes of the settings, which grow with the session."""
     id, when = text(value, "id") or f"line-{line.number}", milliseconds(value, "timestamp")
     content: Json = at(value, "message", "content")
     blocks = objects(value, "message", "content")
@@ -97,7 +97,7 @@ def _message(line: Line, value: JsonObject, model: str, totals: JsonObject, raw:
 
 
 def _prompt(block: JsonObject) -> Part:
-    """Return a block of a prompt. Context that the program added is kept, but is not text of the prompt."""
+    """Return a block of a prompt. Context that the program added is kept, but not as text of the prompt."""
     if text(block, "text").startswith(_REMINDER):
         return {"type": "data-context", "data": {"text": text(block, "text")}}
     return content_parts([block])[0]

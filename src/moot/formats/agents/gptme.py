@@ -76,7 +76,7 @@ def _records(path: Path, folder: Path) -> Records:
 
 
 def _facts(folder: Path) -> ImportedFacts:
-    """Return the facts in `config.toml` of the conversation's folder."""
+    """Return the facts in the `config.toml` of the conversation's folder."""
     try:
         with open_regular(folder / "config.toml", links=False) as file:
             found = cast("JsonObject", tomllib.load(file))
@@ -99,7 +99,7 @@ def _message(line: Line, value: JsonObject, role: Role, *, after_answer: bool) -
 
 
 def _parts(content: str) -> Iterator[Part]:
-    """Return reasoning, text and tool calls in the order of the model's output."""
+    """Return the reasoning, text and tool calls in the order of the model's output."""
     thought = _THOUGHT.match(content)
     if thought is not None:
         yield reasoning(thought[1])

@@ -21,9 +21,9 @@ from moot.types.message import Part, text_part
 from moot.types.usage import Usage
 
 _TICKS = 10
-"""Ticks for a nano-dollar: 10^10 ticks are a dollar."""
+"""Ticks per nano-dollar: 10^10 ticks are one dollar."""
 _PERSON = frozenset({"", "interjection"})
-"""Reasons of user messages that the person wrote; others were written by the program."""
+"""Values of `synthetic_reason` in user messages that a person wrote. All other user messages were written by the program."""
 _FIELDS = frozenset({"type", "content", "synthetic_reason", "prompt_index", "tool_calls", "model_id"})
 """Fields of the first line."""
 _SPEECH = frozenset({"system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"})

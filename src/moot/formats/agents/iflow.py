@@ -1,8 +1,8 @@
 """The format `iflow`: sessions of iFlow CLI, `~/.iflow/projects/CWD/session-ID.jsonl`.
 
 The lines look like Claude Code's, but an answer with parallel calls is written as a series of snapshots, so that a call can be in several
-lines. Here each call is taken from the first line that has it, and each line follows the one before it. The vendor doesn't document the
-files. Their form is known from other programs that read them.
+lines. moot takes each call from the first line that contains it, and treats each line as the successor of the line before it. The vendor
+doesn't document the files. Their form is known from other programs that read them.
 """
 
 from __future__ import annotations

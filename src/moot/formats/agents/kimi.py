@@ -2,7 +2,7 @@
 `~/.kimi-code/sessions/wd_NAME_HEX/session_ID/agents/NAME/wire.jsonl`.
 
 Both are logs of events. Text and arguments of a call arrive in pieces, and one event has the tokens of a model call. Reference:
-`kimi_cli/wire/{file,types}.py` of https://github.com/MoonshotAI/kimi-cli, and the places and events that other readers document.
+`kimi_cli/wire/{file,types}.py` of https://github.com/MoonshotAI/kimi-cli, and the locations and events documented by other programs.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Kimi(ManyFiles):
 
 
 def _piece_of(value: JsonObject) -> tuple[str, str] | None:
-    """Return the kind and text of an event with a piece of an answer; None if it has another form."""
+    """Return the kind and text of an event that contains a piece of an answer, or None for any other event."""
     payload = obj(value, "message", "payload")
     match text(value, "message", "type"):
         case "ContentPart" if payload.get("type") == "text" and isinstance(payload.get("text"), str):
@@ -166,7 +166,7 @@ def _input(content: Json) -> Iterator[Part]:
 
 
 def _facts(path: Path) -> ImportedFacts:
-    """Return the title, and the folder, of which the session's folder name is a hash."""
+    """Return the title, and the folder whose hash is part of the path of the session."""
     state = _note(path.with_name("state.json"))
     folders = (text(one, "path") for one in objects(_note(path.parents[3] / "kimi.json"), "work_dirs")) if len(path.parents) > 3 else ()
     hashed = path.parent.parent.name.rpartition("_")[2]
@@ -175,7 +175,7 @@ def _facts(path: Path) -> ImportedFacts:
 
 
 def _note(path: Path) -> JsonObject:
-    """Return a small JSON object; empty if it can't be read."""
+    """Load a small JSON object. Return an empty object if it can't be read."""
     try:
         return obj(parse_json(read_head(path, _NOTE, links=False)))
     except (OSError, ValueError):
@@ -199,7 +199,7 @@ class KimiCode(ManyFiles):
             yield "kimi-work", folder / "daimon-share" / "daimon" / "runtime" / "kimi-code" / "home" / "sessions"
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the sessions. Leave out those with which the desktop app makes titles and the like."""
+        """Yield the sessions, except those that the desktop app uses to generate titles and the like."""
         is_desktop = "kimi-desktop" in folder.parts
         yield from (path for path in super().sources(folder) if not is_desktop or path.parents[2].name.startswith("conv-"))
 

@@ -70,7 +70,7 @@ class OpenHands(ReadOnly):
         return not head and next(self.sources(path), None) is not None
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the conversations: the folder itself, or those in it."""
+        """Yield the conversations: the folder itself, or the conversations in it."""
         if _events(folder):
             yield folder
             return
@@ -90,7 +90,7 @@ class OpenHands(ReadOnly):
 
 
 def _events(folder: Path) -> list[tuple[int, Path]]:
-    """Return the files of the events with their numbers, in order."""
+    """Return the event files with their numbers, in order."""
     place = folder / "events"
     try:
         with os.scandir(place) as entries:
@@ -167,7 +167,7 @@ def _state(path: Path) -> _State:
 
 
 class _Answers:
-    """The events of answers. Tool calls of one model call are separate events, of which the first has the text."""
+    """The events of answers. The tool calls of one model call are separate events, the first of which contains the text."""
 
     def __init__(self, state: _State, folder: Path) -> None:
         self._calls, self._others = _calls_of_answers(state.calls, folder)
@@ -202,7 +202,7 @@ class _Answers:
     def rest(self) -> Iterator[ImportedRecord]:
         """Yield the model calls of a conversation without an answer."""
         calls = (*self._calls.values(), *(call for calls in self._others.values() for call in calls))
-        yield from (ImportedRecord(call.raw, problem="a model call belongs to no answer, so that it is not counted") for call in calls)
+        yield from (ImportedRecord(call.raw, problem="a model call belongs to no answer, so it is not counted") for call in calls)
 
     def _answer(self, raw: bytes, event: JsonObject, id: str, at: int) -> Iterator[SessionRecord]:
         """Add a part of an answer to the open model call, or begin another one."""
@@ -229,7 +229,7 @@ class _Answers:
         self._open = response, SessionRecord(id, "assistant", raw, parts, at=at, step=facts or {"model": ""}, further_steps=further)
 
     def _acp_call(self, raw: bytes, event: JsonObject, id: str, at: int) -> SessionRecord:
-        """Convert the state of a call of an agent that speaks the Agent Client Protocol. A call has an event for each of its states."""
+        """Convert the state of a call from an agent that uses the Agent Client Protocol. A call has an event for each of its states."""
         call, outputs = text(event, "tool_call_id"), list[Output]()
         if text(event, "status") in ("completed", "failed"):
             value: Json = event.get("raw_output") if event.get("raw_output") is not None else event.get("content")
@@ -247,10 +247,10 @@ def _is_answer(event: JsonObject) -> bool:
 
 
 def _calls_of_answers(calls: list[_Call], folder: Path) -> tuple[dict[str, _Call], dict[int, list[_Call]]]:
-    """Return the model calls by the response ids of their answers, and the others by the positions of the answers that they are added to.
+    """Return calls by the response id of their answer, and all others as lists by the position of the answer that they are added to.
 
-    If calls and answers name different ids but have the same number, they are matched in order. A call that belongs to no answer, such as
-    that of a title, is added to the latest answer at its time, or if that is unknown, to the answer of the call before it.
+    If calls and answers have different ids but are equal in number, they are matched in order. A call that belongs to no answer, such as
+    one for a title, is added to the latest answer at its time or, if the time is unknown, to the answer of the call before it.
     """
     answers: list[tuple[str, int]] = []
     for _, path in _events(folder) if calls else ():

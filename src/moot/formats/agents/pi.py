@@ -102,7 +102,7 @@ class Pi(ManyFiles):
 
 
 def _original(header: JsonObject) -> str | None:
-    """Return the id of the session that this one was forked from; the header has its id or the path of its file."""
+    """Return the id of the session that this one was forked from. The header contains that session's id or the path of its file."""
     named = text(header, "parentSession") or text(header, "branchedFrom")
     return Path(named).name.removesuffix(".jsonl").rpartition("_")[2] or None
 
@@ -214,7 +214,7 @@ def _step(message: JsonObject) -> JsonObject:
 
 
 def _lines(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """Yield the lines of a session. The last one follows the shown branch, which is the one that pi resumes."""
+    """Yield the lines of a session. The last line follows the active branch, which is the branch that pi resumes."""
     conversation = exported.conversation
     at = conversation.created_at or next((message.created_at for message in exported.messages), 0)
     header: JsonObject = {"type": "session", "version": _VERSION, "id": session, "timestamp": iso_or_epoch(at)}
@@ -284,7 +284,7 @@ _APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses", "googl
 
 
 def _thought(part: Part) -> tuple[str, JsonObject]:
-    """Return the API that signed the reasoning, if any, and its block."""
+    """Return the name of the API that signed the reasoning, if any, and the block of the reasoning."""
     block: JsonObject = {"type": "thinking", "thinking": str(part.get("text", ""))}
     for name, data in obj(part, "providerMetadata").items():
         if signature := text(data, "signature"):
@@ -305,7 +305,7 @@ def _output(part: Part) -> JsonObject:
 
 
 def _usage_of(step: JsonObject) -> JsonObject:
-    """Return usage and cost of a model call. pi counts cached tokens separately, and writes 0 for unknown values."""
+    """Return the usage and cost of a model call. pi counts cached tokens separately, and writes 0 for unknown values."""
     whole, output, read, written = (whole_number(step, "usage", name) or 0 for name in ("input", "output", "cache_read", "cache_write"))
     usage: JsonObject = {"input": max(whole - read - written, 0), "output": output, "cacheRead": read, "cacheWrite": written}
     cost = whole_number(step, "cost") or 0

@@ -134,7 +134,7 @@ def folder_name(directory: str) -> str:
 
 
 def _lines(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """Yield the lines of a session. The last one names the shown branch, which is the one that Qwen Code resumes."""
+    """Yield the lines of a session. The last line refers to the active branch, which is the branch that Qwen Code resumes."""
     conversation = exported.conversation
     last: dict[str | None, str | None] = {None: None}
     base: JsonObject = {"sessionId": session, "cwd": conversation.directory or "/", "version": _VERSION}

@@ -91,7 +91,7 @@ def _part(block: JsonObject) -> Part:
 
 
 def _step(value: JsonObject) -> JsonObject | None:
-    """Return model and usage of the call that ended with this item, or None if the item doesn't name them."""
+    """Return the model and usage of the call that ended with this item, or None if the item doesn't contain them."""
     usage = obj(value, "providerData", "usage")
     names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
     counts = Usage(*(whole_number(usage, name) for name in names)).to_json()

@@ -1,7 +1,7 @@
 """The format `chatgpt`: the data export of ChatGPT as a zip, an unpacked folder, or `conversations.json` alone.
 
 A conversation is a tree of nodes (`mapping`) whose active branch ends at `current_node`. Messages to a recipient are tool calls, and
-messages of tools are their outputs; neither has an id. There is no official description. Reference:
+messages from tools are their outputs; neither has an id. There is no official description. Reference:
 https://github.com/mitkury/chatgpt-export-parser (docs/chatgpt-data-export-format.md) and
 https://difegam.github.io/chatgpt-to-markdown/reference/data-models, 2025 and 2026.
 """
@@ -131,7 +131,7 @@ def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts
 
 
 def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, int]]:
-    """Return the parts, and counts of files that are missing from the export."""
+    """Return the parts, and the number of files that are missing from the export as `files`, if there are any."""
     content = obj(message, "content")
     parts: list[Part] = []
     requested: list[tuple[str, str]] = []

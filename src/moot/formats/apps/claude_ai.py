@@ -125,7 +125,7 @@ def _block(block: JsonObject) -> Part | None:
 
 
 def _output(block: JsonObject) -> Output:
-    """Return a tool output. Without an id, it answers a call with the same tool name."""
+    """Return a tool output. An output without an id belongs to a call with the same tool name."""
     name = text(block, "name")
     content = block.get("content")
     texts = objects(block, "content")

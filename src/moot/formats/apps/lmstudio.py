@@ -168,7 +168,7 @@ def _content(blocks: list[JsonObject]) -> tuple[list[Part], list[Output]]:
 
 
 def _call(item: JsonObject) -> str:
-    """Return the model's id of a tool call, or an id that consists of LM Studio's number of the call."""
+    """Return the model's id for a tool call or, if there is none, LM Studio's number for the call."""
     number = whole_number(item, "callId")
     return text(item, "toolCallRequestId") or text(item, "toolCallId") or ("call" if number is None else f"call-{number}")
 

@@ -1,6 +1,6 @@
 """The format `open-webui`: the database `webui.db` of Open WebUI, and its JSON exports of chats.
 
-A chat stores its messages as a map with parents (`history`). Newer versions also write rows of `chat_message`, which take precedence;
+A chat stores its messages as a map with parents (`history`). Newer versions also write rows to `chat_message`, which take precedence;
 messages that exist only in the map are added if a row needs them as a parent. Reference: the modules `open_webui.models.chats`,
 `open_webui.models.chat_messages` and `open_webui.env` of open-webui 0.12.4 on PyPI, and a database created by it.
 """
@@ -141,7 +141,7 @@ _JSON = frozenset({"content", "output", "files", "error", "usage"})
 
 
 class OpenWebUi(ReadOnly):
-    """The format `open-webui`, which also knows the standard locations of the program's database."""
+    """The format `open-webui`, with the standard locations of the program's database."""
 
     name = "open-webui"
     version = 3

@@ -1,9 +1,9 @@
-"""The format `takeout`: Gemini's activity in a Google Takeout, `My Activity/Gemini Apps/MyActivity.html` or `.json`.
+"""The format `takeout`: Gemini activity in a Google Takeout export, `My Activity/Gemini Apps/MyActivity.html` or `.json`.
 
 The export doesn't say which prompts belong to the same chat, so each prompt and its answer become a conversation. Each entry of the page
 contains a prompt, a time and an answer. The words around the prompt and the form of the time depend on the account's language. If moot
-doesn't know the words, it recognizes a prompt by the answer after it. Google doesn't document the export; this reader follows the work of
-other programs that read it.
+doesn't know the words, it recognizes a prompt by the answer after it. Google doesn't document the export; this reader is based on other
+programs that read it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Activity:
     said: str
     """The label with the prompt."""
     when: str
-    """The time as it is written."""
+    """The time as written in the entry."""
     at: int
     answer: str
     is_exact: bool = True
@@ -122,7 +122,7 @@ class Takeout(ReadOnly):
 
 
 def _turn(one: _Activity, notes: list[ImportedRecord]) -> Iterator[Entry]:
-    """Yield a prompt with its answer, and the entries that are neither."""
+    """Yield the entries for a prompt and its answer, then those for the unreadable records in `notes`."""
     prompt = _PROMPTED.sub("", one.said, count=1) if _PROMPTED.match(one.said) else one.said
     records: list[SessionRecord | ImportedRecord | ImportedFacts] = [ImportedFacts(agent="takeout", created_at=one.at, updated_at=one.at)]
     records.append(SessionRecord("prompt", "user", one.raw, (text_part(prompt),), at=one.at))
@@ -241,7 +241,7 @@ class _Text(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.pieces: list[str] = []
         self._lists: list[int] = []
-        """For each open list the number of its last item, or -1 if it is not numbered."""
+        """For each open list, the number of its last item, or -1 if the list is not numbered."""
         self._code = 0
 
     @staticmethod

@@ -1,6 +1,6 @@
 """The format `amp`: threads of Amp that were stored on the machine before they moved to its server, `~/.local/share/amp/threads/T-ID.json`.
 
-Reference: the places and fields that other readers of its threads document.
+Reference: the locations and fields documented by other programs that read the threads.
 """
 
 from __future__ import annotations

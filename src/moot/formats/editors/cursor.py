@@ -1,8 +1,8 @@
 """The format `cursor`: transcripts of Cursor's agent, `~/.cursor/projects/FOLDER/agent-transcripts/ID.jsonl` or `ID.txt`.
 
-They contain neither times, models and tokens nor the ids and outputs of calls; only the text form has outputs. A transcript is left out if
-the database of Cursor's editor has the same conversation, which is more complete. Nothing about the files is documented: the reference is
-what other readers of these files found.
+They don't contain times, models, tokens or call ids, and only the text form contains tool outputs. A transcript is left out if the database
+of Cursor's editor has the same conversation, which is more complete. The files are not documented. Reference: the findings of other
+programs that read them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _with_id(part: Part, id: str) -> Part:
 
 
 def _typed(part: Part) -> Part:
-    """Return what the user typed, without the context that Cursor added."""
+    """Return the text that the user typed, without the context that Cursor added."""
     return text_part(_query(str(part["text"]))) if part.get("type") == "text" else part
 
 
@@ -158,7 +158,7 @@ def _blocks(words: str, id: str) -> tuple[list[Part], list[Output]]:
 
 
 def _divided(words: str) -> Iterator[tuple[str, str, str]]:
-    """Yield mark, name and body of each block. Text outside of blocks has no mark."""
+    """Yield the mark, name and body of each block. Text outside of blocks has no mark."""
     mark, name, lines = "", "", list[str]()
     for line in words.splitlines():
         found = _MARK.match(line)
@@ -212,7 +212,7 @@ class _Editor:
 
 
 def project_folder(name: str) -> str:
-    """Return the existing folder whose path has this name in Cursor, in which `/` and `.` become `-`. Return "" if several have it."""
+    """Return the existing folder whose path has this name in Cursor, which replaces `/` and `.` with `-`. Return "" if several match."""
     found: list[Path] = []
     queue = [(Path("/"), name)] if name else []
     left = _FOLDERS

@@ -1,7 +1,8 @@
-"""The format `cursor-ide`: chats of Cursor's editor in its database `User/globalStorage/state.vscdb`, or in that of a workspace if old.
+"""The format `cursor-ide`: chats of Cursor's editor in its database `User/globalStorage/state.vscdb`.
 
-A composer is a conversation, and its bubbles are rows of their own. Values are only read by their keys, because the database may have
-several GB and also contains the access token. Nothing about it is documented: the reference is what other readers of it found.
+Old chats are in the database of a workspace. A composer is a conversation, and its bubbles are separate rows. Values are read only by key,
+because the database may be several GB large and also contains the access token. The database is not documented. Reference: the findings of
+other programs that read it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class CursorIde(ReadOnly):
         return is_database(path, head, _OWN)
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the databases with chats. Those of workspaces have chats only if they are old."""
+        """Yield the databases with chats. Databases of workspaces contain chats only if they are old."""
         for path in files_below(folder, "state.vscdb", depth=3):
             has_chats = path.parent.name == "globalStorage" or first_value(path, _ITEM, _TABS)
             if path.name == "state.vscdb" and has_chats and self.sniff(path, read_head(path)):
@@ -145,7 +146,7 @@ def _composer(connection: Connection, id: str, written: str, headers: list[JsonO
 
 @dataclass(slots=True)
 class _Step:
-    """The bubbles of one model call: text or reasoning after a tool call starts another one."""
+    """The bubbles of one model call: text or reasoning after a tool call starts another call."""
 
     id: str
     at: int

@@ -26,7 +26,7 @@ def data_folders(home: Path, environ: Mapping[str, str], name: str) -> Iterator[
 
 
 def user_folders(home: Path, environ: Mapping[str, str], editors: tuple[str, ...] = EDITORS) -> Iterator[Path]:
-    """Yield the `User` folder of each editor, then those of editors that are connected to this machine from another one."""
+    """Yield the `User` folder of each editor, then those of editors that connect to this machine from another machine."""
     for editor in editors:
         yield from (folder / "User" for folder in data_folders(home, environ, editor))
     if editors == EDITORS:

@@ -1,7 +1,7 @@
 """The format `kiro-cli`: sessions of Kiro's command line, `~/.kiro/sessions/cli/ID.jsonl` with `ID.json`, and its older database.
 
-The same conversation may be stored under several folders in the database, and the newest row is used. If the database has a conversation,
-its `.jsonl` is left out. Nothing about the files is documented: the reference is what other readers of these files found.
+The same conversation may be stored under several folders in the database; then the newest row is used. If the database has a conversation,
+its `.jsonl` is left out. The files are not documented. Reference: the findings of other programs that read them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The format `kiro-ide`: sessions of Kiro's editor below `User/globalStorage/kiro.kiroagent`.
 
 A session in `workspace-sessions/` has the prompts, and for each answer the id of an execution. The execution's log in the folder of the
-workspace has the text and the tool calls. Older versions wrote a `.chat` file for each execution. Nothing about the files is documented:
-the reference is what other readers of these files found.
+workspace has the text and the tool calls. Older versions wrote a `.chat` file for each execution. The files are not documented. Reference:
+the findings of other programs that read them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class KiroIde(ManyFiles):
 
 
 def _is_known(message: JsonObject) -> bool:
-    """Return whether a message contains only text, which is read, or whose execution is read in its place."""
+    """Return whether all content of a message is read: it contains only text, or its execution is read instead."""
     content = message.get("content")
     is_text = isinstance(content, str) or (
         isinstance(content, list) and all(text(one, "type") == "text" and isinstance(obj(one).get("text"), str) for one in content)
@@ -149,7 +149,7 @@ def _parts(content: Json) -> list[Part]:
 
 @dataclass(slots=True)
 class _Steps:
-    """The actions of an execution, divided into steps: text after a tool call starts another one."""
+    """The actions of an execution, divided into steps: text after a tool call starts another step."""
 
     id: str
     at: int
@@ -163,7 +163,7 @@ class _Steps:
         return SessionRecord(id, "assistant", b"".join(self.raws), tuple(self.parts), tuple(self.outputs), at=self.at)
 
     def take(self, action: Element) -> Iterator[SessionRecord | ImportedRecord]:
-        """Add an action. Yield the step before it if it starts another one."""
+        """Add an action. If it starts another step, yield the step before it."""
         kind, said = text(action.value, "actionType"), _said(action.value)
         if not kind or action.problem or (kind == "say" and said is None):
             yield ImportedRecord(action.raw, action.value, action.problem or f"action {action.number} has an unknown shape")

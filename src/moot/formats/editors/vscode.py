@@ -29,7 +29,7 @@ from moot.types.usage import Usage
 
 _SET, _PUSH, _DELETE = 1, 2, 3
 _BOOKKEEPING = frozenset({"prepareToolInvocation", "undoStop", "codeblockUri", "mcpServersStarting"})
-"""Kinds of items of a response without content."""
+"""Kinds of response items that have no content."""
 _Container: TypeAlias = dict[str, Json] | list[Json]
 
 
@@ -77,7 +77,7 @@ class VSCodeCopilot(ManyFiles):
 
 @dataclass(slots=True)
 class _Log:
-    """A chat after all changes in its log were applied."""
+    """A chat with all changes in its log applied."""
 
     about: JsonObject = field(default_factory=dict[str, Json])
     """The document. Its `requests` are the same objects as in `requests`."""
@@ -147,7 +147,7 @@ class _Log:
         return _remove(holder, keys[-1]) if number == _DELETE else "v" in change and _put(holder, keys[-1], change["v"])
 
     def _belongs_to_request(self, line: Line, keys: list[Json]) -> bool:
-        """Add the line to the bytes of the request that it has changed. Return False if it has changed none."""
+        """Add the line to the bytes of the request that it changed. Return False if it changed no request."""
         self._requests()
         if keys[0] != "requests":
             return False
@@ -263,7 +263,7 @@ def _step(request: JsonObject) -> JsonObject:
 
 
 class _Answer:
-    """The parts of an answer, divided into model calls: text or reasoning after a tool call starts another one."""
+    """The parts of an answer, divided into model calls: text or reasoning after a tool call starts another call."""
 
     def __init__(self, metadata: JsonObject) -> None:
         self.steps: list[list[Part]] = [[]]

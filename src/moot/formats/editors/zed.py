@@ -86,7 +86,7 @@ def _content(data: object, kind: str) -> tuple[bytes, str]:
     if kind == "json":
         return raw, ""
     if kind != "zstd":
-        return b"", f"the thread is stored as {kind!r}, which is unknown"
+        return b"", f"the thread is stored in the unknown format {kind!r}"
     try:
         with zstandard.ZstdDecompressor().stream_reader(BytesIO(raw)) as reader:
             found = reader.read(_LARGEST + 1)
@@ -144,9 +144,9 @@ def _thread(row: bytes, written: bytes, problem: str) -> Records:
 
 
 def _usages(written: bytes, head: JsonObject, elements: list[ArrayItem]) -> dict[int, tuple[bytes, JsonObject]]:
-    """Return the usage of an answer's last message, by its number, with the bytes that it was read from.
+    """Return the usage for the last message of each answer, by message number, with the bytes that it was read from.
 
-    The bytes become part of the message, so that a sum moves from an answer to the next one when a thread has grown.
+    The bytes become part of the message, so that a total can move from one answer to the next when the thread grows.
     """
     if flag(head, "imported"):  # another installation of Zed has made the requests
         return {}

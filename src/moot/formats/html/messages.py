@@ -23,7 +23,7 @@ _STATES = {
     "approval-requested": ("waiting for approval", ""),
 }
 _SUMMARY_LENGTH = 200
-"""Maximum number of characters of a tool call's summary. The browser shows as many as fit on the line."""
+"""Maximum number of characters in a tool call's summary. The browser shows as many as fit on the line."""
 _LANGUAGES = {"command": "bash"}
 
 
@@ -65,7 +65,7 @@ def values(value: Json) -> list[Safe]:
 
 
 def _summary(value: Json) -> str:
-    """Return the start of a tool call's input, which usually is a path, a command or a question."""
+    """Return the start of a tool call's input, which is usually a path, a command or a question."""
     if isinstance(value, dict):
         value = next((one for one in value.values() if isinstance(one, str) and one.strip()), "")
     return _brief(str(value or ""))

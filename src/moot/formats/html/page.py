@@ -80,7 +80,7 @@ def _contents(messages: Sequence[Message]) -> Safe:
 
 
 def _children(exported: ExportedConversation, prefix: str = "s") -> tuple[Mapping[str, Safe], list[Safe]]:
-    """Return the sub-agents' conversations as HTML: by the id of the tool call that shows them, and a list of all others."""
+    """Return the sub-agents' conversations as HTML: a mapping by the id of the tool call that shows them, and a list of all others."""
     calls = {str(part.get("toolCallId")) for message in (*exported.messages, *exported.others) for part in message.parts}
     placed: dict[str, Safe] = {}
     unplaced: list[Safe] = []

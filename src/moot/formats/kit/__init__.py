@@ -1,3 +1,3 @@
-"""Shared code of the formats: safe access to foreign files, incremental JSON, and conversion to and from messages."""
+"""Code that the formats share: safe access to foreign files, incremental JSON, and conversion to and from messages."""
 
 __all__: list[str] = []

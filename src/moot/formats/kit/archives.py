@@ -23,7 +23,7 @@ ZIP = b"PK\x03\x04"
 _FILES = 1_000_000
 _RATIO = 200
 _FREE = 16 << 20
-"""Uncompressed size in bytes that is always accepted, whatever the compression ratio of the archived file."""
+"""Uncompressed size in bytes that is always accepted, regardless of the archived file's compression ratio."""
 _CHUNK = 1 << 20
 
 
@@ -163,7 +163,10 @@ def first_conversation(path: Path, head: bytes) -> JsonObject:
 
 
 def file_parts(requested: Iterable[tuple[str, str]], export: Export) -> Iterator[tuple[Part, bool]]:
-    """Yield a part for each requested (id, name), and whether the export contains the file. A missing file's part has only id and name."""
+    """Yield a part for each requested (id, name), and whether the export contains the file.
+
+    The part of a missing file has only an id and a name.
+    """
     for id, name in requested:
         part = export.file(id, name)
         yield (part, True) if part is not None else ({"type": "data-file", "data": {"id": id, "name": name}}, False)

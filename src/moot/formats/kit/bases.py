@@ -36,7 +36,10 @@ class ManyFiles(ReadOnly):
     files: tuple[str, ...] = ()
     """Patterns of the files below a folder (`Path.match`)."""
     companion_names: tuple[str, ...] = ()
-    """Names of further files that are read for a conversation, next to its file. `*` stands for the name of that file without suffix."""
+    """Names of further files next to a conversation's file that are read with it.
+
+    `*` stands for the name of that file without its suffix.
+    """
     stored_files: tuple[str, ...] = ()
     """Patterns of further files that `read` needs; see `NamesFiles`."""
     depth = 3

@@ -92,7 +92,7 @@ class ConfigurationBuilder:
         self._rules.append({"tool": tool, **({"match": self._plain(match)} if match != "*" else {}), "action": action})
 
     def hooks(self, event: str, groups: list[Json]) -> None:
-        """Add hooks of an event."""
+        """Add hooks for an event."""
         if groups:
             before = self._sections.setdefault("hooks", {}).setdefault(event, [])
             assert isinstance(before, list)
@@ -107,7 +107,7 @@ class ConfigurationBuilder:
     def secret(self, variable: str, value: str, key: str = "secret") -> str:
         """Return `value`, or a reference to the environment variable `variable` if `value` looks like a secret.
 
-        `key` is the name of the setting. It helps to recognize secrets.
+        `key` is the name of the setting, which helps to recognize secrets.
         """
         if re.fullmatch(r"\$\{\w+\}", value):
             return _Variable(value)

@@ -138,7 +138,7 @@ def conversations_in(
 ) -> Iterator[ImportedConversation]:
     """Yield a conversation for each row. If the database is damaged, the last conversation only contains a record with the problem.
 
-    A conversation whose id can't be read gets one that is derived from its row.
+    A conversation whose id can't be read gets an id derived from its row.
     """
     for row in rows(connection, query):
         if isinstance(row, str):

@@ -201,7 +201,7 @@ def missing_messages(value: JsonObject, *names: str, kind: type = list) -> list[
 
 
 def facts_of(about: JsonObject) -> ImportedFacts:
-    """Return title, model and creation time from the fields of the object that contains the messages."""
+    """Return the title, model and creation time from the fields of the object that contains the messages."""
     created = milliseconds(about, "created_at") or milliseconds(about, "created")
     return ImportedFacts(title=text(about, "title"), model=text(about, "model"), created_at=created)
 

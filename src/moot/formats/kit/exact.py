@@ -1,4 +1,4 @@
-"""An extra field in the records of other programs that moot writes. The program ignores it, and moot restores the exact message from it."""
+"""An extra field in records that moot writes for other programs. The programs ignore it, and moot restores the exact message from it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def mark_of(value: JsonObject) -> JsonObject:
 
 
 def marked(message: Message, records: Sequence[JsonObject], read: ImportedMessage) -> list[JsonObject]:
-    """Return the message's records with the extra field. `read` is the message as it is read from the records without the field.
+    """Return the message's records with the extra field.
 
-    The field of the first record has what differs. Parts that are the same are represented by their index.
+    `read` is the message that would be read from the records without the field. The field of the first record contains the differences.
+    Parts that are equal are represented by their index.
     """
     places = {dumps(part): place for place, part in reversed(list(enumerate(read.parts)))}
     parts: list[Json] = [places.get(dumps(part), part) for part in message.parts]
@@ -42,7 +43,7 @@ def marked(message: Message, records: Sequence[JsonObject], read: ImportedMessag
 
 
 def restored(read: ImportedMessage, mark: JsonObject, records: int) -> ImportedMessage:
-    """Return the message that moot wrote. If its records have changed since, return the message as it is read."""
+    """Return the message that moot wrote. If its records have changed since then, return `read`, the message without the extra field."""
     if whole_number(mark, "records") != records:
         return read
     listed = mark.get("parts", list(range(len(read.parts))))

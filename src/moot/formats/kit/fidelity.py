@@ -172,11 +172,11 @@ class Tally:
         return Fidelity(dict(+self.kept), dict(+self.approximated), dict(+self.lost))
 
     def weaken(self, word: str, count: int = 0) -> None:
-        """Count `count` of the kept items with a name as approximated instead, or all of them if `count` is 0."""
+        """Count `count` of the kept items with the name `word` as approximated instead, or all of them if `count` is 0."""
         count = min(count or self.kept[word], self.kept[word])
         self.kept[word] -= count
         self.approximated[word] += count
 
     def lose(self, word: str, count: int = 1) -> None:
-        """Count items with a name as lost."""
+        """Count items with the name `word` as lost."""
         self.lost[word] += count

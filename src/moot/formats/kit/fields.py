@@ -65,9 +65,9 @@ def money(value: Json, *names: str) -> int | None:
 
 
 def milliseconds(value: Json, *names: str) -> int:
-    """Return a time in ms since the epoch, from ISO 8601 text or a number of s, ms, µs or ns, distinguished by size. 0 means none.
+    """Return a time in ms since the epoch, or 0 if there is none.
 
-    Text without a time zone is read as UTC.
+    It is read from ISO 8601 text or from a number of s, ms, µs or ns, distinguished by size. Text without a time zone is read as UTC.
     """
     found = value.get(names[0]) if len(names) == 1 and isinstance(value, dict) else at(value, *names)
     if isinstance(found, str):
@@ -119,7 +119,7 @@ def iso_or_epoch(ms: int) -> str:
 
 
 def iso_of(ms: int) -> str:
-    """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes year 1, as Go writes a missing time."""
+    """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes year 1, which is how Go writes a missing time."""
     if not 0 < ms <= LATEST:
         return "0001-01-01T00:00:00Z"
     return (_EPOCH + ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")

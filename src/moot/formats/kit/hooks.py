@@ -1,4 +1,4 @@
-"""Conversion of other programs' hooks to moot's. Names of tools and the variable with the project folder are replaced by moot's."""
+"""Conversion of other programs' hooks to moot's. Tool names and the variable for the project folder are replaced with moot's."""
 
 from __future__ import annotations
 

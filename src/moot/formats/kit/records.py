@@ -137,7 +137,7 @@ def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
 def entries_of(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
     """Yield the entries of a conversation, then their fidelity counts.
 
-    Without `tree`, each record follows the one before it. `head` is the last record of the shown branch.
+    Without `tree`, each record follows the one before it. `head` is the last record of the active branch.
     """
     return with_counts(to_messages(records, tree, head))
 
@@ -145,7 +145,7 @@ def entries_of(records: Records, tree: Branches | None = None, head: str | None 
 def to_messages(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
     """Convert session records to messages. Other entries are yielded unchanged.
 
-    If a record is repeated, so that its id and bytes are those of an earlier one, only its bytes are kept.
+    If a record repeats an earlier one, with the same id and bytes, only its bytes are kept.
     """
     converter = _Linear() if tree is None else _Branching(tree)
     seen: dict[str, int] = {}

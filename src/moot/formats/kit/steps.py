@@ -90,7 +90,7 @@ _NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def plain_call(call: Part) -> tuple[str, str, JsonObject]:
-    """Return id, name and arguments of a tool call. Characters that vendors reject in names are replaced."""
+    """Return the id, name and arguments of a tool call. Characters that vendors reject in names are replaced."""
     name, arguments = _NAME.sub("_", tool_name(call)), call.get("input")
     name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
     given: JsonObject = arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments}
@@ -98,7 +98,7 @@ def plain_call(call: Part) -> tuple[str, str, JsonObject]:
 
 
 def answer_text(call: Part) -> tuple[str, bool]:
-    """Return the output of a call as text, and whether it is an error. APIs require an output of every call."""
+    """Return the output of a call as text, and whether it is an error. APIs require an output for every call."""
     return output_text(call) if is_settled(call) else "The call has no output.", call.get("state") != "output-available"
 
 
@@ -118,7 +118,7 @@ def pretty_bytes(value: Json) -> bytes:
 
 
 def approximate(fidelity: Fidelity, word: str, count: int) -> Fidelity:
-    """Return the fidelity with up to `count` of the kept items with a name counted as approximated."""
+    """Return the fidelity with up to `count` of the kept items with the name `word` counted as approximated."""
     count = min(count, fidelity.kept.get(word, 0))
     if not count:
         return fidelity

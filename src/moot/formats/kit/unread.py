@@ -44,7 +44,7 @@ _IDS = ("Id", "ID", "_id", "Uuid", "Hash", "_hash")
 _SPEECH = frozenset(("content", "text", "parts", "message", "messages", "blocks", "thinking", "output"))
 """Names of fields in which most programs store the content of a message."""
 _ABOUT_BY_NAME: dict[str, bool] = {}
-"""Name of a field → whether it describes a record. The names are few, and each is looked up often."""
+"""Name of a field → whether it describes a record. There are few names, and each is looked up often."""
 _NAMES = 10_000
 """Maximum number of these names."""
 _WITH_TEXT = (str, dict, list)
@@ -74,7 +74,7 @@ def _is_never_known(_: JsonObject) -> bool:
 
 @dataclass(slots=True)
 class _Checked:
-    """Check of one conversation, in which each message is compared with the records that it was read from."""
+    """Checker for one conversation. It compares each message with the records that it was read from."""
 
     is_known: Callable[[JsonObject], bool]
     """Function that returns whether the format leaves out a record on purpose."""

@@ -350,7 +350,7 @@ def _capture(path: Path, lines: list[bytes], agent_type: str) -> Recording:
 
 
 def _as_messages(recording: Recording, raws: dict[str, bytes], junk: list[bytes], whole: bytes) -> ImportedConversation:
-    """Return only the messages of a recording. The raw data of each is the most complete line about it."""
+    """Return only the messages of a recording. The raw data of each message is the most complete line about it."""
     messages = (
         ImportedMessage(one.role, one.parts, one.id, raws.get(one.id, whole), one.parent, one.created_at, one.metadata)
         for one in recording.messages

@@ -27,7 +27,7 @@ _GLOBAL_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace
 
 
 def git_globals(words: tuple[str, ...]) -> int:
-    """Return how many words after `git` are options of git itself, before the subcommand."""
+    """Return how many words after `git` are options of git itself, not of the subcommand."""
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _GLOBAL_VALUES else 1
@@ -35,7 +35,7 @@ def git_globals(words: tuple[str, ...]) -> int:
 
 
 def forms(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield equivalent forms of a command: as written, then without options of git that change nothing."""
+    """Yield equivalent forms of a command: as written, then without git options that change nothing."""
     yield words
     count = git_globals(words) if words and basename(words[0]) == "git" else 0
     harmless = tuple(word for word in words[1 : 1 + count] if word not in _GLOBAL_FLAGS)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./*?\[\]~!^{}-]+", re.ASCII)
 
 ELSEWHERE = "runs in another folder"
-"""Reason why no rule covers a command that follows `cd` and depends on the folder's files, such as git: they can run programs."""
+"""Reason why no rule covers a command that follows `cd` and depends on the folder's files, such as git: the files can make it run programs.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Entry:
     value: re.Pattern[str]
     """Pattern that the values of options must match."""
     style: Style
-    """letters: `-ab` means `-a -b`. words: `-ab` is one option. letters first: the first word is a group of letters, even without `-`."""
+    """`letters`: `-ab` means `-a -b`. `words`: `-ab` is one option. `letters first`: the first word may be letters without `-`."""
     reads: bool
     """True if the command only reads, so that a wildcard may also cover the name of the subcommand."""
 

@@ -1,6 +1,6 @@
 """Analysis of commands that run other commands, such as `env` and `xargs`: which commands they run, if that can be determined. No I/O.
 
-When in doubt, the functions report too many.
+When in doubt, the functions report too many commands.
 """
 
 from __future__ import annotations

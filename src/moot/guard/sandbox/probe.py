@@ -17,11 +17,11 @@ _SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The first mechanism that works, and why those before it don't."""
+    """The first mechanism that works, and the reasons why earlier ones don't."""
 
     mechanism: Mechanism | None
     missing: tuple[str, ...] = ()
-    """The reason why each mechanism that was tried before can't be used."""
+    """The reason why each mechanism that was tried earlier can't be used."""
 
     @property
     def is_complete(self) -> bool:

@@ -23,7 +23,8 @@ from moot.types.sandbox import Confinement
 
 _IN_GIT = ("config", "config.worktree", "commondir", "hooks", "info/attributes")
 _SHARED = ("objects", "lfs", "reftable")
-"""Folders of a repository that commits of every worktree change. `reftable` contains all branches, in repositories with that format."""
+"""Folders of a repository that are changed by commits in any worktree. `reftable` contains all branches, in repositories with that format.
+"""
 _LARGEST = 1 << 20
 """Maximum size in bytes of a configuration file that can count as harmless."""
 
@@ -100,8 +101,8 @@ def create_branch_folders(roots: Iterable[str]) -> None:
 def _branch_folders(root: str, admin: str) -> list[str]:
     """Return the folders with the branches that a worktree's commands may change, and with the logs of these branches.
 
-    In a worktree of moot, these are the branches of moot; in another one, the branch that it has checked out. A command can change this
-    branch, so it doesn't count if another worktree uses it.
+    In one of moot's worktrees, these are moot's branches; in any other worktree, the branch that is checked out there. A command can check
+    out another branch, so a branch that another worktree uses doesn't count.
     """
     common = Path(admin).parent.parent
     branch = _branch(admin)
@@ -122,7 +123,7 @@ def _used_elsewhere(common: str, admin: str) -> set[str]:
 
 
 def _branch(folder: str) -> str:
-    """Return the branch that the HEAD in a folder names, such as `refs/heads/main`; empty if it names none."""
+    """Return the branch that the HEAD in a folder names, such as `refs/heads/main`; empty if it names no branch."""
     try:
         name = Path(folder, "HEAD").read_text().removeprefix("ref:").strip()
     except (OSError, ValueError):
@@ -153,7 +154,7 @@ def _admin(git: str) -> str:
 
 
 Kept = dict[str, tuple[int, bytes | None]]
-"""Mode and content of files, by path. The content of a folder is None; that of a link is its target."""
+"""Mode and content of files, by path. For a folder, the content is None; for a link, it is the target."""
 
 
 @dataclass(slots=True)

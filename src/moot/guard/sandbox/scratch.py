@@ -17,7 +17,7 @@ _PREFIX = "moot-sandbox-"
 class Scratch:
     """A private folder that is deleted when its conversation is removed from memory.
 
-    A lock on the folder shows that its process is alive. Deleting a folder also deletes those of killed processes.
+    A lock on the folder shows that its process is alive. Deleting a folder also deletes the folders of killed processes.
     """
 
     def __init__(self) -> None:

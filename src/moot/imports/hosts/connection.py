@@ -82,7 +82,7 @@ Sink: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 
 class FileState(NamedTuple):
-    """The state of a file on the other machine. A change of any field shows that the file has changed."""
+    """The state of a file on the other machine. A change in any field shows that the file has changed."""
 
     size: int
     modified: str
@@ -150,7 +150,7 @@ class Connection:
         await self.until(f"{self.nonce} ".encode(), 0, _nothing)
         words = (await self.line(count * 64 + 64)).decode("ascii", "replace").removesuffix(".").split()
         if len(words) != count * 3:
-            raise HostError("The machine sent no state of a file.")
+            raise HostError("The machine did not send the state of a file.")
         return [_state(" ".join(words[at : at + 3])) for at in range(0, len(words), 3)]
 
     # ── bytes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,7 +162,7 @@ class Connection:
             self.child.stdin.write(os.fsencode(script) + b"\n")
 
     async def until(self, mark: bytes, limit: int, sink: Sink) -> None:
-        """Pass bytes to `sink` until the mark, which is removed. Raise HostError if there are more than `limit` before it, or too slow."""
+        """Pass bytes to `sink` until the mark, which is removed. Raise HostError if more than `limit` precede it or they are too slow."""
         passed, started = 0, anyio.current_time()
         while (at := self._buffer.find(mark)) < 0:
             keep = len(mark) - 1
@@ -175,7 +175,7 @@ class Connection:
                 await sink(chunk)
             await self._more()
             if anyio.current_time() - started > self.timeout + passed / _SLOWEST:
-                raise HostError("The machine sends too slowly.", fix="Check the connection, or raise its timeout.")
+                raise HostError("The machine is sending too slowly.", fix="Check the connection, or raise its timeout.")
         if passed + at > limit:
             raise HostError("The machine sent more data than expected.")
         if at:

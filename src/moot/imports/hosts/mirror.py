@@ -51,7 +51,7 @@ class Mirror:
         return taken
 
     def load(self) -> None:
-        """Read the states. Without a readable list, all files are fetched again. Raise HostError if that of purged files is damaged."""
+        """Read the states. Without a readable list, all files are fetched again. Raise HostError if the list of purged files is damaged."""
         self.purged = purged_paths(self.folder)
         with suppress(OSError, ValueError, AttributeError, TypeError, IndexError):
             stored: Any = json.loads((self.folder / "files.json").read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ class Mirror:
             self.states = {path: state for path, state in states.items() if not is_purged(path, self.purged)}
 
     def save(self) -> None:
-        """Store the states. All copies are durable before, so that no state describes a copy that a power loss destroyed."""
+        """Store the states. All copies are made durable first, so that no state describes a copy that a power loss destroyed."""
         for folder in self._changed:
             sync_folder(folder)
         self._changed.clear()

@@ -1,6 +1,6 @@
 """Places of agents' conversations below the home folder of another machine, and the files to copy from there.
 
-The places are those of the formats. Folders of programs also contain keys and other secrets, so only files that a format names are copied.
+The formats define the places. Program folders also contain keys and other secrets, so only files that a format names are copied.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from moot.imports.sources import Location, local_places
 from moot.types.format import HasNeighbors, NamesFiles
 
 _HOME = Path("/home-of-the-other-machine")
-"""Stands for the other machine's home. It does not exist, so that no place depends on files of this machine."""
+"""Stands for the other machine's home. It does not exist, so that no place depends on files on this machine."""
 DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 LOGS = ("-wal", "-journal")
-"""Ends of the names of files that belong to a database."""
+"""File name suffixes of the files that belong to a database."""
 _WILD = re.compile(r"\*|\?|\[[^]/]+\]")
 
 
@@ -28,11 +28,11 @@ class Place:
 
     path: str
     names: tuple[str, ...] = ()
-    """Patterns of the files in a folder, with those of the folders above them; see `PurePath.match`."""
+    """Patterns for the files in a folder, including the folders above them; see `PurePath.match`."""
 
     @property
     def expression(self) -> str:
-        """The regular expression of the paths to copy: of the place itself, and of the files in it with one of the names."""
+        """The regular expression for the paths to copy: the place itself, and the files in it with one of the names."""
         place, names = _expression(self.path), "|".join(map(_expression, self.names))
         return f"{place}|(?={place}/)(?:.*/)?(?:{names})" if names else place
 
@@ -48,7 +48,7 @@ class Places:
         self._wanted = re.compile("|".join(place.expression for place in self.all) or "(?!)", re.DOTALL)
 
     def wants(self, path: str) -> bool:
-        """Return whether to copy the file. A file at a place itself is wanted, also with the ending of a database's log."""
+        """Return whether to copy the file. A file at a place itself is wanted, even if it has the suffix of a database's log."""
         return self._wants(path) or self._wants(database_of(path))
 
     def _wants(self, path: str) -> bool:
@@ -68,7 +68,7 @@ def remote_places(agents: Collection[str] = ()) -> Places:
 
 
 def database_of(path: str) -> str:
-    """Return the database to which a log belongs, or the path itself if it is not that of a log."""
+    """Return the database to which a log belongs, or the path itself if it is not a log."""
     bases = (path.removesuffix(end) for end in LOGS if path.endswith(end))
     return next((base for base in bases if base.endswith(DATABASES)), path)
 

@@ -37,7 +37,7 @@ _WINDOW = 200
 """Number of units whose parts are requested together."""
 _TRIES = 3
 _OVERLAP = 4 << 10
-"""Bytes at both ends of a copy that must be unchanged for fetching only the rest of a file."""
+"""Number of bytes at both ends of a copy that must be unchanged to fetch only the rest of a file."""
 _SKEW = 5
 """Seconds by which clocks may differ before times are corrected."""
 _PROBLEMS = 20
@@ -49,9 +49,9 @@ class HostReport:
 
     name: str
     new: int = 0
-    """Number of files that were not there before."""
+    """Number of new files."""
     grown: int = 0
-    """Number of files that have grown, of which only the new part was fetched."""
+    """Number of files that have grown and of which only the new part was fetched."""
     changed: int = 0
     unchanged: int = 0
     gone: int = 0
@@ -61,7 +61,7 @@ class HostReport:
     size: int = 0
     """Size of the mirror in bytes."""
     problems: list[str] = field(default_factory=list[str])
-    """Descriptions of files that were not fetched; at most 20, and the number of the others."""
+    """Descriptions of at most 20 files that were not fetched, and the number of the others."""
     error: str = ""
     """Why nothing was imported; empty if the files were fetched."""
     imported: Report = field(default_factory=Report)
@@ -105,7 +105,7 @@ class _Unit:
     """Files to fetch together: one file, or a database with its logs, which are consistent only if none changes meanwhile."""
 
     expected: dict[str, FileState | None]
-    """Path → state. None = the file doesn't exist."""
+    """Path → state, or None if the file doesn't exist."""
     parts: list[Part]
     outcome: str
     overlap: tuple[bytes, bytes] | None = None
@@ -267,12 +267,15 @@ class _Fetch:
         return None
 
     def _certain(self, state: FileState) -> FileState:
-        """Return the state to remember. A time in whole seconds that is recent doesn't show the next change."""
+        """Return the state to remember. A recent time in whole seconds may not change with the next change of the file."""
         is_recent = "." not in state.modified and int(state.modified) >= self.connection.now - 2
         return state._replace(modified="") if is_recent else state
 
     def _modified(self, state: FileState) -> int:
-        """Return the time in ns to give to the copy. File systems can't store every time, so impossible ones are limited."""
+        """Return the time in ns to give to the copy.
+
+        File systems can't store every time, so times outside of the supported range are limited.
+        """
         whole, _, part = state.modified.partition(".")
         return min(max(int(whole) + self.skew, 0), LATEST) * 1_000_000_000 + int(f"{part[:9]:0<9}")
 
@@ -335,7 +338,7 @@ def _difference(now: int) -> int:
 
 
 def mirrored_sources(mirror: Mirror, host: str) -> Iterator[Source]:
-    """Yield the sources in a mirror. Their folders are those of the other machine, so they are not trusted here."""
+    """Yield the sources in a mirror. Their folders are on the other machine, so they are not trusted here."""
     nowhere = mirror.folder / "none"  # moot's own data folder, which is skipped, is not in the mirror
     for source in local_sources(mirror.home, {}, nowhere):
         # a list of projects may name other files of this machine
@@ -355,8 +358,8 @@ async def sync_hosts(
 ) -> list[HostReport]:
     """Fetch from the machines, several at a time, and import. Return a report for each. Raise StoreError if storing fails.
 
-    A problem with one machine affects no other. If the connection fails, nothing of that machine is imported; what arrived completely is
-    used next time. `data` is the folder of the database.
+    A problem with one machine doesn't affect the others. If the connection fails, nothing of that machine is imported; what arrived
+    completely is used next time. `data` is the folder of the database.
     """
     reports = [HostReport(host.name, imported=Report(lambda: reported(reports))) for host in hosts]
     limit, importing = anyio.CapacityLimiter(PARALLEL), anyio.Lock()

@@ -191,7 +191,7 @@ _ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 @dataclass(frozen=True, slots=True)
 class _Linear:
     weights: Floats
-    """Transposed: one row per input."""
+    """The transposed matrix, with one row per input."""
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
@@ -231,7 +231,7 @@ class _Layer:
 
 
 class E5:
-    """`Embedder` with the weights of a file. Raise ProviderError if the file is invalid."""
+    """`Embedder` with the weights from a file. Raise ProviderError if the file is invalid."""
 
     model = "multilingual-e5-small-q4@1"
 

@@ -18,7 +18,7 @@ NOTE = "demo provider: scripted answer, not a model"
 _FILE = re.compile(r"[`'\"]([^`'\"\s]+)[`'\"]|(?<![\w/.:])((?:[\w.-]+/)*[\w-]+\.[A-Za-z]\w{0,7})(?![\w/])")
 _FOLDER = re.compile(r"\b(files|folder|directory|list|ls)\b", re.IGNORECASE)
 _QUOTED = 300
-"""Maximum number of characters of a prompt or tool output that an answer repeats."""
+"""Maximum number of characters that an answer repeats of a prompt or tool output."""
 _PIECE = 12
 
 
@@ -94,7 +94,7 @@ def _tool_call(name: str, arguments: JsonObject) -> JsonObject:
 
 
 def _offered(body: JsonObject) -> dict[str, str]:
-    """Return the name of each offered tool's path argument, by tool."""
+    """Return the name of each offered tool's path argument, by tool name."""
     offered: dict[str, str] = {}
     for tool in _objects(body.get("tools")):
         function = as_object(tool.get("function"))

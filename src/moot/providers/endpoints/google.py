@@ -13,7 +13,10 @@ from moot.types.provider import Facts
 
 
 class Google(HttpProvider):
-    """The Gemini API. The `base_url` has no version, because the paths do. The key is sent in a header, because servers log URLs."""
+    """The Gemini API. The `base_url` has no version, because the paths include it.
+
+    The key is sent in a header, because servers log URLs.
+    """
 
     facts = Facts(
         "google",

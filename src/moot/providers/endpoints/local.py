@@ -134,7 +134,7 @@ _DEATH_SECONDS = 1.0
 class Local:
     """Models named `model@local`. The server of a model starts with its first request and runs until `close`, or until it crashes.
 
-    Weights are in moot's home folder. The option `path` of the provider names another file; its name without suffix is the model name.
+    Weights are in moot's home folder. The provider's option `path` selects another file, whose name without the suffix is the model name.
     If the machine can't run the model or the weights are missing, requests raise ProviderError with the reason and a fix.
     """
 
@@ -169,7 +169,7 @@ class Local:
         return sum(http.live for _, http in self._servers.values())
 
     def describe(self, name: str) -> Model:
-        """Return a model of the manifest, or that of the user's own weights file. Raise UsageError for any other name."""
+        """Return a model from the manifest, or the model in the user's own weights file. Raise UsageError for any other name."""
         own = self._own_file()
         return self._own(own) if own and own.stem == name else describe(self.name, find(name))
 
@@ -219,7 +219,7 @@ class Local:
         return path
 
     def _own_file(self) -> Path | None:
-        """Return the user's own weights file, named by the option `path`, or None. Raise UsageError if it does not exist."""
+        """Return the user's own weights file, which the option `path` selects, or None. Raise UsageError if it does not exist."""
         configured = self.settings.options.get("path")
         if not isinstance(configured, str) or not configured:
             return None

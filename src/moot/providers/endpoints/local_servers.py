@@ -13,7 +13,7 @@ from moot.types.provider import Facts
 
 
 class LocalServer(HttpProvider):
-    """A server without API key and prices. Only the server knows its models."""
+    """A server without an API key or prices. Only the server knows its models."""
 
     async def listening(self, seconds: float = 0.5) -> bool:
         """Return True if the server answers within the given seconds and has a model."""

@@ -34,7 +34,7 @@ class DeepSeek(HttpProvider):
 
 
 class Groq(HttpProvider):
-    """Groq, which hosts other vendors' models and therefore has a lower priority than they have."""
+    """Groq, which hosts other vendors' models and therefore has a lower priority than those vendors."""
 
     facts = Facts(
         "groq",
@@ -48,7 +48,7 @@ class Groq(HttpProvider):
 
 
 class MiniMax(HttpProvider):
-    """MiniMax. The coding plan has its own keys but the usual base URL. The `china` plans take keys of minimaxi.com."""
+    """MiniMax. The coding plan has its own keys but the usual base URL. The `china` plans require keys from minimaxi.com."""
 
     facts = Facts(
         "minimax",
@@ -67,7 +67,7 @@ class MiniMax(HttpProvider):
 
 
 class Mistral(HttpProvider):
-    """Mistral. It rejects the field `stream_options` (the usage is always sent) and tool call ids without exactly nine characters."""
+    """Mistral. It rejects `stream_options` (the usage is always sent) and tool call ids that don't have exactly nine characters."""
 
     facts = Facts(
         "mistral",
@@ -80,7 +80,10 @@ class Mistral(HttpProvider):
 
 
 class Moonshot(HttpProvider):
-    """Moonshot. The plan `coding` is Kimi Code, which has its own keys and models (`kimi-for-coding`). `china` takes moonshot.cn keys."""
+    """Moonshot. The plan `coding` is Kimi Code, which has its own keys and models (`kimi-for-coding`).
+
+    `china` requires keys from moonshot.cn.
+    """
 
     facts = Facts(
         "moonshot",
@@ -154,7 +157,7 @@ class XAI(HttpProvider):
 
 
 class Zhipu(HttpProvider):
-    """Zhipu. The plan `coding` uses the base URL of the subscription. The `china` plans take keys of bigmodel.cn."""
+    """Zhipu. The plan `coding` uses the base URL of the subscription. The `china` plans require keys from bigmodel.cn."""
 
     facts = Facts(
         "zhipu",

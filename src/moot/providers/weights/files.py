@@ -57,7 +57,7 @@ def copy_in(file: BinaryIO, source: Path) -> None:
 
 
 def truncate(file: BinaryIO, size: int) -> None:
-    """Cut the file to `size` bytes and move to its end."""
+    """Truncate the file to `size` bytes and seek to its end."""
     file.seek(size)
     file.truncate()
 

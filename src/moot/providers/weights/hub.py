@@ -44,7 +44,9 @@ async def download(hub: HubFile, weights: Weights, file: BinaryIO, have: int, pr
             await to_thread.run_sync(truncate, file, start)
             await _append(response.content.iter_any(), file, start, weights.size, progress)
     except _ERRORS as error:
-        raise ProviderError(f"The download from {_host(hub)} broke off ({_reason(error)}).", kind="transport", retryable=True) from error
+        raise ProviderError(
+            f"The download from {_host(hub)} was interrupted ({_reason(error)}).", kind="transport", retryable=True
+        ) from error
 
 
 async def _append(data: AsyncIterator[bytes], file: BinaryIO, start: int, size: int, progress: Progress) -> None:

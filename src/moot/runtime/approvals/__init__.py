@@ -1,1 +1,1 @@
-"""Approvals: policy, patterns of rules, requests to people, and their answers."""
+"""Approvals: policy, rule patterns, requests to people, and their answers."""

@@ -1,4 +1,4 @@
-"""Processing of a person's answer: it is checked against the request and stored, then lasting permissions are applied."""
+"""Processing a person's answer: checking it against the request, storing it, and applying lasting permissions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from moot.types.conversation import Conversation
 from moot.types.run import Run
 
 LONGEST_TEXT = 50_000
-"""Maximum number of characters of a question's changed text."""
+"""Maximum length of a question's edited text, in characters."""
 
 _WRITERS = Registry("moot.writers", {"try": "moot.config.changes:with_rules", "add": "moot.config.changes:add_rules"})
 """Imported lazily by name, because YAML is only needed to write a rule."""
@@ -60,7 +60,10 @@ async def give_answer(runtime: Runtime, approval: str, answer: Answer) -> Approv
 
 
 async def check_answer(runtime: Runtime, approval: str, answer: Answer) -> tuple[Approval, Run, Answer]:
-    """Return the approval, its run, and the complete answer. Raise NotFound, or UsageError if the answer is not possible."""
+    """Return the approval, its run, and the complete answer.
+
+    Raise NotFound if the approval does not exist, UsageError if the answer is not possible.
+    """
     records = runtime.store.records
     asked = await records.approval(approval)
     if asked is None:
@@ -71,14 +74,14 @@ async def check_answer(runtime: Runtime, approval: str, answer: Answer) -> tuple
 
 
 async def rule_on_edited(runtime: Runtime, asked: Approval, arguments: bytes) -> Ruling:
-    """Return the policy's ruling on the call with the given arguments. Raise NotFound."""
+    """Return the policy's ruling on the call with the given arguments. Raise NotFound if its run was deleted."""
     run = await runtime.store.records.run(asked.run)
     conversation = await confined_conversation(runtime.store, run.conversation)
     return await _ruling(runtime, replace(asked, arguments=arguments), run, conversation, conversation.grants)
 
 
 async def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:
-    """Return the complete answer. Raise UsageError if it is not possible."""
+    """Return the complete answer. Raise UsageError if the answer is not possible."""
     _check_replies(asked, answer)
     if not answer.approved or asked.questions is not None:
         return answer
@@ -108,7 +111,7 @@ async def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Co
 
 
 def _check_replies(asked: Approval, answer: Answer) -> None:
-    """Raise UsageError if a reply is not one of the options of its question, or if a text is changed that can't be changed."""
+    """Raise UsageError if a reply is not one of the options of its question, or if the answer edits a text that can't be edited."""
     questions = as_list(asked.questions) if answer.approved else []
     if asked.questions is not None and answer.arguments is not None:
         editable = {str(as_object(question).get("edits")) for question in as_list(asked.questions)} - {"None"}
@@ -125,7 +128,7 @@ def _check_replies(asked: Approval, answer: Answer) -> None:
 
 
 def _check_changes(arguments: bytes, editable: set[str]) -> None:
-    """Raise UsageError unless the JSON object contains only non-empty texts of these names."""
+    """Raise UsageError unless the JSON object contains only non-empty texts with these names."""
     if not editable:
         raise UsageError("The text of this question can't be changed.", fix="Answer without arguments.")
     try:
@@ -161,7 +164,10 @@ async def _ruling(
 
 
 async def _edited(runtime: Runtime, asked: Approval, conversation: Conversation, arguments: bytes) -> bytes:
-    """Return the digest of the edited call, for which alone the decision is valid. Raise UsageError if the tool rejects the arguments."""
+    """Return the digest of the edited call. Raise UsageError if the tool rejects the arguments.
+
+    The decision is valid only for this call.
+    """
     try:
         value = loads_exact(arguments)
     except ValueError as error:

@@ -1,4 +1,7 @@
-"""Budgets of runs. Before each step, people are warned about nearly used budgets, and a used-up budget parks the run with a question."""
+"""Budgets of runs.
+
+Before each step, people are warned about budgets that are nearly used up, and a used-up budget parks the run with a question.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class Spender(Asker, Protocol):
 
 
 async def check_budgets(leg: Spender) -> None:
-    """Add warnings about nearly used budgets to the answer. If a budget is used up, ask whether the run may continue.
+    """Add warnings to the answer about budgets that are nearly used up. If a budget is used up, ask whether the run may continue.
 
     Raise Parked while the question is open, and LimitReached if the run may not continue.
     """
@@ -91,14 +94,14 @@ def _state(runtime: Runtime, budget: Budget) -> BudgetState:
 
 
 async def _names_of(runtime: Runtime, owner: str) -> set[str]:
-    """Return the names of a user, if a budget names users."""
+    """Return the user's names, or an empty set if no budget names a user by name."""
     if all(budget.user in ("", owner) for budget in runtime.settings.budgets):
         return set()
     return {user.name for user in await runtime.store.tokens.users() if user.id == owner}
 
 
 async def _chain(leg: Spender) -> list[Run]:
-    """Return the leg's run and the runs above it, if it is a sub-agent's."""
+    """Return the leg's run, and for a sub-agent also the runs above it."""
     chain = [leg.request.run]
     while (parent := chain[-1].parent_run) is not None:
         chain.append(await leg.runtime.store.records.run(parent))
@@ -128,7 +131,7 @@ def _query(state: BudgetState, owner: str, project: str, chain: Sequence[Run]) -
 
 
 async def _report_unknown_names(leg: Spender) -> None:
-    """Add notes about budgets of unknown users and projects at the start of a run of the local user, who can correct them."""
+    """At the start of a local user's run, add notes about budgets with unknown users or projects, which this user can correct."""
     run, has_started = leg.request.run, any(part.get("type") == "step-start" for part in leg.message().parts)
     if leg.request.conversation.owner != LOCAL_USER or run.parent_run is not None or has_started:
         return
@@ -162,7 +165,7 @@ def _question_id(run: Run, state: BudgetState) -> str:
 
 
 async def _may_continue(leg: Spender, chain: Sequence[Run], state: BudgetState) -> bool:
-    """Return a person's answer, also the one for a run above, for which they allowed it in this period. Raise Parked if there is none."""
+    """Return True if a person lets the run, or a run above it, continue in this period. Raise Parked if no one has answered yet."""
     for run in chain[1:]:
         stored = await leg.runtime.store.records.approval(_question_id(run, state))
         if stored is not None and stored.answer is not None and _allows(stored.answer):
@@ -175,7 +178,7 @@ async def _may_continue(leg: Spender, chain: Sequence[Run], state: BudgetState) 
 
 
 async def _open_id(leg: Spender, id: str) -> str:
-    """Return the id of the question, with a number if moot closed earlier ones because the budget was raised."""
+    """Return the question's id. A number is appended if moot closed earlier questions because the budget was raised."""
     number, found = 0, id
     while (stored := await leg.runtime.store.records.approval(found)) is not None and stored.answer is not None:
         if stored.answer.answered_by != "moot" or stored.answer.reason != _CLOSED:
@@ -193,7 +196,7 @@ def _allows(answer: Answer) -> bool:
 
 
 def _question(leg: Spender, id: str, run: Run, state: BudgetState) -> Approval:
-    """Return the question whether the run may continue. It is open until the budget resets, when the run continues by itself."""
+    """Return a question about continuing the run. It is open until the budget resets; then the run continues by itself."""
     reset = reset_text(state)
     if leg.request.run.on_crash == "resume":  # a server continues it
         later = f" Without an answer, the run continues at {reset}, when the budget resets."

@@ -1,4 +1,4 @@
-"""Matching of rule patterns, and the narrowest pattern for a call. To be safe, allow rules match narrowly and deny rules broadly."""
+"""Rule pattern matching, and the narrowest pattern for a call. To be safe, allow rules match narrowly and deny rules broadly."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def allows(pattern: str, piece: Piece) -> bool:
 
 
 def allows_line(pattern: str, line: str, pieces: Sequence[Piece]) -> bool:
-    """Return whether an allow rule equals the whole line, and nothing in the line is known only at run time."""
+    """Return True if an allow rule equals the whole line, and the line contains nothing that is known only at run time."""
     return bool(pieces) and pattern in (line, exact(line)) and literal(pattern) == line and can_repeat(pieces)
 
 
@@ -76,7 +76,7 @@ def _written_out(word: str, options: Sequence[str]) -> str:
 
 
 def could_match(pattern: str, piece: Piece, line: str) -> bool:
-    """Return whether the command may turn out to match the pattern, because it is partly unknown what the command runs.
+    """Return whether the command may turn out to match the pattern, because part of what it runs is unknown.
 
     It may run its arguments, the text that it reads, variables set for it, or a file that the line has written.
     """
@@ -98,7 +98,7 @@ def could_match(pattern: str, piece: Piece, line: str) -> bool:
 
 
 def _is_own_program(piece: Piece) -> bool:
-    """Return whether the program is a file that is not part of the system, so that an earlier command of the line may have written it."""
+    """Return whether the program is a file that is not part of the system, so an earlier command in the line may have written it."""
     known = piece.known
     named = bool(known) and "/" in known[0] and not is_known(known[0])
     return named or any(reason.startswith("sets PATH") for reason in piece.leftover)

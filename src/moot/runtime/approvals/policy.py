@@ -63,7 +63,7 @@ class _Judge:
         return [rule for rule in self.rules if rule.action == action]
 
     def judge(self, forbids: Callable[[str], bool], allows: Callable[[str], bool]) -> tuple[Ruling, bool]:
-        """Return the ruling, and whether a permission for more than one call can be given."""
+        """Return the ruling, and whether a permission for more than one call can be granted."""
         for rule in self.of("deny"):
             if forbids(rule.match):
                 return Ruling("deny", rule_text(rule)), False
@@ -83,7 +83,7 @@ class _Judge:
         return any(patterns.literal(pattern) in texts and patterns.is_exact(pattern) for pattern in allowing)
 
     def protection(self, names: Iterable[str]) -> str:
-        """Return why one of the paths needs approval in every mode; empty if none does."""
+        """Return why one of the paths needs approval in every mode, or an empty string if none does."""
         for name in names:
             if found := protection(name, self.directory, self.home):
                 return f"{name!r} is protected ({found})" if found.casefold() not in name.casefold() else f"{name!r} is protected"
@@ -119,7 +119,7 @@ def decide(
 
 
 def _configuring(judge: _Judge, mode: Mode) -> Ruling:
-    """Return the ruling on a change of moot's configuration: a person decides about each one. Allow rules don't apply."""
+    """Return the ruling on a change to moot's configuration: a person decides on each change. Allow rules don't apply."""
     ruling, _ = judge.judge(lambda pattern: pattern == patterns.EVERYTHING, lambda _: False)
     if ruling.action == "deny" or mode == "plan":
         return ruling if ruling.action == "deny" else Ruling("deny", "mode plan")
@@ -234,7 +234,7 @@ def _part(judge: _Judge, piece: Piece, line: str, pieces: Sequence[Piece]) -> Ap
 
 
 def _protection(judge: _Judge, piece: Piece) -> str:
-    """Return why the command may write to a protected file; empty if it names none or only reads."""
+    """Return why the command may write to a protected file, or an empty string if it names none or only reads."""
     writes = [part for reason in piece.leftover if reason.startswith("writes") for part in patterns.tokens(reason.partition(": ")[2])]
     if not writes and piece.certain and is_harmless(piece.known, piece.open_words):
         return ""
@@ -243,7 +243,10 @@ def _protection(judge: _Judge, piece: Piece) -> str:
 
 
 def _strictest(parts: tuple[ApprovalPart, ...], asking: Ruling | None) -> Ruling:
-    """Return the strictest ruling on the parts. Unless it denies the call, `asking` replaces it, the ruling of a rule on the whole line."""
+    """Return the strictest ruling on the parts.
+
+    Unless it denies the call, it is replaced by `asking`, the ruling of a rule on the whole line.
+    """
     action: Action = next(action for action in _STRICTEST if any(part.action == action for part in parts))
     if asking is None or action == "deny":
         return Ruling(action, next(part.why for part in parts if part.action == action), parts)
@@ -251,7 +254,7 @@ def _strictest(parts: tuple[ApprovalPart, ...], asking: Ruling | None) -> Ruling
 
 
 def rule_text(rule: Rule) -> str:
-    """Return the description of the rule used in rulings."""
+    """Return the description of a rule for use in rulings."""
     return f"the rule {rule.tool} {rule.match!r} says {rule.action}"
 
 

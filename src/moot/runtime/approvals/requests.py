@@ -34,7 +34,7 @@ EXPIRED = "No one answered in time."
 
 
 class Asker(Protocol):
-    """The part of a leg that is needed to make requests."""
+    """The part of a leg that is needed to ask a person."""
 
     runtime: Runtime
     request: RunRequest
@@ -79,7 +79,7 @@ async def allow(
 
 
 def _repeated(approval: Approval) -> Verdict:
-    """Return the verdict on an approved call of an idempotent tool that starts again because it waited or was interrupted."""
+    """Return the verdict on an approved call that starts again because it waited or was interrupted. Its tool is idempotent."""
     return Verdict(True, arguments=approval.answer.arguments if approval.answer is not None else None)
 
 
@@ -92,7 +92,7 @@ async def _ruled(leg: Asker, tool: Tool, given: Json, subject: str, hook: HookAn
 
 
 async def _with_hook(leg: Asker, tool: Ruled, subject: str, access: Access, hook: HookAnswer | None) -> Ruling:
-    """Return the policy's ruling with the change that a hook makes. Denials, ask rules and protected paths still apply."""
+    """Return the policy's ruling as changed by a hook. Denials, ask rules and protected paths still apply."""
     ruling = await rule_on(leg.runtime, leg.request, tool, subject, access)
     if hook is None or ruling.action == "deny":
         return ruling
@@ -204,7 +204,7 @@ async def _notify(leg: Asker, approval: Approval) -> None:
 
 
 async def _expired(leg: Asker, approval: Approval) -> Answer:
-    """Store and return a rejection because the approval expired."""
+    """Store and return a rejection, because the approval has expired."""
     answer = Answer(False, reason=EXPIRED, answered_by="moot")
     try:
         await _show(leg, approval, answer, Expire(approval.id, EXPIRED))
@@ -233,7 +233,7 @@ def answered(approval: Approval, answer: Answer) -> Event:
 
 
 def expiry(leg: Asker) -> int | None:
-    """Return the time in ms at which a request made now expires; None = never."""
+    """Return the time in ms at which a request made now expires, or None if it never does."""
     timeout = leg.runtime.settings.permissions.timeout
     return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
 

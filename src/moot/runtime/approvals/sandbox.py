@@ -124,7 +124,7 @@ def explain(ruling: Ruling) -> Ruling:
 async def rule_on_call(
     runtime: Runtime, conversation: Conversation, tool: Ruled, subject: str, access: Access, *, mode: Mode, grants: Iterable[Grant]
 ) -> Ruling:
-    """Return the ruling on a call of one of moot's own tools, including the access for which it asks."""
+    """Return the ruling on a call of one of moot's own tools, including the access that it asks for."""
     permissions = runtime.settings.permissions
     custom = isinstance(tool, CustomTool)
     if custom and tool.read_only:  # its sandbox prevents changes, and it never runs without a sandbox
@@ -140,7 +140,7 @@ async def rule_on_call(
 
 
 def _script_ruling(ruling: Ruling, subject: str) -> Ruling:
-    """Return the ruling on a script of a skill: a person decides each time. No rule or mode allows it, only the setting of the skill."""
+    """Return the ruling on a script of a skill: a person decides each time. No rule or mode allows it, only the skill's setting."""
     return ruling if ruling.action == "deny" else Ruling("ask", SCRIPTS_ASK, (ApprovalPart(subject, "ask", SCRIPTS_ASK),))
 
 

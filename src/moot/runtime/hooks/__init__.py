@@ -1,3 +1,3 @@
-"""Hooks of the user: commands at events of a conversation, and tool calls before and after a run."""
+"""User hooks: commands that run at conversation events, and tool calls before and after a run."""
 
 __all__: list[str] = []

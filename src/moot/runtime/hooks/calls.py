@@ -29,7 +29,7 @@ from moot.types.templates import fill, fill_line, variables_in
 from moot.types.tool import Tool
 
 _SEARCHED = 100_000
-"""Number of characters of an output that `skip_if` looks at."""
+"""Number of characters of an output that `skip_if` examines."""
 
 _EARLIER = 20
 """Number of earlier runs to search for an answer with text. Skipped runs have none."""
@@ -110,7 +110,7 @@ async def _call(leg: Leg, side: HookSide, number: int, hook: RunHook) -> Part:
 
 
 async def _tools(leg: Leg, hook: RunHook) -> Sequence[Tool]:
-    """Return the tools that a hook may call: the one that it names, or those of the agent if a prompt names the call."""
+    """Return the tools that a hook may call: the tool that it names, or the agent's tools if the call comes from a prompt."""
     if not isinstance(hook, ReferencedCall):
         return tools_for(leg.runtime.settings, Agent(tools=(hook.tool,)), folder=has_folder(leg.request.conversation))
     if leg.request.run.agent_type != "moot":

@@ -40,7 +40,7 @@ _BLOCKED = 2
 _BLOCKABLE: frozenset[HookEvent] = frozenset({"PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact"})
 
 ADDED: frozenset[HookEvent] = frozenset({"UserPromptSubmit", "SessionStart"})
-"""Events whose hooks' output is added to the prompt."""
+"""Events for which the output of hooks is added to the prompt."""
 
 
 NOTHING = HookAnswer()
@@ -50,7 +50,7 @@ class Finished(NamedTuple):
     """The result of a command."""
 
     code: int | None
-    """None = it did not end in time, or could not be started."""
+    """Exit code. None if the command did not end in time, or could not be started."""
     stdout: str
     stderr: str
     seconds: float
@@ -64,7 +64,7 @@ class HookResult:
     failure: str = ""
     """Reason why the hook failed; empty if it did not."""
     message: str = ""
-    """A message of the hook for the user."""
+    """A message from the hook to the user."""
     quiet: bool = False
     """True if its output must not be recorded."""
 
@@ -163,7 +163,7 @@ def read_answer(event: HookEvent, hook: CommandHook, finished: Finished, mask: C
 
 
 def _failure(hook: CommandHook, finished: Finished) -> str:
-    """Return why the command failed; empty if it did not."""
+    """Return why the command failed, or an empty string if it did not."""
     code, stderr = finished.code, finished.stderr.strip()
     if code is None:
         return stderr if finished.seconds < hook.timeout and stderr else f"was stopped after {hook.timeout:g} s"
@@ -189,7 +189,7 @@ def _decision(event: HookEvent, finished: Finished) -> HookResult:
 
 
 _PERMISSIONS = {"allow": "allow", "approve": "allow", "ask": "ask", "deny": "deny", "block": "deny"}
-"""Decisions. `approve` and `block` are the older words for tool calls; other events use `block`."""
+"""Decisions. `approve` and `block` are the older decisions on tool calls; other events use `block`."""
 
 
 def _read_object(event: HookEvent, value: JsonObject) -> HookResult:

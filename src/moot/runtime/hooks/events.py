@@ -1,4 +1,4 @@
-"""Command hooks at the events of a conversation. One function per event; each does nothing unless a hook is configured for it."""
+"""Command hooks for conversation events. One function per event; each does nothing unless a hook is configured for it."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from moot.types.token import LOCAL_USER
 from moot.types.tool import ToolOutput
 
 RECORDED = 2_000
-"""Number of characters of a hook's output that the log keeps."""
+"""Maximum number of characters of a hook's output to keep in the log."""
 
 SHOWN = 200
-"""Number of characters of a blocked message to show."""
+"""Maximum number of characters of a blocked message to show."""
 
 STOPS = 3
 """Maximum number of times that Stop hooks continue one run."""
 
 SHORT = 10.0
-"""Maximum number of seconds for hooks that delay a question or the end of moot."""
+"""Maximum number of seconds for hooks that delay a question or moot's exit."""
 
 log = logging.getLogger("moot.hooks")
 
@@ -93,7 +93,10 @@ def hooks_for(runtime: Runtime, conversation: Conversation, event: HookEvent, su
 async def _fire(
     leg: HookLeg, event: HookEvent, key: str, facts: JsonObject, *, subject: str = "", seconds: float = 0.0
 ) -> HookAnswer | None:
-    """Run the hooks of an event concurrently and return their combined answer; None = there are none. `seconds` limits their time."""
+    """Run the hooks for an event concurrently and return their combined answer, or None if there are none.
+
+    `seconds` limits their time.
+    """
     hooks = hooks_for(leg.runtime, leg.request.conversation, event, subject)
     if not hooks or _is_plain(leg):
         return None
@@ -303,7 +306,7 @@ def tool_hooks(leg: HookLeg) -> _CallHooks:
 
 
 def _prompt_facts(parts: Sequence[Part]) -> JsonObject:
-    """Return a prompt in the form for hooks: its text, including attached text files as models read them, and the names of all files."""
+    """Return a prompt as hooks get it: its text, including attached text files as models read them, and the names of all files."""
     names = [str(part.get("filename") or part.get("mediaType") or "file") for part in parts if part.get("type") == "file"]
     return {"prompt": text_of(with_texts(parts)), "files": list[Json](names)}
 
@@ -311,7 +314,7 @@ def _prompt_facts(parts: Sequence[Part]) -> JsonObject:
 async def user_prompt(leg: HookLeg, prompt: Sequence[Part]) -> HookAnswer | None:
     """Run the hooks for a user's prompt. Text that they add becomes parts of the answer; the caller ends the run if they block it.
 
-    Until they have decided, the prompt is marked as unchecked, so that later runs don't send it if this run ends before.
+    Until they have decided, the prompt is marked as unchecked, so that later runs don't send it if this run ends first.
     """
     marks, answer = leg.index, None
     if hooks_for(leg.runtime, leg.request.conversation, "UserPromptSubmit") and not _is_plain(leg):
@@ -325,7 +328,7 @@ async def user_prompt(leg: HookLeg, prompt: Sequence[Part]) -> HookAnswer | None
 
 
 async def session_start(leg: HookLeg) -> None:
-    """Run the session hooks for the first run of a conversation in this process, and make sure that those for its end run later.
+    """Run the session hooks for the first run of a conversation in this process, and make sure that the hooks for its end run later.
 
     Sub-agents belong to the session of their parent's conversation. Outside agents have their own sessions and hooks.
     """
@@ -366,7 +369,7 @@ async def stop(leg: HookLeg) -> bool:
 
 
 async def notify(leg: HookLeg, approval: Approval) -> None:
-    """Run the hooks for a question that waits for a person."""
+    """Run the hooks for a question that is waiting for a person."""
     kind = "permission_prompt" if approval.questions is None else "elicitation_dialog"
     message = f"moot needs your permission to use {approval.tool}." if approval.questions is None else "moot has a question for you."
     facts: JsonObject = {"message": message, "title": leg.request.conversation.title, "notification_type": kind}
@@ -377,7 +380,7 @@ async def notify(leg: HookLeg, approval: Approval) -> None:
 
 
 async def before_compaction(runtime: Runtime, conversation: Conversation, *, trigger: str, focus: str = "") -> str:
-    """Run the hooks before a conversation is compacted (`manual` or `auto`). Return why that is blocked; empty if it is not."""
+    """Run the hooks before a conversation is compacted (`manual` or `auto`). Return why it is blocked, or an empty string if it is not."""
     answer = await _fire_outside(runtime, conversation, "PreCompact", {"trigger": trigger, "custom_instructions": focus}, subject=trigger)
     return (answer.reason if answer.blocks else answer.stop) if answer is not None else ""
 
@@ -400,7 +403,7 @@ class _Session:
 async def _fire_outside(
     runtime: Runtime, conversation: Conversation, event: HookEvent, facts: JsonObject, *, subject: str, seconds: float = 0.0
 ) -> HookAnswer | None:
-    """Run the hooks of an event that belongs to no run. The log gets one record for each hook."""
+    """Run the hooks for an event that doesn't belong to a run. The log gets one record for each hook."""
     hooks = hooks_for(runtime, conversation, event, subject)
     if not hooks:
         return None

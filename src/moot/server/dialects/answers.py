@@ -31,7 +31,7 @@ BEAT = 15.0
 
 class _Ended(NamedTuple):
     through: int
-    """Seq after which the run has no more events."""
+    """Sequence number after which the run has no more events."""
     failure: MootError | None = None
 
 

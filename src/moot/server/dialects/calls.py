@@ -148,7 +148,7 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class _Placement:
-    """The history of a call and its conversation. Without `conversation` and `key`, a new conversation is created."""
+    """The history and the conversation for a call. If neither `conversation` nor `key` is set, a new conversation is created."""
 
     history: tuple[str, ...]
     new: tuple[Part, ...]
@@ -162,7 +162,8 @@ class _Placement:
 async def submit_call(server: Server, caller: Caller, request: CallerRequest, headers: Mapping[str, str], attempt: Attempt) -> Call:
     """Submit the call to the conversation named by the request or its header `x-moot-conversation`, or to one chosen by the history.
 
-    Raise UsageError, NotFound (unknown model or earlier answer), Busy or StoreError.
+    Raise UsageError if the request is invalid, NotFound for an unknown model or earlier answer, Busy if the conversation is busy, or
+    StoreError.
     """
     if not request.conversation and not request.after:
         request = replace(request, conversation=headers.get("x-moot-conversation", ""))
@@ -209,7 +210,7 @@ async def _target(server: Server, name: str, directory: str) -> _Target:
 
 
 async def _after_answer(caller: Caller, request: CallerRequest, total: str) -> _Placement:
-    """Place a call that refers to an earlier answer or a conversation: moot has the history, and the caller sends only new messages."""
+    """Find the history for a call that refers to an earlier answer or a conversation and contains only new messages."""
     new = _new(request.messages, 0)
     if request.after:
         run = await caller.store.records.run(await run_of_response(caller, request.after))
@@ -227,7 +228,7 @@ async def _after_answer(caller: Caller, request: CallerRequest, total: str) -> _
 
 
 async def _by_history(server: Server, caller: Caller, request: CallerRequest, known: Digests, provider: str) -> _Placement:
-    """Place a call that sends its whole history. It continues from the last answer that moot knows, in that answer's conversation."""
+    """Find the conversation for a call that sends its whole history: that of the last answer in it, if moot knows the answer."""
     total = known.total
     locations = [
         await server.answers.find(caller.store, caller.owner_id, digest, before) if message.role == "assistant" else None

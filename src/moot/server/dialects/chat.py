@@ -1,4 +1,4 @@
-"""The OpenAI chat completions API: `POST /v1/chat/completions`."""
+"""The OpenAI Chat Completions API: `POST /v1/chat/completions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Anthropic messages API: `POST /v1/messages` and token counting."""
+"""The Anthropic Messages API: `POST /v1/messages` and token counting."""
 
 from __future__ import annotations
 

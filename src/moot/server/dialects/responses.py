@@ -1,4 +1,4 @@
-"""The OpenAI responses API: `POST /v1/responses`, retrieval and cancellation."""
+"""The OpenAI Responses API: `POST /v1/responses`, retrieval and cancellation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ router = router_of("completion")
 
 @router.post("/responses", response_class=Response, responses=ANSWER, openapi_extra=BODY)
 async def responses(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request) -> Response:
-    """Create a response in the format of the OpenAI responses API. `model` is `agent:NAME` or `model@provider`."""
+    """Create a response in the format of the OpenAI Responses API. `model` is `agent:NAME` or `model@provider`."""
     call = await submit_call(server, caller, read_responses(await body_of(request)), request.headers, attempt)
     head = Head(call.id, call.request.model, call.created, call.request)
     return CallResponse(call, Encoder(ResponsesAnswer(head), partial(response_answer, head)))

@@ -89,4 +89,4 @@ ROUTERS = (
     outgoing_webhooks,
     *DIALECTS,
 )
-"""All routers, in the order of the documentation."""
+"""All routers, in the order in which the documentation lists them."""

@@ -28,7 +28,7 @@ from moot.types.conversation import Conversation
 
 
 class AskedPartOut(Out, of=ApprovalPart, fields="text action why patterns always within edits"):
-    """Part of a tool call that is decided separately: one command of a shell line, a path or a URL."""
+    """Part of a tool call that is decided separately: one command in a shell line, a path or a URL."""
 
 
 Text = Annotated[str, BeforeValidator(lambda data: data.decode("utf-8", "replace") if isinstance(data, bytes) else data)]
@@ -40,7 +40,7 @@ class GivenOut(Out, of=Answer, fields="approved option reason answered_by value 
 
     value: Any
     arguments: Text | None
-    """Arguments that replaced those of the call."""
+    """Arguments that replaced the call's own arguments."""
 
 
 class OptionOut(Out, of=Option, fields="id label kind"):
@@ -83,7 +83,7 @@ class ApprovalOut(
     path: list[str]
     """Names of agents, from the one that a person prompted down to the sub-agent that made the request."""
     by_client: bool
-    """True for a tool of a client. The client runs it and answers with the output, so no person decides."""
+    """True for a client's own tool. The client runs it and answers with the output, so no person decides."""
     answer: GivenOut | None
     used_at: int | None
 
@@ -115,7 +115,9 @@ class AnswerIn(In):
     patterns: Annotated[list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(default_factory=list, max_length=100)]
     """Patterns that `conversation` and `always` allow from now on; empty = the narrowest pattern for each part."""
     arguments: dict[str, JsonValue] | None = None
-    """Replacement for the call's arguments, for this call only. For a question with `edits`, the changed text by that name."""
+    """Replacement for the call's arguments, for this call only. For a question with `edits`, an object with that name as the key and the
+    changed text.
+    """
     value: JsonValue = None
     """Replies to a tool's questions: for each question, a list of option labels or free texts."""
 

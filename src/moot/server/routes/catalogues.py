@@ -35,7 +35,7 @@ class ModelOut(Out, of=Model, fields="id model provider wire_name context max_ou
 
 
 class ModelsOut(Out):
-    """A page of models, and the problems of providers that could not be listed."""
+    """A page of models, and the problems of providers whose models could not be listed."""
 
     data: list[ModelOut]
     next_cursor: str | None = None

@@ -48,7 +48,7 @@ class CommandOut(Out, of=CommandFacts, fields="name help argument category type 
 
 
 class CommandsOut(Out):
-    """All commands, and those that can't be used."""
+    """All usable slash commands, and the reasons why others can't be used."""
 
     data: list[CommandOut]
     next_cursor: None = None
@@ -82,10 +82,11 @@ class CommandIn(In):
 
 
 class ReplyOut(Out):
-    """An instruction to the client. By `kind`: `say` = show a text. `choose` = let the user choose a value and run the command again with
-    it, or `command` if it is set. `go` = open another conversation. `compose` = let the user write a text. `copy` = copy a text to the
-    clipboard. `answer` = answer the last prompt. `run` = follow the run, which the server has started. `save` = download the conversation
-    in `format`. `leave` = exit.
+    """An instruction to the client, by `kind`.
+
+    `say` = show a text. `choose` = let the user choose a value and run the command again with it (or run `command` if it is set). `go` =
+    open another conversation. `compose` = let the user write a text. `copy` = copy a text to the clipboard. `answer` = answer the last
+    prompt. `run` = follow the run, which the server has started. `save` = download the conversation in `format`. `leave` = exit.
     """
 
     kind: Literal["say", "choose", "go", "compose", "copy", "answer", "run", "save", "leave"]
@@ -120,7 +121,7 @@ async def list_commands(
     directory: Annotated[str, Query(max_length=4096, description="List also the commands of the project in this folder.")] = "",
     project: Annotated[str, Query(max_length=128, description="List also the commands of this project.")] = "",
 ) -> CommandsOut:
-    """List all slash commands: built-in ones, and those of the home and of a project."""
+    """List all slash commands: built-in ones, and those defined in moot's home and in a project."""
     context = await _context(server, caller, _Place(conversation or None, project, directory), RunOverrides())
     catalogue = await catalogue_of(context)
     data = [CommandOut.of(facts, parameters=[ParameterOut.of(one) for one in facts.parameters]) for facts in catalogue.facts()]
@@ -129,7 +130,10 @@ async def list_commands(
 
 @router.post("/{name}")
 async def run_command(server: CurrentServer, caller: ToolUser, attempt: CurrentAttempt, name: str, body: CommandIn) -> CommandDone:
-    """Run a slash command and return what the client should do next. The prompt of a command is submitted to the conversation."""
+    """Run a slash command and return what the client should do next.
+
+    If the command produces a prompt, it is submitted to the conversation.
+    """
     attempt.check_repeatable()
     overrides = RunOverrides(**body.wishes.model_dump())
     context = await _context(server, caller, _Place(body.conversation, body.project, body.directory), overrides)

@@ -28,8 +28,9 @@ class JobRunOut(Out):
     at: int
     """Time at which the job was due, in ms."""
     status: str
-    """Status of the run. Without a run: `skipped`, `stored` (only the prompt was stored), `running` or `finished` (a command), `failed` or
-    `deleted`."""
+    """Status of the run. If there is no run: `skipped`, `stored` (only the prompt was stored), `running` or `finished` (a command),
+    `failed` or `deleted`.
+    """
     conversation: str | None
     run: str | None
     cost: int | None
@@ -37,9 +38,9 @@ class JobRunOut(Out):
     attempt: int
     """Number of the attempt; the first is 1, and retries count up."""
     missed: int
-    """Number of earlier due times that were missed and that this run replaces."""
+    """Number of missed earlier runs that this run replaces."""
     reason: str
-    """Why there is no answer, the reply of a command, or another unusual fact about the run; empty if there is none."""
+    """Why there is no answer, the reply of a command, or a note about the run, such as about missed runs; otherwise empty."""
 
     @classmethod
     def from_record(cls, record: JobRun) -> JobRunOut:

@@ -49,7 +49,7 @@ class FormatOut(Out):
 
 
 class LeftOutOut(Out):
-    """Number of items of one kind that were removed from a shared page, without their content."""
+    """Number of items of one kind that were removed from a shared page. The items are not included."""
 
     kind: str
     where: str
@@ -90,7 +90,7 @@ class ShareMade(ShareOut):
 
     url: str
     reach: Literal["machine", "network"]
-    """Reach of the link: `machine` = it only works on the server's machine, `network` = for anyone who can reach the server."""
+    """Reach of the link: `machine` = it only works on the server's machine, `network` = it works for anyone who can reach the server."""
 
 
 router = Router(tags=["export"])

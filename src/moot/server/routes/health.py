@@ -62,7 +62,7 @@ async def metrics(server: CurrentServer, _: Reader) -> Response:
 
 
 class ExtentOut(Out):
-    """Number and size of events that are stored in one way."""
+    """Number and size of events that are stored in the same way."""
 
     events: int
     bytes: int
@@ -92,7 +92,7 @@ class FilesOut(Out):
 
 
 class ConversationSizeOut(Out):
-    """Size of the log of one conversation."""
+    """Size of one conversation's log."""
 
     id: str
     title: str
@@ -126,7 +126,7 @@ store_router = Router(prefix="/api/store", tags=["store"])
 async def get_store(
     server: CurrentServer,
     caller: Admin,
-    largest: Annotated[int, Query(ge=0, le=200, description="Number of largest conversations to list.")] = 10,
+    largest: Annotated[int, Query(ge=0, le=200, description="Number of conversations to list, largest first.")] = 10,
 ) -> SizesOut:
     """Get the storage used by the log, messages, search index, requests, files and free pages. Scans the whole store.
 

@@ -77,7 +77,7 @@ class FailedOut(Out, of=Failed, fields="path problem"):
 
 
 class WatchOut(Out, of=ImportWatch, fields="wanted since sources messages last_at problem"):
-    """State of continuous import, which imports new messages of the agents on the server's machine."""
+    """State of continuous import, which imports new messages from the agents on the server's machine."""
 
     wanted: bool
     """True if the setting `imports.watch` is on."""
@@ -120,11 +120,11 @@ class ImportOut(
     conversations: dict[str, int]
     """Number of conversations by outcome."""
     brought: list[BroughtOut]
-    """Outcomes of single conversations, at most the newest 500."""
+    """Outcomes for individual conversations, at most the newest 500."""
     failed: list[FailedOut]
     unclaimed: UnclaimedOut
     unread: list[UnreadOut]
-    """Folders of agents on the server's machine from which nothing can be read. Known only if all agents are imported."""
+    """Folders and files of agents on the server's machine that can't be read. Known only if all agents are imported."""
 
 
 def watch_out(watch: ImportWatch) -> WatchOut:
@@ -133,7 +133,10 @@ def watch_out(watch: ImportWatch) -> WatchOut:
 
 
 def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
-    """Return the response for an import. Without `conversations`, for lists, the outcomes of single conversations are omitted."""
+    """Return the response for an import.
+
+    Without `conversations`, as in lists, the outcomes for individual conversations are omitted.
+    """
     report = job.report
     return ImportOut.of(
         job,
@@ -230,7 +233,7 @@ async def list_found(server: CurrentServer, caller: Operator) -> ListOut[Machine
 
 @router.get("/unread")
 async def list_unread(server: CurrentServer, caller: Operator) -> ListOut[UnreadOut]:
-    """List the folders of agents on the server's machine from which nothing can be read."""
+    """List the folders and files of agents on the server's machine that can't be read."""
     data = server.engine.settings.database.parent
 
     def unread() -> list[UnreadFolder]:
@@ -241,7 +244,7 @@ async def list_unread(server: CurrentServer, caller: Operator) -> ListOut[Unread
 
 @router.get("/watch")
 async def get_watch(server: CurrentServer, _: Operator) -> WatchOut:
-    """Get the state of continuous import, which imports new messages of the agents on the server's machine."""
+    """Get the state of continuous import, which imports new messages from the agents on the server's machine."""
     return watch_out(server.import_watch)
 
 

@@ -1,4 +1,4 @@
-"""Routes for memory, the Markdown files that agents keep between conversations, and for documents that agents may search."""
+"""Routes for memory (the Markdown files that agents keep between conversations) and for documents that agents may search."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MemoryFileOut(Out, of=MemoryFile, fields="name path size changed_at hidden
     """A memory file."""
 
     path: ShownPath
-    """Absolute path on the machine of the server."""
+    """Absolute path on the server's machine."""
 
 
 class MemoryTextOut(Out):
@@ -132,7 +132,7 @@ class SourceOut(Out, of=Source, fields="id path project kind added_at documents 
     """A file or folder with documents, or an uploaded document."""
 
     path: ShownPath
-    """Absolute path on the machine of the server, or the name of the uploaded document."""
+    """Absolute path on the server's machine, or the name of the uploaded document."""
     kind: Literal["added", "upload", "folder"]
 
 
@@ -156,13 +156,13 @@ class SourceIn(In):
     """A file or folder to index."""
 
     path: Annotated[str, Field(min_length=1, max_length=4096)]
-    """Absolute path on the machine of the server."""
+    """Absolute path on the server's machine."""
     project: Annotated[str, Field(max_length=200)] = ""
     """Id or name of the project whose conversations can search the documents; empty = all conversations."""
 
 
 OfProject: TypeAlias = Annotated[
-    str, Query(alias="project", max_length=200, description="Id or name of the project whose conversations can search; empty = all.")
+    str, Query(alias="project", max_length=200, description="Id or name of the project whose conversations can search it; empty = all.")
 ]
 DOCUMENT: dict[str, Any] = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
 
@@ -209,7 +209,7 @@ async def upload_document(server: CurrentServer, caller: Chatter, name: str, req
 async def search_documents(
     server: CurrentServer,
     caller: Reader,
-    q: Annotated[str, Query(min_length=1, max_length=500, description="Words or a question.")],
+    q: Annotated[str, Query(min_length=1, max_length=500, description="Words to search for, or a question.")],
     project: OfProject = "",
     limit: Limit = 8,
 ) -> ListOut[PassageOut]:

@@ -1,4 +1,4 @@
-"""Routes for runs of all processes, and for the events of runs and conversations."""
+"""Routes for runs in all processes, and for the events of runs and conversations."""
 
 from __future__ import annotations
 

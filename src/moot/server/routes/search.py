@@ -24,7 +24,7 @@ class HitOut(Out, of=Hit, fields="id conversation title role at snippet column s
 
 
 class IndexOut(Out):
-    """Progress of indexing: number of indexed messages, and of all messages."""
+    """Progress of indexing: number of indexed messages, and number of all messages."""
 
     done: int
     total: int
@@ -35,13 +35,15 @@ class FoundOut(ListOut[HitOut]):
 
     index: IndexOut
     ranked: int | None
-    """Only this many of the newest matches were ranked; null = all, or no ranking."""
+    """Number of matches that were ranked, which are the newest ones; null if all or none were ranked."""
     cut: bool
     """True if a partial word matches so many words that only the most common ones were searched."""
     loose: bool
-    """True if no message contains all words: the results contain some of them, best first, on one page."""
+    """True if no message contains all words. The results then contain some of the words and are on one page, best first."""
     stopped_at: int | None
-    """Time in ms of the oldest message compared with a regular expression, if the time limit was reached; `next_cursor` continues."""
+    """If a search with a regular expression reached the time limit: time in ms of the oldest message searched. `next_cursor` continues the
+    search.
+    """
 
 
 _OPERATORS = ", ".join(f"{name}:" for name in OPERATORS)
@@ -63,7 +65,7 @@ async def search(
         Query(description="`meaning` ranks answers by similarity to `q`, on one page; `sort` and `cursor` are ignored."),
     ] = "words",
     context: Annotated[int, Query(ge=0, le=CONTEXT, description="Number of lines before and after the match to return in `context`.")] = 0,
-    wait: Annotated[float, Query(ge=0, le=2, description="Maximum seconds to spend indexing new messages first.")] = 2.0,
+    wait: Annotated[float, Query(ge=0, le=2, description="Maximum number of seconds to spend on indexing new messages first.")] = 2.0,
 ) -> FoundOut:
     """Search messages. New messages are indexed first, for up to `wait` seconds; `index` reports the progress.
 

@@ -1,4 +1,4 @@
-"""Routes for usage statistics and recent changes of files."""
+"""Routes for usage statistics and recent file changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CountsOut(
     fields="""runs failed input output cache_read cache_write reasoning cost unpriced_runs steps ms timed_output first_ms firsts contexts
     context first rate""",
 ):
-    """Totals of answers, including imported ones. Money is in nano-dollars."""
+    """Totals for answers, including imported ones. Money is in nano-dollars."""
 
     context: int
     """Mean context size of the answers, in tokens."""
@@ -47,13 +47,13 @@ class CountsOut(
 
 
 class GroupOut(CountsOut):
-    """Totals of one day, model, agent or project."""
+    """Totals for one day, model, agent or project."""
 
     name: str
 
 
 class ToolCountsOut(Out, of=ToolCounts, fields="name calls failed denied ms timed"):
-    """Totals of one tool."""
+    """Totals for one tool."""
 
     name: str
 
@@ -100,14 +100,14 @@ class StatsOut(
 
     total: CountsOut
     days: Groups
-    """By day of the time zone, newest first."""
+    """By day in the time zone, newest first."""
     models: Groups
     """Most runs first."""
     agents: Groups
-    """Sub-agents count for the agent that started them, unless `sub_agents` is set."""
+    """A sub-agent's usage is counted for the agent that started it, unless `sub_agents` is set."""
     projects: Groups
     hosts: Groups
-    """By machine that the conversations were imported from; an empty name means this machine. Empty without other machines."""
+    """By machine that the conversations were imported from; an empty name means this machine. No entries if there are no other machines."""
     tools: Annotated[list[ToolCountsOut], BeforeValidator(_named)]
     """Most calls first."""
     errors: Annotated[list[ErrorCountOut], BeforeValidator(_errors)]
@@ -124,7 +124,7 @@ class StatsOut(
 
 
 class ActivityOut(Out):
-    """Totals of one day. Money is in nano-dollars."""
+    """Totals for one day. Money is in nano-dollars."""
 
     day: str
     """Such as `2026-12-24`."""
@@ -142,10 +142,10 @@ class WindowOut(
     of=UsageWindow,
     fields="agent minutes since until resets used at runs input output cache_read cache_write cost unpriced first last",
 ):
-    """The usage of one agent in a period that its subscription limits. Times are in ms, money in nano-dollars."""
+    """The usage of one agent in a period that is limited by its subscription. Times are in ms, money in nano-dollars."""
 
     tokens_per_minute: float | None
-    """Mean between the first and the last call; null if there is only one. `cost_per_hour` too."""
+    """Mean between the first and the last call, as for `cost_per_hour`; null if there is only one call."""
     cost_per_hour: float | None
     projected_cost: int | None
     """Projected cost at the end of the period, at the current rate; null if unknown."""
@@ -153,21 +153,21 @@ class WindowOut(
 
 
 class WindowsOut(Out):
-    """Usage in the periods that subscriptions limit."""
+    """Usage in the periods that are limited by subscriptions."""
 
     now: int
     data: list[WindowOut]
     """The current periods: the 5-hour block and the last seven days of Claude Code, and the limits that Codex recorded."""
     blocks: list[WindowOut]
-    """The 5-hour blocks of Claude Code in the last days, newest first."""
+    """The 5-hour blocks of Claude Code in recent days, newest first."""
 
 
 class EditOut(Out, of=FileEdit, fields="path conversation message at agent tool added removed"):
-    """A change of a file by a tool call."""
+    """A change to a file by a tool call."""
 
 
 class EditsOut(Out):
-    """A page of changes of files, newest first."""
+    """A page of file changes, newest first."""
 
     data: list[EditOut]
     next: str | None
@@ -175,7 +175,7 @@ class EditsOut(Out):
 
 
 class SpendingOut(Out, of=Spending, fields="cost tokens unpriced"):
-    """The spending of some runs."""
+    """The total spending of several runs."""
 
 
 class BudgetOut(Out, of=Budget, fields="name per cost tokens user project agent tz ends_run"):
@@ -184,7 +184,7 @@ class BudgetOut(Out, of=Budget, fields="name per cost tokens user project agent 
     spent: SpendingOut | None
     """Spending in the current period; null for budgets per run and budgets with a problem."""
     share: float | None
-    """The used part; 1 = used up. Null if `spent` is null."""
+    """The used share of the budget; 1 = used up. Null if `spent` is null."""
     since: int
     """Start of the current period; 0 for budgets per run."""
     resets_at: int | None
@@ -200,7 +200,7 @@ edits_router = Router(prefix="/api/edits", tags=["stats"])
 
 From = Annotated[int, Query(alias="from", ge=0, le=LATEST, description="Only answers started at or after this time, in ms.")]
 To = Annotated[int | None, Query(ge=0, le=LATEST, description="Only answers started before this time, in ms.")]
-Zone = Annotated[str, Query(max_length=100, description="Time zone of hours, days, weeks and months, such as `Europe/Berlin`.")]
+Zone = Annotated[str, Query(max_length=100, description="Time zone for hours, days, weeks and months, such as `Europe/Berlin`.")]
 
 
 @router.get("")
@@ -246,7 +246,7 @@ async def get_activity(caller: Reader, first: From = 0, to: To = None, tz: Zone 
 
 @router.get("/windows")
 async def get_windows(caller: Reader) -> WindowsOut:
-    """Get the usage in the current periods of subscriptions, and the 5-hour blocks of the last days."""
+    """Get the usage in the current periods of subscriptions, and the 5-hour blocks of recent days."""
     now = int(time.time() * 1000)
     await place_conversations(caller.store)
     found = await caller.store.stats.windows(now)
@@ -259,7 +259,7 @@ def _window(window: UsageWindow, now: int) -> WindowOut:
 
 @router.get("/budgets")
 async def get_budgets(caller: Reader, server: CurrentServer) -> ListOut[BudgetOut]:
-    """List the caller's budgets, with what is spent of them in the current period."""
+    """List the caller's budgets, with the amounts spent in their current periods."""
     found = await budget_states(server.engine.runtime, caller.owner_id)
     return ListOut[BudgetOut](data=[BudgetOut.model_validate(state.to_json()) for state in found])
 
@@ -270,7 +270,7 @@ async def list_edits(
     limit: Limit = 50,
     before: Annotated[str | None, Query(max_length=100, description="`next` of the previous page.")] = None,
 ) -> EditsOut:
-    """List files that tool calls changed, newest first, with the answer of each change. Changes by shell commands are unknown."""
+    """List file changes by tool calls, newest first, each with its answer. Changes by shell commands are not included."""
     await place_conversations(caller.store)  # or a request at the same moment does it, and their answers aren't counted until it has
     found, following = await caller.store.stats.edits(limit=limit, before=before)
     return EditsOut(data=[EditOut.of(edit) for edit in found], next=following)

@@ -84,7 +84,7 @@ outgoing_router = Router(prefix="/api/outgoing-webhooks", tags=["webhooks"])
 async def list_deliveries(
     server: CurrentServer,
     caller: Reader,
-    webhook: Annotated[str | None, Query(max_length=64, description="Name of a webhook; all by default.")] = None,
+    webhook: Annotated[str | None, Query(max_length=64, description="Name of a webhook; defaults to all webhooks.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> ListOut[DeliveryOut]:
     """List deliveries to outgoing webhooks, newest first. The list is empty for all users except the one who runs the server."""

@@ -85,8 +85,9 @@ class ChatIn(BaseModel):
     """Id or name of the project of a new conversation. Defaults to the project whose root contains the folder."""
     on_busy: OnBusy = "reject"
     references: bool = False
-    """Attach what the last text of a user message refers to after `@`, such as files of the conversation's folder. Requires the scope
-    `tools` and the user `local`. By default, texts are sent as they are."""
+    """Attach what the last text of a user message refers to with `@`, such as files in the conversation's folder. Requires the scope
+    `tools` and the user `local`. By default, texts are sent unchanged.
+    """
     effort: Literal["none", "low", "medium", "high", "max"] | None = None
     max_steps: int | None = Field(default=None, ge=1, le=1000)
     tools: bool | list[str | ClientTool] | dict[str, _NamelessTool] | None = None
@@ -187,7 +188,11 @@ _FREE = frozenset({"ask", "plan", None})
 
 
 async def open_stream(engine: Engine, caller: Caller, request: ChatIn, attempt: Attempt) -> Opening:
-    """Perform the request and return the start of its stream. Raise Busy, NotFound, UsageError or Problem (403)."""
+    """Perform the request and return the start of its stream.
+
+    Raise Busy if the conversation is busy, NotFound for an unknown id, UsageError for an invalid request, Problem (403) if a scope is
+    missing.
+    """
     if request.mode not in _FREE and not caller.may("tools"):
         raise Problem(403, f"Mode {request.mode!r} requires a token with the scope 'tools'.", fix="moot tokens create NAME --scopes tools")
     if request.references:
@@ -215,7 +220,7 @@ async def open_stream(engine: Engine, caller: Caller, request: ChatIn, attempt: 
 
 
 async def continued_conversation(caller: Caller, chat_id: str) -> Conversation | None:
-    """Return the conversation of a client's chat id. If another program writes it, return the copy that continues it."""
+    """Return the conversation with a client's chat id. If another program writes to it, return the copy that continues it."""
     found = await caller.store.conversations.by_client_id(chat_id)
     return found and (await copy_of(caller.store.conversations, found) or found)
 
@@ -223,7 +228,7 @@ async def continued_conversation(caller: Caller, chat_id: str) -> Conversation |
 async def _submit(
     engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, last: MessageIn, attempt: Attempt
 ) -> Opening:
-    """Submit a new prompt or an edit. A prompt that already exists with the same parts is joined instead."""
+    """Submit a new prompt or an edit. If the same prompt already exists, return its answer's stream instead."""
     quota = engine.runtime.settings.limits.uploads
     references = request.references
     parts = await stored_parts(caller.store.blobs, own_parts(last.parts) if references else last.parts, quota)
@@ -268,7 +273,7 @@ async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conve
         if message.role not in ("user", "assistant"):
             raise UsageError(
                 f"A conversation can't start with messages of the role {message.role!r}.",
-                fix="Send messages of the roles user and assistant.",
+                fix="Send only messages with the role user or assistant.",
             )
         if message.role == "user":
             parts = await stored_parts(caller.store.blobs, message.parts, quota)

@@ -14,7 +14,7 @@ BYTES = 16 << 10
 ROWS = 200
 """Outputs with more lines, and lists with more items, are sent as excerpts."""
 END_BYTES = 4 << 10
-"""Maximum size in bytes of the beginning and of the end of an output in its excerpt."""
+"""Maximum size in bytes of each part of an excerpt: the output's beginning and its end."""
 END_ROWS = 50
 LINK = "/api/blobs/"
 TEXT = "text/plain; charset=utf-8"

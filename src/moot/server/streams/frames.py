@@ -57,7 +57,7 @@ _CLOSING = frozenset({"finish-step", "finish", "abort"})
 class ChunkFrames:
     """Encoder of chunks for one version of the AI SDK. Between calls, it only remembers the state of the step.
 
-    A client gets complete steps in each stream. If the run waits inside a step, the step is closed for the client. The next stream
+    A client gets complete steps in each stream. If the run starts to wait inside a step, the step is closed for the client. The next stream
     contains the rest of the step: as a new step if it has content, otherwise without `finish-step`.
     """
 
@@ -71,7 +71,10 @@ class ChunkFrames:
         self._at: Position = (0, 0)
 
     def write(self, events: Iterable[Event], after: Position, blobs: Blobs) -> bytes:
-        """Encode the events' chunks after the position `after`. Consecutive deltas of one part become one frame with the id of the last."""
+        """Encode the events' chunks after the position `after`.
+
+        Consecutive deltas of the same part become one frame with the last one's id.
+        """
         seq, index = after
         for event in events:
             skipped = index if event.seq == seq else -1
@@ -93,13 +96,13 @@ class ChunkFrames:
         return b"".join(frames)
 
     def leave(self) -> bytes:
-        """Encode the end of a stream whose run waits for the client: `finish-step` if a step is open, then `finish`."""
+        """Encode the end of a stream whose run is waiting for the client: `finish-step` if a step is open, then `finish`."""
         chunks = [FINISH_STEP, finish("tool-calls")] if self.step == "open" else [finish("tool-calls")]
         self.step = "left" if self.step == "open" else self.step
         return b"".join(frame(chunk) for chunk in chunks)
 
     def _bordered(self, chunk: Chunk) -> tuple[Chunk, ...]:
-        """Return the chunk, preceded by a missing `start-step` or `finish-step`. Return () if the client must not get the chunk."""
+        """Return the chunk, preceded by `start-step` or `finish-step` if missing. Return () if the client must not get the chunk."""
         kind, before = str(chunk.get("type")), self.step
         if kind == "start-step":
             self.step = "open"

@@ -24,7 +24,7 @@ _DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
 
 async def stored_parts(blobs: Blobs, parts: Sequence[JsonObject], quota: int = 0) -> tuple[Part, ...]:
-    """Return the parts in their stored form. The same parts always have the same form. Files count towards the user's upload quota.
+    """Return the parts in their stored form. The same parts always result in the same form. Files count towards the user's upload quota.
 
     Raise Problem (422) for a part that `validateUIMessages` refuses, UsageError for an unreadable file or an empty message, NotFound for a
     missing blob, LimitReached if the quota is exceeded.
@@ -61,14 +61,14 @@ def check_parts(parts: Sequence[JsonObject]) -> None:
 
 
 def own_parts(parts: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return the parts without files to which the text of the prompt refers. They are attached again when the text is read."""
+    """Return the parts without the files that the prompt's text refers to. They are attached again when the text is read."""
     return [part for part in parts if not is_referenced(part)]
 
 
 def is_same(stored: Sequence[Part], sent: Sequence[Part], *, references: bool = False) -> bool:
     """Return True if the client sent these parts again. Parts stored by older versions have a state that the client did not send.
 
-    With `references`, `stored` also has what the text of the prompt refers to.
+    With `references`, `stored` also contains what the prompt's text refers to.
     """
     stored = typed_parts(stored) if references else stored
     return [_stateless(part) for part in stored] == [_stateless(part) for part in sent]

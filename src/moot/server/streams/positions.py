@@ -33,7 +33,7 @@ def is_end(event: Event) -> bool:
 
 
 def is_parked(event: Event) -> bool:
-    """Return True if the run waits after this event."""
+    """Return True if the run is waiting after this event."""
     return event.kind == "meta" and isinstance(event.body, dict) and event.body.get("parked") is True
 
 
@@ -68,8 +68,8 @@ class Opening:
 async def shown(engine: Engine, caller: Caller, conversation: Conversation, last_event_id: str | None) -> Opening | None:
     """Return the stream for a client that opens a conversation, or None if there is nothing to stream.
 
-    The stream continues after `last_event_id`, or else contains the message being written. A message that is complete, or that waits for
-    an answer, is never sent again, because the client would show it twice and repeat its tool calls.
+    The stream continues after `last_event_id`, or else contains the message being written. A message that is complete or is waiting for an
+    answer is never sent again, because the client would show it twice and repeat its tool calls.
     """
     if last_event_id is not None and (position := position_of(last_event_id)) is not None:
         found = await opening_after(caller, conversation, position)
@@ -132,8 +132,9 @@ async def step_at(caller: Caller, conversation: str, run: str, position: Positio
 async def end_of_wait(caller: Caller, message: Message, approvals: Set[str], sent: Sequence[JsonObject]) -> int:
     """Return the sequence number of the last event that an answering client has; 0 if the run didn't wait for these approvals.
 
-    Usually that is the event at which the run started to wait, because the client's stream ended there. An outside agent continues
-    meanwhile, so a client that loaded the message later has more. The length of the texts in `sent`, its copy of the message, shows it.
+    Usually that is the event at which the run started to wait, because the client's stream ended there. But an outside agent continues to
+    work while it waits, so a client that loaded the message later has more events. The length of the texts in `sent`, the client's copy of
+    the message, shows how many.
     """
     events: Sequence[Event] = ()
     wait, after = 0, message.folded_through

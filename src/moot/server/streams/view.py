@@ -30,7 +30,7 @@ _URLS = frozenset({"file", "reasoning-file"})
 
 
 def version_of(header: str | None) -> Version:
-    """Return the client's version of the AI SDK; 6 without a header."""
+    """Return the client's version of the AI SDK; 6 if it sends no header."""
     return 7 if header is not None and header.strip().partition(".")[0] == "7" else 6
 
 
@@ -83,7 +83,7 @@ def _file(chunk: Chunk, _blobs: Blobs) -> Chunk:
 
 
 def _output(shown: JsonObject, blobs: Blobs, *, place: str) -> JsonObject:
-    """Replace a large output or error by its excerpt. Remove moot's own metadata from the field named `place`."""
+    """Replace a large output or error with its excerpt. Remove moot's own metadata from the field named `place`."""
     metadata = shown.get(place)
     if "errorText" in shown:
         name, cut = "errorText", excerpt_text(str(shown["errorText"]), metadata)

@@ -32,7 +32,7 @@ async def _encoded(shared: Shared, key: tuple[object, ...], store: Store, encode
 
 
 class MessageWriter:
-    """Encoder of one run's message as chunks. The stream ends when the run ends or waits for an answer."""
+    """Encoder of one run's message as chunks. The stream ends when the run ends or starts to wait for an answer."""
 
     def __init__(
         self,
@@ -45,7 +45,10 @@ class MessageWriter:
         open_approvals: Callable[[], Awaitable[set[str]]],
         is_over: Callable[[], Awaitable[bool]],
     ) -> None:
-        """Create the writer. `is_over` returns True if no process works on the run. `frames` has encoded all that the client has."""
+        """Create the writer. `is_over` returns True if no process is working on the run.
+
+        `frames` is the encoder of the chunks that the client already has.
+        """
         self.ended = False
         self.last = "" if after[0] == 0 else f"{after[0]}.{after[1]}"
         self._run = run
@@ -112,7 +115,7 @@ class EventWriter:
         return data
 
     async def check(self) -> bytes:
-        """Do nothing. The stream of a conversation never ends, and that of a run ends with the run's last event."""
+        """Do nothing: a conversation's stream never ends, and a run's stream ends with the run's last event."""
         return b""
 
     def _frame(self, event: Event, blobs: Blobs) -> bytes:

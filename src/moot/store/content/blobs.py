@@ -36,7 +36,10 @@ FRESH = 60_000
 
 
 class IncomingFile:
-    """A large blob that arrives in pieces. It gets its final name once all of it is on disk. The methods block: call them in a thread."""
+    """A large blob that arrives in pieces.
+
+    The file gets its final name once it is completely on disk. The methods block: call them in a thread.
+    """
 
     def __init__(self, files: BlobFiles) -> None:
         self.size = 0
@@ -48,14 +51,14 @@ class IncomingFile:
             self._file = self._path.open("xb")
 
     def add(self, piece: bytes) -> None:
-        """Append a piece to the file. Raise StoreFull."""
+        """Append a piece to the file. Raise StoreFull if writing fails."""
         self._hash.update(piece)
         self.size += len(piece)
         with _kept_on_disk(self._path):
             self._file.write(piece)
 
     def finish(self) -> str:
-        """Move the file to its final name and return its hash. Raise StoreFull."""
+        """Move the file to its final name and return its hash. Raise StoreFull if that fails."""
         name = self._hash.hexdigest()
         path = self._files.path(name)
         with _kept_on_disk(path):
@@ -84,11 +87,11 @@ class BlobFiles:
         return self.folder / sha256[:2] / sha256
 
     def begin(self) -> IncomingFile:
-        """Start a file whose name is known when it is complete. Raise StoreFull."""
+        """Create a file that gets its name once it is complete. Raise StoreFull if that fails."""
         return IncomingFile(self)
 
     def write(self, data: bytes) -> None:
-        """Store a whole file durably. Raise StoreFull."""
+        """Store a whole file durably. Raise StoreFull if writing fails."""
         incoming = self.begin()
         try:
             incoming.add(data)
@@ -204,7 +207,7 @@ class ContentStore:
         return {name: piece for name, piece in pieces.items() if len(piece) <= PACKED}
 
     def _row(self, sha256: str, connection: Connection) -> tuple[bytes | None, Blob]:
-        """Return the bytes, if they are in the database, and the blob's size and media type. Raise NotFound."""
+        """Return the bytes, if they are in the database, and the blob's size and media type. Raise NotFound if there is no such blob."""
         if not _SHA256.fullmatch(sha256):
             raise NotFound(f"Invalid blob hash {sha256[:80]!r}: expected 64 hexadecimal digits.")
         row: Any = connection.execute(

@@ -1,6 +1,6 @@
-"""The database of checkpoints: contents of files, what is known about folders, the changes of runs, and undos that can be redone.
+"""The checkpoint database: file contents, what is known about folders, the changes made by runs, and undos that can be redone.
 
-It is a file of its own next to the store, because it describes the files of this machine, and because its contents may be as large as the
+It is a separate file next to the store, because it describes the files of this machine, and because its contents may be as large as the
 folders that agents work in. All functions block; those that take a connection run inside the transaction that `opened` starts.
 """
 
@@ -98,12 +98,15 @@ CREATE TABLE undone (
 """
 _AT = "checkpoint = ? AND root = ? AND path = ?"
 _MOST_LEFT_OUT = 100
-"""Maximum number of paths that undo doesn't cover to store for each checkpoint. The rest is not recorded."""
+"""Maximum number of paths not covered by undo that are stored for each checkpoint. Further paths are not recorded."""
 
 
 @contextmanager
 def opened(path: Path) -> Generator[Connection]:
-    """Open the database, creating it if needed, in a transaction that is committed at the end of the block. Raise StoreError."""
+    """Open the database, creating it if needed, in a transaction that is committed at the end of the block.
+
+    Raise StoreError if a statement fails.
+    """
     with translated_errors(path):
         is_new = not path.exists()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -169,7 +172,7 @@ def sweep(connection: Connection, before: int = 0) -> None:
 
 
 def rewrite(path: Path) -> None:
-    """Rewrite the whole file, because SQLite leaves some deleted data in it. Raise StoreError."""
+    """Rewrite the whole file, because SQLite leaves some deleted data in it. Raise StoreError if that fails."""
     with translated_errors(path), closing(sqlite.connect(path, timeout=_WAIT, isolation_level=None)) as connection:
         connection.execute("VACUUM")
 
@@ -202,7 +205,7 @@ def seen(connection: Connection, root: bytes) -> dict[bytes, SeenFile]:
 
 
 def problem_of(connection: Connection, root: bytes, since: int) -> str:
-    """Return why the last snapshot of a folder failed, if that was after `since` (ms); empty if it didn't."""
+    """Return why the last snapshot of a folder failed, if that was after `since` (ms); otherwise empty."""
     row: Any = connection.execute("SELECT problem FROM folder WHERE root = ? AND seen_at > ?", (root, since)).fetchone()
     return row[0] if row is not None else ""
 
@@ -268,7 +271,7 @@ def baseline(connection: Connection, run: str, root: bytes) -> tuple[int, int, d
 
 
 def close_folder(connection: Connection, run: str, root: bytes) -> None:
-    """Forget an open folder, when all changes are recorded."""
+    """Forget an open folder once all changes are recorded."""
     connection.execute("DELETE FROM opened WHERE run = ? AND root = ?", (run, root))
 
 
@@ -349,7 +352,7 @@ def mark(connection: Connection, runs: Sequence[str], *, undone: bool) -> None:
 
 
 def push(connection: Connection, undone: Undone) -> None:
-    """Record an undo. Earlier ones that can't be redone any more are dropped."""
+    """Record an undo. Earlier undos that can no longer be redone are dropped."""
     connection.execute("DELETE FROM undone WHERE conversation = ? AND newest IS NOT ?", (undone.conversation, undone.newest))
     connection.execute(
         "INSERT INTO undone (conversation, prompt, runs, head_before, head_after, newest, talk, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

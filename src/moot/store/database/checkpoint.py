@@ -103,7 +103,7 @@ class Checkpointer:
 def run_checkpoint(connection: Connection) -> int:
     """Run a passive checkpoint and return the number of log bytes that are checkpointed.
 
-    They are fewer than all if another checkpoint is running or a reader needs an old state.
+    This can be less than the whole log if another checkpoint is running or a reader needs an old state.
     """
     _, _, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return max(done, 0) * _FRAME

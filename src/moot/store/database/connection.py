@@ -27,7 +27,7 @@ VERSION: tuple[int, ...] = tuple(int(part) for part in sqlite.sqlite_version.spl
 
 
 def checkpoints_path(database: Path) -> Path:
-    """Return the path of the database with the files kept for undo, which belongs to a store's database."""
+    """Return the path of the checkpoint database (the files kept for undo) that belongs to a store's database."""
     return database.with_name("checkpoints.db")
 
 
@@ -54,7 +54,10 @@ _VALUES = (8, 64, 512)  # numbers of values per statement; few sizes, so that fe
 
 
 def select_in(queries: Queries, sql: LiteralString, values: Iterable[object], *before: object) -> Iterator[Any]:
-    """Yield the rows of a query that ends with `IN`, for all values in several statements. `before` is bound to its earlier parameters."""
+    """Yield the rows of a query that ends with `IN`, for all values, split over several statements.
+
+    `before` is bound to its earlier parameters.
+    """
     left = list(values)
     while left:
         size = next((size for size in _VALUES if len(left) <= size), _VALUES[-1])

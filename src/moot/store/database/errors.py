@@ -1,4 +1,4 @@
-"""Translation of SQLite's errors into moot's errors, where they are first caught."""
+"""Conversion of SQLite's errors to moot's errors, where they are first caught."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.errors import MootError, StoreCorrupt, StoreError, StoreFull, UsageErr
 from moot.store.database.connection import sqlite
 
 FOREIGN_ERRORS: tuple[type[Exception], ...] = (sqlite.Error, ValueError, OverflowError)
-"""Exceptions that must not leave the store untranslated: errors of SQLite, JSON, text encoding, and integers over 64 bits."""
+"""Exceptions that must not leave the store unconverted: errors from SQLite, JSON, text encoding, and integers over 64 bits."""
 _IOERR, _FULL = 10, 13
 _FILES = 4  # file descriptors that SQLite needs to open a database, plus one; SQLite closes its own before it reports an error
 
@@ -111,7 +111,7 @@ def _no_descriptor() -> bool:
 
 @contextmanager
 def translated_errors(path: Path) -> Generator[None]:
-    """Translate exceptions of SQLite and JSON raised in the block."""
+    """Convert SQLite and JSON exceptions raised in the block to a MootError."""
     try:
         yield
     except FOREIGN_ERRORS as error:

@@ -71,7 +71,7 @@ class FileLock:
 
 
 class Presence:
-    """A mark that this process writes to the database: each writer holds a shared lock on the same file until it closes.
+    """A marker showing that this process writes to the database: each writer holds a shared lock on the same file until it closes.
 
     Checking for other writers takes no lock, so a process that checks is not mistaken for a writer.
     """

@@ -11,7 +11,7 @@ from moot.store.database.connection import connect, sqlite
 from moot.store.database.writer import Writer
 
 LINGER = 2.0
-"""Seconds that an idle thread waits for the next watcher before it ends: starting a thread costs as much as a short run."""
+"""Seconds that an idle thread waits for the next watcher before it ends, because starting a thread costs as much as a short run."""
 
 
 class _Watch:
@@ -37,7 +37,7 @@ class Poller:
         """Set to poll at once."""
         self._closed = False
         self._leaving = threading.Lock()
-        """Held while the thread decides to end, and while a new watcher checks if the thread is running."""
+        """Held while the thread decides to end, and while a new watcher checks whether the thread is running."""
         self._own = -1
         """The last database version that the writer's connection has seen."""
 
@@ -60,7 +60,10 @@ class Poller:
             self._watches.discard(watch)
 
     def stop(self) -> None:
-        """Stop permanently and close the read-only connection. Call it before the writer closes: the last to close checkpoints the log."""
+        """Stop permanently and close the read-only connection.
+
+        Call it before the writer closes, because the last connection to close checkpoints the log.
+        """
         self._closed = True
         self._nudge.set()
         if (thread := self._thread) is not None:

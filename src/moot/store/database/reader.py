@@ -29,12 +29,15 @@ _JOINED = 256  # maximum number of units joined, so that they don't far exceed t
 
 
 class Joint(ABC):
-    """Work that can be batched: several waiting units cost little more than one."""
+    """Work that can be batched: running several waiting units together costs little more than running one."""
 
     @classmethod
     @abstractmethod
     def run_batch(cls, works: Sequence[Any], transaction: Transaction) -> Sequence[Any]:
-        """Run several units of this class and return their results in order. Raise if one fails; the caller then rolls back all of them."""
+        """Run several units of this class and return their results in order.
+
+        If one fails, its exception is raised, and the caller rolls back all of them.
+        """
 
     def __call__(self, transaction: Transaction) -> Any:
         return self.run_batch((self,), transaction)[0]

@@ -19,7 +19,7 @@ from moot.store.migrations import Migration, released
 def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None = None) -> None:
     """Upgrade the database at `path` to the newest schema, creating it if needed.
 
-    Raise StoreTooNew for a file of a newer moot and StoreCorrupt for a file that is not a moot database. Such files are not changed.
+    Raise StoreTooNew if a newer moot wrote the file, StoreCorrupt if it is not a moot database. Such files are not changed.
     """
     steps = released() if migrations is None else migrations
     if path.exists():
@@ -28,7 +28,7 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
         if not os.access(path.parent, os.W_OK):
             raise StoreError(
                 f"{str(path)!r} was written by an older moot (schema {version}) and cannot be upgraded, because its folder is read-only.",
-                fix="Make MOOT_HOME writable and try again, or read it with the older version of moot.",
+                fix="Make MOOT_HOME writable and try again, or use the older version of moot to read it.",
             )
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

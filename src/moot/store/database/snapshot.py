@@ -11,14 +11,14 @@ from moot.store.database.errors import translate_error
 from moot.store.migrations import newest
 
 WAIT = 0.25
-"""Seconds to wait for a lock. After that, the caller can open the whole store, or omit the data."""
+"""Seconds to wait for a lock. After this time, the caller can open the whole store, or omit the data."""
 
 
 @contextmanager
 def open_snapshot(database: Path) -> Generator[Connection | None, None, None]:
     """Yield a connection to a read-only snapshot, or None if the file is missing, has an older schema or can't be read without the store.
 
-    Raise StoreError for errors in the block.
+    Raise StoreError if the block fails.
     """
     connection = _opened(database)
     try:
@@ -31,7 +31,7 @@ def open_snapshot(database: Path) -> Generator[Connection | None, None, None]:
 
 
 def snapshot_of(home: Path) -> AbstractContextManager[Connection | None]:
-    """Return `open_snapshot` of the database in a home."""
+    """Return `open_snapshot` for the database in a home."""
     return open_snapshot(home / "data" / "moot.db")
 
 

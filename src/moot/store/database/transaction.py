@@ -131,7 +131,10 @@ class Transaction:
         return seqs
 
     def number(self, conversation: int, count: int) -> range:
-        """Assign sequence numbers to this number of events, which must be stored in this transaction. Raise NotFound as `add` does."""
+        """Assign sequence numbers to `count` events, which must be stored in this transaction.
+
+        Raise NotFound if the conversation is gone.
+        """
         head = self.row(f"{_NUMBER} RETURNING next_seq", (count, conversation))
         if head is None:
             raise NotFound("The conversation no longer exists.")
@@ -220,7 +223,7 @@ class Transaction:
 
 
 def insert_many(execute: Callable[..., object], statements: Mapping[int, str], rows: Sequence[tuple[object, ...]]) -> None:
-    """Insert the rows. The keys of `statements` are the numbers of rows that they insert: descending, and 1 for the last one."""
+    """Insert the rows. The keys of `statements` are the numbers of rows that each statement inserts, in descending order down to 1."""
     done = 0
     for count, statement in statements.items():
         while len(rows) - done >= count:
@@ -241,7 +244,7 @@ def _remember(numbers: dict[str, int], id: str, no: int) -> int:
 
 
 def _shortened(exchange: str | None, run: str | None) -> str | None:
-    """Return the exchange id as stored: `:` and the rest if it starts with the run's id, which the row already has; else `=` and the id."""
+    """Return the exchange id as stored: `:` and the rest if it starts with the run's id (already in the row), else `=` and the whole id."""
     if exchange is None:
         return None
     return f":{exchange[len(run) :]}" if run and exchange.startswith(run) else f"={exchange}"

@@ -1,6 +1,7 @@
 """Reading a database on a full or read-only disk, where SQLite can't create the index of the write-ahead log that connections share.
 
-If there is no log, the database file has all data. It is read without locks, and the result is used only if the file did not change.
+If there is no log, the database file contains all data. It is read without locks, and the result is used only if the file has not changed
+meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _REFUSED = frozenset((8, 10, 14))  # SQLITE_READONLY, SQLITE_IOERR and SQLITE_CA
 
 
 def read_unchanged(path: Path, work: Callable[[Connection], T], error: sqlite.OperationalError) -> T:
-    """Run `work` on a snapshot of the file and return its result. `error` is the error of opening it normally.
+    """Run `work` on a snapshot of the file and return its result. `error` is the error that opening it normally raised.
 
     Raise `error` if there is a log that must be read too, or if another process keeps changing the file.
     """

@@ -60,7 +60,7 @@ class Writer:
         self._folding = None if protection else Checkpointer(path)
         self._loop = asyncio.get_running_loop()
         self._backend = current_token().backend_class
-        """Cached, because `anyio.lowlevel` looks it up at each call, which costs six times as much as the call."""
+        """Cached, because `anyio.lowlevel` looks it up at each call, and the lookup costs six times as much as the call itself."""
         self._pending: list[Unit[object]] = []
         """Units to hand to the thread at the end of this loop iteration."""
         self._queue: SimpleQueue[Sequence[Unit[object]] | None] = SimpleQueue()
@@ -82,7 +82,7 @@ class Writer:
         """Number of commits that this process has started; equal to `commits` if none is in progress."""
 
     async def write(self, work: Callable[[Transaction], T], group: str = "", *, sync: bool = False) -> T:
-        """Run `work` and return its result once it is committed (with `sync`: fsynced). Waits for the outcome even if cancelled."""
+        """Run `work` and return its result once it is committed (with `sync`: fsynced). Wait for the outcome even if cancelled."""
         await self._backend.checkpoint_if_cancelled()
         unit = Unit(self._loop.create_future(), work, group, sync=sync)
         self._put(unit)
@@ -95,7 +95,7 @@ class Writer:
         return await outcome(unit)
 
     def data_version(self) -> asyncio.Future[int]:
-        """Return a future of a number that changes whenever another connection commits, but not when the writer does."""
+        """Return a future of a number that changes whenever another connection commits, but not when the writer commits."""
         unit = Unit(self._loop.create_future(), self._data_version, background=True)
         self._put(unit)
         return unit.future
@@ -146,7 +146,10 @@ class Writer:
                 self._folding.committed(self._connection)
 
     def _gather(self) -> list[Unit[object]]:
-        """Return waiting units, oldest first: one that runs outside transactions, or the next transaction's units. Empty = stop."""
+        """Return waiting units, oldest first: one unit that runs outside transactions, or the units of the next transaction.
+
+        An empty list means stop.
+        """
         waiting = self._waiting
         if not waiting and not self._ending:
             self._take(self._queue.get())
@@ -175,7 +178,7 @@ class Writer:
         return units
 
     def _commit(self, units: list[Unit[object]]) -> Sequence[Unit[object]]:
-        """Run one transaction and return the units whose outcome is known; the next transaction runs the others."""
+        """Run one transaction and return the units whose outcome is known; the others run in the next transaction."""
         wait = self._not_before - time.monotonic()
         if wait > 0 and self.others():  # other processes can write meanwhile
             time.sleep(wait)

@@ -31,7 +31,7 @@ class Place(NamedTuple):
     version: int
     deleted: bool
     is_alias: bool = False
-    """True if the source is a copy of another machine's session, to which the conversation belongs."""
+    """True if the source is a copy of a session from another machine, to which the conversation belongs."""
 
 
 class Variant(NamedTuple):
@@ -99,9 +99,9 @@ def variants(queries: Queries, conversation: int, keys: Iterable[bytes]) -> dict
 def fresh(
     queries: Queries, conversation: int, arrivals: Sequence[IncomingEntry], rewritten: Iterable[bytes], *, compare: bool
 ) -> list[IncomingEntry]:
-    """Return the entries that are not stored yet in identical form, and the messages below changed ones.
+    """Return the entries that are not yet stored in identical form, and the messages below changed messages.
 
-    `rewritten` are the keys of messages that have changed in the source. With `compare`, also return known messages.
+    `rewritten` contains the keys of messages that have changed in the source. With `compare`, also return known messages.
     """
     known = variants(queries, conversation, (arrival.key for arrival in arrivals))
     changed, found = set(rewritten), list[IncomingEntry]()
@@ -186,7 +186,7 @@ def take(
 ) -> tuple[ImportCounts, dict[bytes, str]]:
     """Implement `Imports.take`; with `compare`, known messages are compared too, because another version of the format read them.
 
-    `conversation` is an id and its owner. Return the counts and the new `rewritten`. Raise NotFound for a conversation of another owner.
+    `conversation` is an id and its owner. Return the counts and the new `rewritten`. Raise NotFound if the conversation has another owner.
     """
     no = lookup.number(transaction, *conversation)
     keys = (key for one in arrivals for key in (one.key, one.parent) if key is not None)

@@ -121,7 +121,7 @@ def receive(arriving: IncomingConversation, owner: str, transaction: Transaction
 
 
 def _of_copy(transaction: Transaction, arriving: IncomingConversation, owner: str) -> Place | None:
-    """Return the conversation of which the arriving session is a copy, after remembering that it is one."""
+    """Record that the arriving session is a copy, and return the conversation that it copies."""
     found = None if is_purged(transaction, arriving, owner) else copy_of(transaction, arriving, owner)
     if found is None:
         return None
@@ -179,7 +179,7 @@ def settle(id: str, owner: str, settled: FinalFacts, transaction: Transaction) -
 
 
 def _place(transaction: Transaction, found: Conversation, settled: FinalFacts) -> None:
-    """Set the folders and the project, which may be known only at the end of a source. Keep a project that the user chose."""
+    """Set the folders and the project, which may become known only at the end of a source. Keep a project that the user chose."""
     directory, project = found.directory or settled.directory, found.project
     if project == default_project_id(found.owner):
         known = settled.project and ensure_imported(transaction, replace(settled.project, owner=found.owner))

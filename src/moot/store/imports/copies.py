@@ -1,8 +1,9 @@
 """Detection of copies among imported messages.
 
-When an agent forks or resumes a session, it often copies messages to the new session's file. A model call that several messages contain is
-counted in one of them, its original. Which one it is does not depend on the order of imports: a conversation precedes those that were
-forked from it, then a lower rank, an earlier start and a smaller id decide. When the original is purged, the next one takes its place.
+When an agent forks or resumes a session, it often copies messages to the new session's file. A model call that occurs in several messages
+is counted in only one of them, the original. The choice of the original does not depend on the import order: a conversation precedes its
+forks, then a lower rank, an earlier start and a smaller id decide. When the original is purged, the next message in this order becomes the
+original.
 
 A message whose calls are all copies is neither counted nor found by a search.
 """
@@ -46,9 +47,9 @@ class _Holder(NamedTuple):
 
 
 def identify(transaction: Transaction, owner: str, messages: Sequence[tuple[str, Sequence[bytes]]], released: Set[bytes]) -> None:
-    """Store the identities of messages by id, one for each model call or one for the whole message, and find their originals.
+    """Store the identities of messages by message id (one for each model call, or one for the whole message) and find their originals.
 
-    `released` are further identities whose holders have changed.
+    `released` contains further identities whose holders have changed.
     """
     changed = set(released)
     numbers = dict(select_in(transaction, "SELECT id, no FROM message WHERE id IN", [id for id, _ in messages]))
@@ -119,12 +120,12 @@ def find_originals(transaction: Transaction, identities: Iterable[bytes]) -> Non
 
 
 def _with_owner(owner: str, identities: Sequence[bytes]) -> dict[int, bytes]:
-    """Return the identities by step, without unknown ones. Other owners' identities are different."""
+    """Return the known identities by step. The same call has different identities for different owners."""
     return {step: digest_of(owner.encode() + identity) for step, identity in enumerate(identities) if identity}
 
 
 def _holders(transaction: Transaction, identities: Sequence[bytes]) -> Iterator[list[_Holder]]:
-    """Yield the messages of each identity that has several, or only a copy."""
+    """Yield the messages of each identity that has several messages, or only a copy."""
     sql = (
         "SELECT i.identity, i.message, i.step, i.is_copy, m.conversation, o.owner_id, o.format, o.source_id, o.copied_from, o.rank,"
         " o.started_at FROM import_identity AS i JOIN message AS m ON m.no = i.message"
@@ -170,7 +171,7 @@ def _original(holders: Sequence[_Holder], ancestors: _Ancestors) -> _Holder:
 
 
 def _count_again(transaction: Transaction, message: int, before: Set[int], after: Set[int]) -> None:
-    """Update the sums of a message's conversation, and let the statistics count the message again."""
+    """Update the sums of a message's conversation, and have the statistics count the message again."""
     if before == after:
         return
     conversation, stored = transaction.row("SELECT conversation, metadata FROM message WHERE no = ?", (message,))

@@ -1,9 +1,9 @@
 """Sessions of other machines: finding copies of a session on several machines, and remembering purged ones.
 
 Sessions with the same id on two machines are usually different, so the stored id contains the machine's name. They are copies of one
-session if their first message has the same bytes and the same time, such as after copying a home folder. Without a time, the id must be a
-UUID, which no other session has by chance. Copies belong to one conversation: that of this machine, or else that of the machine from which
-it was imported first.
+session if their first message has the same bytes and the same time, as after copying a home folder. If the message has no time, the id must
+be a UUID, which can't be the same by chance. Copies belong to one conversation: that of this machine, or else that of the machine from
+which it was imported first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 
 def stored_id(arriving: IncomingConversation, source_id: str | None) -> str | None:
-    """Return the form in which an id of the arriving conversation's source is stored."""
+    """Return the stored form of an id from the arriving conversation's source."""
     return None if source_id is None else key_at_host(arriving.host, source_id)
 
 
@@ -54,7 +54,7 @@ def _begins_with(queries: Queries, conversation: int, first: FirstMessage) -> bo
 
 
 def add_alias(transaction: Transaction, owner: str, format: str, source_id: str, conversation: int, origin: JsonObject | None) -> None:
-    """Remember that a session is a copy of another machine's. `origin` names the file that contains it."""
+    """Record that a session is a copy of one from another machine. `origin` names the file that contains it."""
     transaction.execute(
         "INSERT INTO import_alias (owner_id, format, source_id, conversation, path) VALUES (?, ?, ?, ?, ?)",
         (owner, format, source_id, conversation, str((origin or {}).get("path") or "")),
@@ -62,7 +62,7 @@ def add_alias(transaction: Transaction, owner: str, format: str, source_id: str,
 
 
 def move_here(transaction: Transaction, arriving: IncomingConversation, owner: str, place: Place) -> None:
-    """Let a conversation of another machine belong to this machine, where its session has just been found too."""
+    """Assign a conversation from another machine to this machine, because its session has just been found here too."""
     row: Any = transaction.row(
         "SELECT i.source_id, c.origin FROM import_conversation AS i JOIN conversation AS c ON c.no = i.conversation"
         " WHERE i.conversation = ?",
@@ -81,7 +81,7 @@ def move_here(transaction: Transaction, arriving: IncomingConversation, owner: s
 
 
 def is_purged(queries: Queries, arriving: IncomingConversation, owner: str) -> bool:
-    """Return whether the session belongs to another machine and its conversation was purged."""
+    """Return True if the session belongs to another machine and its conversation was purged."""
     if not arriving.host:
         return False
     digest = _digest(owner, arriving.format, key_at_host(arriving.host, arriving.source_id))
@@ -89,7 +89,7 @@ def is_purged(queries: Queries, arriving: IncomingConversation, owner: str) -> b
 
 
 def remember_purged(transaction: Transaction, conversation: int) -> None:
-    """Remember the sessions of other machines that belong to a conversation, before it is purged."""
+    """Record the sessions from other machines that belong to a conversation before the conversation is purged."""
     rows: Any = transaction.execute(
         "SELECT i.owner_id, i.format, i.source_id FROM import_conversation AS i JOIN conversation AS c ON c.no = i.conversation"
         " WHERE i.conversation = ?1 AND c.host <> ''"

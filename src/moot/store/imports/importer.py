@@ -127,7 +127,7 @@ def _would_receive(connection: Connection, arriving: IncomingConversation, owner
 
 
 def _would_take(arrivals: Sequence[IncomingEntry], unknown: Sequence[IncomingEntry], existing: Sequence[bytes]) -> ImportCounts:
-    """Estimate the result for a dry run; any changed message counts as grown."""
+    """Estimate the result for a dry run, in which any changed message counts as grown."""
     keys = set(existing)
     records = sum(one.key[:1] == b"\0" for one in unknown)
     grown = sum(one.key in keys for one in unknown if one.key[:1] != b"\0")

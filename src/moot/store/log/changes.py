@@ -36,7 +36,7 @@ from moot.types.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The run to which an append belongs."""
+    """The run that an append belongs to."""
 
     fence: Fence
     conversation: int
@@ -45,7 +45,7 @@ class Target:
 
 
 def apply_change(transaction: Transaction, target: Target, change: Change) -> None:
-    """Apply one change. Raise Busy, NotFound or StoreError."""
+    """Apply one change. Raise Busy, NotFound or StoreError if it is not possible."""
     _CHANGES[type(change)](transaction, target, change)
 
 
@@ -97,7 +97,7 @@ def _end(transaction: Transaction, target: Target, change: End) -> None:
 
 
 def _keep_unread(transaction: Transaction, target: Target) -> None:
-    """Store the messages that the run did not read as messages of the user at the end of its branch, so that none is lost."""
+    """Store the messages that the run has not read as user messages at the end of its branch, so that none is lost."""
     run, answer = target.fence.run, target.fence.message
     unread: list[Any] = transaction.execute(
         "SELECT no, body, at FROM inbox WHERE run = ? AND kind = 'steer' AND taken_at IS NULL ORDER BY no", (run,)
@@ -180,7 +180,7 @@ def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
 
 
 def continue_run(transaction: Transaction, run: str) -> None:
-    """Set a waiting run to running if it has kept its owner and has no open approvals."""
+    """Set a waiting run's status to running if the run has kept its owner and has no open approvals."""
     transaction.execute(
         "UPDATE run SET status = 'running', awaits = NULL WHERE id = ? AND status = 'waiting' AND owner IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM approval WHERE run = ? AND approved IS NULL)",

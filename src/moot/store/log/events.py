@@ -1,4 +1,4 @@
-"""Reading ranges of the log with their newest translations, and folding messages of live runs."""
+"""Reading ranges of the log with their newest translations, and folding the messages of live runs."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Events:
             after = page[-1].seq
 
     def fold(self, queries: Queries, conversation: int, run: str, folder: Folder, after: int = 0, *, newest: bool = False) -> int:
-        """Feed the folder a run's events after the seq `after`, except those of auxiliary calls. Return the seq of the last event read."""
+        """Feed `folder` the run's events after the seq `after`, except those of auxiliary calls. Return the seq of the last event read."""
         others = auxiliary_exchanges(queries, run)
         for event in self.all(queries, conversation, run, after, newest=newest):
             after = event.seq

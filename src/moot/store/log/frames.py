@@ -51,7 +51,7 @@ class _Ints(msgspec.Struct, array_like=True):
     steps: bytes
     """Zigzag-encoded differences."""
     apart: list[int] | None = None
-    """The integers themselves, if a difference is too large."""
+    """The integers themselves, used if a difference is too large."""
 
 
 class _Column(msgspec.Struct, array_like=True):
@@ -119,7 +119,7 @@ class _Group:
         self._fields = fields
         """The fields of one event of the group."""
         self._constants = constants
-        """The texts around the holes of the joined fields; empty for a single event."""
+        """The texts around the holes of the joined fields; empty if the group has a single event."""
         self._rows: list[list[bytes]] = []
 
     def takes(self, joined: bytes) -> bool:
@@ -166,7 +166,7 @@ class _Alike:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._templates: list[tuple[int, _Group]] = []
-        """Index and group; the last match comes first."""
+        """Groups with their indexes, the most recently matched one first."""
         self._first: dict[Values, tuple[list[bytes], set[int]]] = {}
         """For each structure: the values of its first event, and the positions at which later events differed."""
 

@@ -17,7 +17,7 @@ CLIENT_ID_BYTES = 128
 
 
 def check_message(queries: Queries, conversation: int, id: str) -> tuple[str, str | None]:
-    """Return role and parent of a message in the conversation. Raise NotFound."""
+    """Return the role and parent of a message in the conversation. Raise NotFound if the conversation has no such message."""
     row: Any = queries.execute("SELECT conversation, role, parent_id FROM message WHERE id = ?", (id,)).fetchone()
     if row is None or row[0] != conversation:
         raise NotFound(f"No message in this conversation has the id {id!r}.", fix="See `moot chat tree ID`.")
@@ -30,7 +30,7 @@ def message_event(message: Message, *, raw: bytes | None = None, body: JsonObjec
 
 
 def is_behind(queries: Queries, message: str, ancestor: str) -> bool:
-    """Return whether the ancestor is the message itself or on the path from it to the first message."""
+    """Return True if the ancestor is the message itself or on the path from the message to the first one."""
     if message == ancestor:
         return True
     sql = (

@@ -31,7 +31,7 @@ class Row(NamedTuple):
         return self.id & LAST_SEQ
 
     def is_sound(self) -> bool:
-        """Return True if the stored check matches."""
+        """Return True if the stored check matches the content."""
         return checksum(self.seq, self.kind, self.chunks, self.raw, self.phase, self.key, self.body) == self.check
 
     def exchange_id(self, run: str | None) -> str | None:
@@ -47,9 +47,9 @@ def checked(row: Row) -> Row:
 
 
 def before_redaction(row: Row) -> Row:
-    """Return a tombstone as the event it replaced, with the content that remains. Keep the row's check.
+    """Return a tombstone as the event it replaced, with the content that remains.
 
-    Any other row is returned unchanged, also a damaged tombstone.
+    Keep the row's check. Return any other row, and a damaged tombstone, unchanged.
     """
     if row.kind != "tombstone" or row.body is None:
         return row
@@ -62,7 +62,10 @@ def before_redaction(row: Row) -> Row:
 
 
 def tombstone(row: Row, chunks: bytes, body: bytes | None, at: int) -> Row:
-    """Return a tombstone that replaces an event, redacted before or not. It has no raw data, and only the given chunks and body."""
+    """Return a tombstone that replaces an event, even one that is already redacted.
+
+    It has only the given chunks and body, and no raw data.
+    """
     was = before_redaction(row)
     inner = None if body is None else parse_stored(body)
     content: JsonObject = {"was": was.kind, "reason": "redacted", "at": at, "body": inner}

@@ -160,7 +160,7 @@ def _lost(base: int, first: int, last: int) -> list[tuple[Any, ...]]:
 
 
 def _index(frames: bytes, first: int, last: int) -> list[_Place]:
-    """Return the frames of a segment; a single unreadable one if the index is damaged."""
+    """Return the frames of a segment; if its index is damaged, return a single unreadable frame."""
     try:
         index: Any = parse_stored(frames)
         places = [_Place(*entry) for entry in index]
@@ -183,7 +183,7 @@ def _digest(data: bytes) -> str:
 def pack_segment(events: Sequence[Row], share: float = 1.0, *, fast: bool = False) -> Packed:
     """Pack consecutive rows into a segment, then unpack it and compare.
 
-    Work for at most the fraction `share` of the time, and sleep between frames. With `fast`, use less time and a little more space. Raise
+    Work for at most the fraction `share` of the time, sleeping between frames. With `fast`, pack faster but use a little more space. Raise
     StoreCorrupt if the unpacked rows differ.
     """
     codec: Codec = attribute(_FAST) if fast else _codec(CODEC)

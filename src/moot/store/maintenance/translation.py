@@ -61,7 +61,7 @@ class Work:
     converters: dict[str, str] = field(default_factory=dict[str, str])
     ended_otherwise: int = 0
     message: tuple[bytes, bytes] | None = None
-    """New parts and metadata of the run's message; None outside runs, or if nothing must be stored."""
+    """New parts and metadata of the run's message; None outside runs, or if there is nothing to store."""
 
 
 def due(queries: Queries, conversation: tuple[int, str], translators: Translators) -> Iterator[Due]:
@@ -114,7 +114,7 @@ class _Retranslation:
         self._again = Retranslation(translator, exchange.options)
 
     def made(self, event: Event, work: Work) -> tuple[Chunk, ...] | None:
-        """Return the event's new chunks; None for events that moot itself added. Raise TranslatorFailed."""
+        """Return the event's new chunks; None for events that moot itself added. Raise TranslatorFailed if the converter does."""
         first, last = work.ranges.get(self.exchange.id, (event.seq, event.seq))
         work.ranges[self.exchange.id] = (min(first, event.seq), max(last, event.seq))
         if event.kind == "raw" and event.raw is not None:
@@ -135,7 +135,7 @@ class _Retranslation:
 
 
 def translate(queries: Queries, events: Events, what: Due, translators: Translators) -> Work:
-    """Translate with the newer converters; the result has nothing to store if the run must stay unchanged."""
+    """Translate with the newer converters; the result contains nothing to store if the run must stay unchanged."""
     steps = tuple(dict.fromkeys(f"{one.converter} → {_to(one, translators)}" for one in what.exchanges))
     report = Upgrade(what.conversation, what.run, tuple(one.id for one in what.exchanges), steps)
     try:

@@ -1,8 +1,8 @@
-"""Sealing old events, returning free pages and measuring sizes: one process at a time does it, in small steps.
+"""Sealing old events, returning free pages and measuring sizes, done in small steps by one process at a time.
 
 Rows of ended runs become a segment. Rows are read in a snapshot, packed outside transactions, and replaced in a short one. A single
-transaction inserts the segment and deletes its rows, or does neither if any of these rows has changed. So a crash or a redaction at
-any time leaves either the rows or the complete segment.
+transaction inserts the segment and deletes its rows, or does neither if any of these rows has changed. A crash or redaction at any time
+therefore leaves either the rows or the complete segment.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SealCandidate(NamedTuple):
     conversation: int
     sealed_through: int
     through: int
-    """The last event that may be sealed; runs that have not ended start after it."""
+    """The last event that may be sealed; all events of unfinished runs come after it."""
 
     @property
     def events(self) -> int:
@@ -90,7 +90,7 @@ class SegmentPlan(NamedTuple):
 
 
 def conversations_to_seal(queries: Queries, before: int, *, after: int = 0, only: int | None = None) -> list[SealCandidate]:
-    """Return the next conversations after number `after` that have events to seal, the last of them no later than `before` (µs)."""
+    """Return the next conversations after number `after` that have events to seal and whose last event is no later than `before` (µs)."""
     found: Any = queries.execute(_DUE, (after, only, before, _CONVERSATIONS))
     return [SealCandidate(*row[:3]) for row in found.fetchall()]
 
@@ -211,7 +211,7 @@ async def _file(reader: Reader) -> tuple[int, int, int]:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file, 0 if there is none."""
+    """Return the size of a file, or 0 if it doesn't exist."""
     with suppress(FileNotFoundError):
         return path.stat().st_size
     return 0

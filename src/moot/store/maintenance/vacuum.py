@@ -56,7 +56,7 @@ async def empty_log(writer: Writer, path: Path, tell: ReportProgress, patience: 
 
 
 async def _with_progress(tell: ReportProgress, words: str, work: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of `work`. Meanwhile repeat the progress message, because a listener may show only some messages."""
+    """Return the result of `work`. Repeat the progress message while it runs, because a listener may show only some messages."""
     failure: MootError | None = None
     result: list[T] = []
     async with anyio.create_task_group() as group:
@@ -109,7 +109,10 @@ def _truncate(patience: float, connection: Connection) -> bool:
 
 
 def _check_room(path: Path, size: int) -> None:
-    """Raise StoreFull if space is low: SQLite builds the new file in memory, then writes all of it to the write-ahead log."""
+    """Raise StoreFull if memory or disk space is low.
+
+    SQLite builds the new file in memory, then writes all of it to the write-ahead log.
+    """
     found = os.statvfs(path.parent)
     room = found.f_bavail * found.f_frsize
     memory = _memory()

@@ -16,7 +16,7 @@ __all__ = ["Migration", "released"]
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One migration. All migrations that a database lacks run in one transaction."""
+    """One migration. All migrations missing from a database run in one transaction."""
 
     name: str
     script: str

@@ -46,13 +46,13 @@ class Document:
     agent: str = ""
     model: str = ""
     facts: str = ""
-    """Keywords in lower case without punctuation, used by conditions; one of them is `all`."""
+    """Keywords in lower case without punctuation, which conditions search for. They always include `all`."""
     cost: int | None = None
     """Cost in nano-dollars. None means unknown, or that the message has no cost of its own."""
 
 
 def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) -> Document:
-    """Return a message's document; `agent` and `model` of its conversation are used if the message has none."""
+    """Return a message's document; the conversation's `agent` and `model` are used if the message has none."""
     has = set[str]()
     content, tools, reasoning = texts_of(message.parts, has)
     if "`" in content or "~~~" in content:
@@ -74,7 +74,10 @@ def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) 
 
 
 def texts_of(parts: Iterable[Part], has: set[str] | None = None) -> tuple[str, str, str]:
-    """Return the columns `text`, `tools` and `reasoning` of a message. Add what it contains to `has`: tools, images, errors and so on."""
+    """Return the columns `text`, `tools` and `reasoning` of a message.
+
+    Add its kinds of content to `has`: tools, images, errors and so on.
+    """
     text, tools, reasoning = _Pieces(), _Pieces(), _Pieces()
     found = set[str]() if has is None else has
     for part in parts:

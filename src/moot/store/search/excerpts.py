@@ -14,7 +14,10 @@ _LOOKED_AT, _NEAR = 200, 12  # number of matches in a text, and of following mat
 
 
 class Marker:
-    """A finder of terms in texts by the rules of the index: accents, and punctuation between the words of a phrase, are ignored."""
+    """A finder of terms in texts.
+
+    It follows the rules of the index: accents, and punctuation between the words of a phrase, are ignored.
+    """
 
     def __init__(self, terms: Sequence[str], *, whole: bool = False, patterns: Sequence[re.Pattern[str]] = ()) -> None:
         self._patterns = patterns
@@ -22,7 +25,7 @@ class Marker:
         # one pattern per term: a pattern that starts with a letter is many times faster than an alternation
         self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
         self._lowered: list[tuple[str, str]] = []
-        """The texts that were compared last, with their lower case."""
+        """The most recently compared texts, each with its lower-case form."""
 
     def best(self, texts: Sequence[str]) -> int:
         """Return the index of the text that contains the most terms. If several do, return the first nonempty one."""
@@ -47,7 +50,7 @@ class Marker:
         return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
 
     def context(self, text: str, lines: int) -> str:
-        """Return the line of the densest matches with so many lines before and after it. Lines that are too long are cut."""
+        """Return the line of the densest matches with this number of lines before and after it. Long lines are truncated."""
         plain = self._plain(text)
         start = self._start(text, plain)
         begin = end = start

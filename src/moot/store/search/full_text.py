@@ -111,7 +111,7 @@ class FullText:
         return await self._reader.read(work)
 
     async def _put(self, entries: Sequence[Entry], until: float, bulk: bool) -> None:
-        """Index entries in short transactions; with `bulk`, in longer ones as long as no other process writes."""
+        """Index entries in short transactions. With `bulk`, use longer transactions as long as no other process writes."""
         while entries and time.monotonic() < until:
             started, others = time.monotonic(), self._writer.others()
             count = await self._writer.write(partial(self._filler.fill, entries, _BULK if bulk and not others else LONGEST / 2))
@@ -122,7 +122,7 @@ class FullText:
                 await anyio.sleep(time.monotonic() - started)
 
     async def _merge(self, until: float) -> None:
-        """Merge the index after many additions: each query searches every segment of the index."""
+        """Merge the index after many additions, because each query searches every segment of the index."""
         if self._fresh < _MUCH or self._fresh * _SHARE < (await self._reader.read(self._tally))[0]:
             return
         while time.monotonic() < until:

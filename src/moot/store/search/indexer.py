@@ -44,7 +44,7 @@ class Entry:
 
     no: int
     last_seq: int
-    """Last seq of the message when it was read; if it has grown since, it is read again."""
+    """Last seq of the message when it was read; if the message has grown since, it is read again."""
     place: int
     conversation: int
     at: int
@@ -52,7 +52,7 @@ class Entry:
     indexed: tuple[str, ...]
     """The columns in the form that FTS5 indexes."""
     words: set[str]
-    """Words that were not in the vocabulary when it was read."""
+    """Words that were not in the vocabulary when the message was read."""
 
     @property
     def about(self) -> tuple[str, str, str]:
@@ -62,9 +62,9 @@ class Entry:
 def pending(
     connection: Connection, events: Events, besides: Sequence[Entry] = (), *, known: Set[str] = frozenset(), bulk: bool = False
 ) -> list[Entry]:
-    """Return a batch of unindexed messages in index order, except `besides`, which are already being indexed. `bulk` makes it larger.
+    """Return a batch of unindexed messages in index order, except `besides`, which are already being indexed.
 
-    Words in `known` are left out of the entries, because they take more memory than the text.
+    `bulk` makes the batch larger. Words in `known` are left out of the entries, because words take more memory than the text.
     """
     found: list[Entry] = []
     size, times = 0, _BULK if bulk else 1
@@ -98,7 +98,7 @@ class Filler:
         return self._known
 
     def fill(self, entries: Sequence[Entry], seconds: float, transaction: Transaction) -> int:
-        """Spend about `seconds` on adding entries, at least one batch. Return the number of entries added."""
+        """Add entries for about `seconds`, but at least one batch. Return the number of added entries."""
         until = time.monotonic() + seconds
         fresh: set[str] = set()
         put: list[int] = []
@@ -136,7 +136,7 @@ class Filler:
 
 
 def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
-    """Remove a message from the index, if present. With `purged`, none of its words stays, once the index is merged."""
+    """Remove a message from the index, if present. With `purged`, none of its words remains once the index is merged."""
     rows = queries.execute(
         "SELECT s.no, EXISTS (SELECT 1 FROM search_words WHERE rowid = s.no) FROM search AS s WHERE s.message = ?", (message,)
     ).fetchall()
@@ -188,7 +188,7 @@ def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _free(transaction: Transaction, places: list[int]) -> list[int]:
-    """Return an unused index position for each given one: the same, or the next free one if another message of that second uses it."""
+    """Return a free index position for each given position: the same, or the next free one if another message of that second uses it."""
     found = transaction.execute(_USED, (dumps(places).decode(),)).fetchall()
     used = {row[0] for row in found}
     free: list[int] = []
@@ -214,7 +214,7 @@ _PAGES = 200  # index pages merged at a time: a few milliseconds
 
 
 def unindex(transaction: Transaction, message: str) -> bool:
-    """Remove a message from the index and return True if it was indexed. Unless it is deleted too, it is indexed again later."""
+    """Remove a message from the index and return True if it was indexed. Unless the message is deleted too, it is indexed again later."""
     row: Any = transaction.row("SELECT m.no, s.no FROM message AS m LEFT JOIN search AS s ON s.message = m.no WHERE m.id = ?", (message,))
     if row is None:
         return False
@@ -232,7 +232,7 @@ def unindex_all(transaction: Transaction, conversation: int) -> int:
 
 
 def merge_some(first: bool, transaction: Transaction) -> bool:
-    """Merge the indexes by one step; removed words disappear when they are fully merged. Return False when done."""
+    """Merge the indexes one step further; removed words disappear when they are fully merged. Return False when done."""
     pages = -_PAGES if first else _PAGES  # a negative number first assigns all segments to one level
     more = _merged(transaction, "INSERT INTO search_words (search_words, rank) VALUES ('merge', ?)", pages)
     return _merged(transaction, "INSERT INTO search_infix (search_infix, rank) VALUES ('merge', ?)", pages) or more

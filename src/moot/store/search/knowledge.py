@@ -45,7 +45,7 @@ _CONSTANT = 60
 _TOGETHER = 8192
 _BATCH = 16
 _PASSAGE = 1500
-"""Characters of a chunk to embed."""
+"""Number of characters of a chunk that are embedded."""
 
 
 class SqliteKnowledge:
@@ -175,7 +175,7 @@ def _values(owner: str | None, scope: KnowledgeScope) -> tuple[object, ...]:
 
 
 def _source(queries: Queries | Transaction, id: str, owner: str | None) -> int:
-    """Return the number of a source by its id, the beginning of the id, or its path. Raise NotFound."""
+    """Return the number of a source by its id, the beginning of the id, or its path. Raise NotFound if none or several match."""
     own: LiteralString = "SELECT no FROM knowledge_source WHERE (?1 IS NULL OR owner_id = ?1)"
     for where, values in ((" AND id = ?2", (id,)), (" AND path = ?2", (id,)), (" AND id >= ?2 AND id < ?3", prefix_range(id))):
         rows = queries.execute(f"{own}{where} LIMIT 2", (owner, *values)).fetchall()
@@ -194,7 +194,7 @@ def _remove(transaction: Transaction, source: int) -> None:
 
 
 def move_sources(transaction: Transaction, project: str, to: str) -> None:
-    """Move the sources of a project to the project `to`, and remove those that it already has."""
+    """Move the sources of a project to the project `to`, and remove those that `to` already has."""
     transaction.execute("UPDATE OR IGNORE knowledge_source SET project_id = ? WHERE project_id = ?", (to, project))
     for (source,) in transaction.execute("SELECT no FROM knowledge_source WHERE project_id = ?", (project,)).fetchall():
         _remove(transaction, source)
@@ -206,7 +206,7 @@ def _words(path: str, chunks: Sequence[Chunk]) -> list[tuple[str, str, str]]:
 
 
 def _forget(transaction: Transaction, documents: Sequence[int]) -> None:
-    """Delete the chunks of some documents. FTS5 needs their words to remove them."""
+    """Delete the chunks of some documents. To remove a chunk, FTS5 needs its words."""
     chosen: LiteralString = "(SELECT value FROM json_each(?))"
     values = (dumps(list(documents)).decode(),)
     rows: list[Any] = transaction.execute(f"{_CONTENTS} WHERE d.no IN {chosen}", values).fetchall()
@@ -220,7 +220,7 @@ def _forget(transaction: Transaction, documents: Sequence[int]) -> None:
 
 
 def rebuild_words(transaction: Transaction) -> None:
-    """Index all chunks again after their texts were changed, and delete their vectors."""
+    """Index all chunks again after changes to their texts, and delete their vectors."""
     transaction.execute("INSERT INTO knowledge_words (knowledge_words) VALUES ('delete-all')")
     transaction.execute("DELETE FROM knowledge_vector")
     rows: list[Any] = transaction.execute(_CONTENTS).fetchall()

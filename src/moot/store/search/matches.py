@@ -25,15 +25,15 @@ from moot.types.search import Hit, SearchPage
 RANKED = 10_000
 """Maximum number of matches that are ranked. If there are more, the newest are ranked."""
 ENOUGH = 50
-"""Number of whole-word matches at which partial words are no longer searched."""
+"""Number of whole-word matches from which partial words are not searched."""
 _SOME = 64  # maximum number of words in a search for some of the words
 _IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
 _NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(?))"
 _CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
 _REGEXES = "moot.store.search.regexes"
-"""Loaded by path: most queries have no regular expression."""
+"""Loaded by path, because most queries have no regular expression."""
 _SCAN_SECONDS = 2.0
-"""Seconds after which a search with a regular expression returns what it has found."""
+"""Seconds after which a search with a regular expression stops and returns its matches."""
 _AT_ONCE = 256
 _END = (1 << 63) - 1
 _EVENTS = Events()
@@ -88,10 +88,10 @@ class SearchOptions:
 @dataclass(frozen=True, slots=True)
 class _Place:
     parts: bool | None = None
-    """True if partial words match; None = not decided yet."""
+    """True if partial words match; None = not yet decided."""
     before: int = _END
     offset: int = 0
-    """Offset in a ranking of the messages before `before`."""
+    """Offset in the ranking of the messages before `before`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Scope:
     checks: LiteralString
     values: tuple[object, ...]
     whole: bool = True
-    """True if only whole words match."""
+    """True if only whole words are searched."""
 
     @property
     def ranked(self) -> bool:
@@ -124,7 +124,10 @@ class _Matches:
 
 
 def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPage:
-    """Return a page of hits, without deleted messages. Raise UsageError for an invalid cursor, an unknown project or too much context."""
+    """Return a page of hits, without deleted messages.
+
+    Raise UsageError for an invalid cursor, an unknown project or too many context lines.
+    """
     if not 0 <= asked.context <= CONTEXT:
         raise UsageError(f"context must be from 0 to {CONTEXT} lines.")
     if query.patterns:
@@ -154,7 +157,7 @@ def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPa
 
 
 def without_owner_filter(connection: Connection, asked: SearchOptions) -> SearchOptions:
-    """Remove the owner condition if all messages belong to that owner, because the check would only take time."""
+    """Remove the owner condition if all messages belong to that owner, because checking it would only take time."""
     if asked.owner is not None and connection.execute("SELECT id FROM user LIMIT 2").fetchall() == [(asked.owner,)]:
         return replace(asked, owner=None)
     return asked
@@ -166,7 +169,7 @@ def hits_of(scope: Scope, places: Sequence[int]) -> tuple[Hit, ...]:
 
 
 def tally(connection: Connection, owner: str | None = None) -> tuple[int, int]:
-    """Return the number of indexed messages, and of all messages that can be indexed. Answers of unfinished runs can't."""
+    """Return the number of indexed messages and of all indexable messages. Answers of unfinished runs are not indexable."""
     if owner is None:
         done, could = connection.execute(_TALLY).fetchone()
         return done, could
@@ -302,7 +305,7 @@ def _by_time(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
 
 
 def _best(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
-    """Build a page of a ranking. Each page repeats the ranking, without messages that are newer than those of the first page."""
+    """Build a page of a ranking. Each page repeats the ranking but leaves out messages newer than those of the first page."""
     limit, taken = search.asked.limit, place.offset
     rows: list[Any] = []
     while len(rows) < limit and taken < matches.count:
@@ -340,7 +343,7 @@ def _compiled(query: Query) -> list[re.Pattern[str]]:
 
 
 def _texts(search: Scope, row: Any) -> tuple[Message, list[str]]:
-    """Return the message of a row and its columns, which are empty if they are not searched."""
+    """Return a row's message and its columns. Columns that are not searched are empty."""
     message = _EVENTS.folded(search.connection, message_of(row[3:]), row[16])
     texts = zip(COLUMNS, texts_of(message.parts), strict=True)
     return message, [text if column in search.query.columns else "" for column, text in texts]

@@ -75,7 +75,7 @@ _REGEX = re.compile(r"(?<!\S)(?P<minus>-)?/(?P<regex>(?:[^/\\]|\\.)+)/(?!\S)")
 _ITEM = re.compile(r'(?P<minus>-(?!-))?(?:(?P<name>[A-Za-z]+):(?=\S))?(?:"(?P<quoted>[^"]*)(?:"|$)|(?P<plain>\S+))')
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u201f", '""""')
 _COMPILE = "moot.store.search.regexes:compiled"
-"""Loaded by path: most queries have no regular expression."""
+"""Loaded by path, because most queries have no regular expression."""
 _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1f]")
 _LETTER = re.compile(r"[^\W_]")
 _COST = re.compile(r"(>=?|<=?)\$?(\d{0,9}(?:\.\d{0,9})?)", re.ASCII)
@@ -93,7 +93,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Minimum and maximum cost of a message in nano-dollars."""
+    """The minimum and maximum cost of a message in nano-dollars."""
 
     least: int | None = None
     most: int | None = None
@@ -120,7 +120,7 @@ class Query:
     """The terms in `terms` that were quoted."""
 
     def __bool__(self) -> bool:
-        """Return True if there is anything to search for."""
+        """Return True if the query contains anything to search for."""
         return self != Query(columns=self.columns)
 
 
@@ -181,7 +181,7 @@ def parse(text: str, *, now: int) -> Query:
 
 
 def _patterns(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the regular expressions of a query, and the rest of it. Raise UsageError for an invalid one."""
+    """Return the regular expressions in a query, and the rest of the query. Raise UsageError if an expression is invalid."""
     if "/" not in text:
         return (), text
     found: list[str] = []

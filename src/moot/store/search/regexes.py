@@ -1,4 +1,4 @@
-"""Regular expressions of queries. RE2 matches in linear time, so no expression can make a search hang."""
+"""Regular expressions in queries. RE2 matches in linear time, so no expression can make a search hang."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMPILED: Any = re2
 _LEAST = 3  # minimum length of a word by which messages are selected
 _LINES = "(?m)"
 _PROBES = ("", "a b", "ab")
-"""Texts in which expressions that need no character have an empty match. `\\b` and `\\B` need characters next to them."""
+"""Texts in which every expression that can match without a character has an empty match. `\\b` and `\\B` need characters next to them."""
 _ANYTHING, _SEPARATOR, _BOUNDARY = "\0", "\n", "\1"
 _ITEM = re.compile(
     r"(?P<flags>\(\?[imsU]*(?:-[imsU]+)?\))|(?P<group>\((?:\?(?:P?<\w+>|[imsU]*(?:-[imsU]+)?:))?)|(?P<end>\))|(?P<or>\|)"
@@ -22,15 +22,16 @@ _ITEM = re.compile(
     r"|(?P<repeat>[*+?]\??|\{\d+(?:,\d*)?\}\??)|\\(?P<escaped>[!-/:-@[-`{-~])|(?P<unknown>\\)|(?P<literal>.)",
     re.DOTALL,
 )
-"""An item of an expression in the syntax of RE2. Python's parser can't be used, because it reads `[[:digit:]]` and others differently."""
+"""An item of an expression in the syntax of RE2. Python's parser can't be used, because it interprets `[[:digit:]]` and other constructs
+differently."""
 _WORD = re.compile("[a-z0-9]+")
 
 
 @lru_cache(64)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Compile the expression: case is ignored, and `^` and `$` match at lines.
+    """Compile the expression: case is ignored, and `^` and `$` match at line boundaries.
 
-    Raise UsageError if RE2 does not support it, or if it also matches empty text, and so every message.
+    Raise UsageError if RE2 does not support the expression, or if it matches empty text and therefore every message.
     """
     options = _COMPILED.Options()
     options.log_errors = False
@@ -56,19 +57,20 @@ class Word(NamedTuple):
 
     text: str
     is_whole: bool
-    """False if letters that are not ASCII may precede or follow it: RE2's `\\b` matches between them and ASCII letters."""
+    """False if non-ASCII letters may precede or follow the word, because RE2's `\\b` matches between them and ASCII letters."""
 
 
 @lru_cache(64)
 def words_of(pattern: str) -> tuple[Word, ...]:
-    """Return words that every match contains, so that the index can be used. Empty if the expression has syntax that is not known here.
+    """Return words that every match contains, so that the index can be used.
 
-    `pattern` must be a valid expression.
+    The result is empty if the expression contains syntax that is not known here. `pattern` must be valid.
     """
     levels = [""]
-    """The required text of the open groups. Other characters than ASCII, and anything that may differ between matches, are `_ANYTHING`."""
+    """The required text of the open groups. Non-ASCII characters, and anything that may differ between matches, are represented by
+    `_ANYTHING`."""
     last = 0
-    """Start of the last item in the current level, which a repetition applies to."""
+    """Start of the last item at the current level, to which a repetition applies."""
     starts: list[int] = []
     choices = [False]
     """True for each open group that contains alternatives."""

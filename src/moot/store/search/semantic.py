@@ -1,4 +1,4 @@
-"""Semantic search: embedding answers in the background, and comparing all their vectors with the query's."""
+"""Semantic search: embedding answers in the background, and comparing all their vectors with the query's vector."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def unread(connection: Connection, model: str, before: int, limit: int) -> list[
 
 
 def put(read: Sequence[tuple[Unread, bytes]], model: str, transaction: Transaction) -> None:
-    """Store the vectors of answers whose text has not changed since."""
+    """Store the vectors of answers whose text has not changed since it was read."""
     places = dumps([each.place for each, _ in read]).decode()
     still = {_unread_of(row) for row in transaction.execute(_STILL, (places,))}
     transaction.many(

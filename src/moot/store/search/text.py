@@ -10,14 +10,14 @@ _CJK_RUN = re.compile(f"[{_CJK}]+")
 _ASCII_TOKEN = re.compile(r"[a-z0-9]+")
 _TOKEN = re.compile(r"(?:[^\W_][\u0300-\u036f]*)+")
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{1024,}")
-"""Encoded data, such as a picture in base64. It has no words, but would fill the index with random ones."""
+"""Encoded data, such as an image in base64. It contains no words, but would fill the index with random letters."""
 _FOREIGN = re.compile("[^\x00-\x7f]+")
 _LETTERS = bytes(byte if chr(byte).isalnum() else 0x20 for byte in range(128)).lower() + b" " * 128
 """Maps each byte of ASCII text to a letter in lower case, or to a space between words."""
 
 
 def spaced(text: str) -> str:
-    """Replace runs of Chinese, Japanese and Korean characters, which are written without spaces, with overlapping pairs of them."""
+    """Replace runs of Chinese, Japanese and Korean characters, which are written without spaces, with overlapping pairs of characters."""
     if text.isascii():
         return text
     return _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=True))} ", text)
@@ -50,7 +50,7 @@ def is_cjk(text: str) -> bool:
 
 
 def phrase(term: str) -> str:
-    """Return the term as an FTS5 phrase; one that ends with CJK characters also matches if more of them follow."""
+    """Return the term as an FTS5 phrase; a phrase that ends with CJK characters also matches if more CJK characters follow."""
     runs = list(_CJK_RUN.finditer(term))
     last = runs[-1] if runs and not _TOKEN.search(term, runs[-1].end()) else None
     text = _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=last is None or run.start() < last.start()) or [run[0]])} ", term)

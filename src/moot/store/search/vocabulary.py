@@ -1,4 +1,4 @@
-"""The vocabulary of all words, and finding words by a part of them.
+"""The vocabulary of all words, and finding words that contain a given part.
 
 A trigram index of all texts would find partial words too, but would take eight times the time and four times the space of the word index.
 Texts repeat the same words, so texts are indexed by words, and only the distinct words are indexed by trigrams.
@@ -47,7 +47,7 @@ def learn(queries: Queries, words: Iterable[str]) -> None:
 
 
 def _is_id(word: str) -> bool:
-    """Return True for ids, hashes and numbers. They would be most of the vocabulary, because each occurs only a few times."""
+    """Return True for ids, hashes and numbers. They would make up most of the vocabulary, because each of them occurs only a few times."""
     return len(word) >= _DIGITS and len(word) - len(word.translate(_COUNTED)) >= _DIGITS
 
 

@@ -88,7 +88,7 @@ def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerU
 
 
 def tool_calls(parts: Sequence[Part], times: Mapping[str, int]) -> dict[str, ToolCalls]:
-    """Count the calls by tool; `times` has the known durations in ms by call id."""
+    """Count the calls by tool; `times` contains the known durations in ms by call id."""
     found: dict[str, ToolCalls] = {}
     for part in parts:
         if not is_tool(part):
@@ -147,9 +147,10 @@ _PROGRAM = (
     "coalesce(json_extract(CAST(c.origin AS TEXT), '$.agent'), json_extract(CAST(c.origin AS TEXT), '$.program'),"
     " json_extract(CAST(c.origin AS TEXT), '$.format'), 'default')"
 )
-"""For `conversation AS c`: what made its answers that name no agent. Not its agent, which is that of the next answer and can be changed."""
+"""The producer of those answers in `conversation AS c` that name no agent. This is not the conversation's agent, which applies to the next
+answer and can be changed."""
 _MODEL = "iif(c.origin IS NULL, '', coalesce(json_extract(CAST(c.origin AS TEXT), '$.model'), c.model))"
-"""The model of answers that name none: that of the source they were imported from. Imports by old versions did not record it."""
+"""The model of answers that name no model: the model of the source they were imported from. Imports by old versions did not record it."""
 _DUE = (
     f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {_PROGRAM}, {_MODEL}, r.no, r.agent, r.model,"
     " r.status, r.error, r.usage, r.cost, (SELECT json_group_array(json_array(i.step, i.is_copy)) FROM import_identity AS i"
@@ -188,21 +189,21 @@ class Record(NamedTuple):
     usage: AnswerUsage | None = None
     """None if the answer is not counted."""
     lead: str = ""
-    """The agent that started the work: that of the topmost conversation, or the answer's own."""
+    """The agent that started the work: the agent of the topmost conversation, or the answer's own agent."""
     program: str = ""
     """The program that made the model calls: the type of the run's agent, or the program that the answer was imported from."""
     spans: str | None = None
     """The model calls by quarter of an hour, as JSON; None if all were made when the answer started."""
     limits: str | None = None
-    """Used parts of the subscription's limits that the program recorded, as JSON."""
+    """Used shares of the subscription's limits, as recorded by the program, in JSON."""
     calls: Mapping[str, ToolCalls] = MappingProxyType({})
     edits: Sequence[Edit] = ()
     damaged: str = ""
-    """Id of the message if not everything in it can be read; otherwise empty."""
+    """Id of the message if part of it can't be read; otherwise empty."""
 
 
 def answers_to_count(connection: Connection) -> list[Record]:
-    """Return records of the next finished answers that are not counted in their current state."""
+    """Return records of the next finished answers whose current state is not counted yet."""
     return [_record(connection, row) for row in connection.execute(_DUE, (_BATCH,)).fetchall()]
 
 
@@ -235,7 +236,7 @@ def put(found: list[Record], transaction: Transaction) -> None:
 
 
 def remaining(connection: Connection) -> int:
-    """Return the number of finished answers that are not counted."""
+    """Return the number of finished answers that are not counted yet."""
     return connection.execute(f"SELECT count(*) FROM to_count AS t JOIN message AS m ON m.no = t.message WHERE {_OVER}").fetchone()[0]
 
 

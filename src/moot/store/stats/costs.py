@@ -54,7 +54,7 @@ def spent(connection: Connection, query: SpendingQuery, owner: str | None) -> Sp
 
 
 def _spent_since(since: int, cost: int | None, tokens: int, model: str, metadata: bytes | None, ended_at: int | None) -> Spending:
-    """Return what a run has spent since a time (ms). Steps without a time, of old versions, count as new."""
+    """Return what a run has spent since a time (ms). Steps without a time, which old versions stored, count as new."""
     stored = parse_stored_object(metadata).get("steps") if metadata is not None else None
     steps = [Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
     before = [step for step in steps if step.at is not None and step.at < since]

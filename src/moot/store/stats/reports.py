@@ -116,9 +116,9 @@ _TIMES: Mapping[Grouping, tuple[LiteralString, LiteralString, LiteralString]] = 
     "month": ("strftime('%Y-%m', at, 'unixepoch')", "strftime('%Y-%m', at, 'unixepoch')", "1 DESC"),
     "hour-of-day": ("strftime('%H', at, 'unixepoch')", "at / 3600 % 24", "1"),
 }
-"""Name, group and order by a local time `at`, in seconds."""
+"""SQL for the name, grouping and order of groups, for a local time `at` in seconds."""
 _TRANSITION = 4 * 86_400
-"""Seconds between two looks for a change of the offset from UTC."""
+"""Seconds between two checks for a change of the offset from UTC."""
 
 
 class AnswerStats:
@@ -222,7 +222,7 @@ def _report(connection: Connection, values: dict[str, Any], by: Sequence[Groupin
 
 
 def _inside(values: Mapping[str, Any], unit: int) -> dict[str, Any]:
-    """Add the first and last border of whole units in the period; both are the end of the period if it contains none."""
+    """Add the first and last boundaries of whole units in the period. If it contains none, both are the end of the period."""
     first, last = -(-values["since"] // unit) * unit, values["until"] // unit * unit
     return {**values, "first": first, "last": last} if first <= last else {**values, "first": values["until"], "last": values["until"]}
 

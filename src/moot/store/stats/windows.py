@@ -1,7 +1,7 @@
 """Usage in the periods that subscriptions limit: 5-hour blocks of Claude Code, limits that Codex records, and the last seven days.
 
 Claude Code records no limits. As in other programs, a block starts at the full hour (UTC) of the first call after the previous block, or
-after five hours without a call, and lasts five hours.
+after five hours without a call. Each block lasts five hours.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _QUARTER = 15 * _MINUTE
 _LONGEST = 366 * 24 * 60
 """Maximum length of a limit's period in minutes."""
 _FULL = 1000.0
-"""Maximum used part of a limit in percent. A program may let users exceed their limit."""
+"""Maximum used share of a limit, in percent. It is above 100 because a program may let users exceed their limit."""
 _NEVER = 1 << 42
 """Upper limit for times in ms, in the year 2109."""
 _SEARCHED = 8 * 24 * HOUR
-"""The period before now in which work is divided into blocks, so that the current block does not depend on how many days are listed."""
+"""Length of the past period that is always divided into blocks, so that the current block doesn't depend on the number of listed days."""
 _LONG = 24 * HOUR
 """Answers that started up to this long before a period are also searched for model calls in it."""
 
@@ -59,7 +59,7 @@ class Usages(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """The used part of a subscription's limit, as recorded by a program."""
+    """The used share of a subscription's limit, as recorded by a program."""
 
     name: str
     minutes: int
@@ -69,7 +69,7 @@ class _Limit(NamedTuple):
 
     @classmethod
     def of(cls, value: object) -> _Limit | None:
-        """Parse a recorded limit. Return None for anything else: answers are imported from files that any program can write."""
+        """Parse a recorded limit. Return None for anything else, because answers are imported from files that any program can write."""
         match value:
             case {"limit": str(name), "minutes": int(minutes), "used": float() | int() as used, "resets_at": int(resets), "at": int(at)}:
                 is_possible = 0 < minutes <= _LONGEST and 0 <= used <= _FULL and 0 <= resets < _NEVER and 0 <= at < _NEVER
@@ -137,7 +137,7 @@ def _usages(connection: Connection, since: int, until: int, programs: Iterable[s
 
 
 def _limits(connection: Connection, now: int, owner: str | None) -> list[UsageWindow]:
-    """Return the newest report of each limit. After a limit was reset, its used part is unknown."""
+    """Return the newest report of each limit. After a limit was reset, its used share is unknown."""
     newest: dict[tuple[str, str, int], _Limit] = {}
     for program, text in connection.execute(_LIMITS, (now - WEEK - _LONG, now, owner)):
         for limit in filter(None, map(_Limit.of, json.loads(text))):
@@ -155,7 +155,7 @@ def _limits(connection: Connection, now: int, owner: str | None) -> list[UsageWi
 
 
 def spans_of(at: int, calls: Sequence[tuple[int | None, Usage, int | None]], whole: Usage, cost: int | None) -> str | None:
-    """Return the calls of an answer by quarter of an hour, as JSON; None if their times add nothing to that of the answer.
+    """Return the calls of an answer by quarter of an hour, as JSON; None if the times of the calls add nothing to the time of the answer.
 
     Tokens and costs of the answer that belong to no call, such as those of failed attempts, count in the first quarter.
     """

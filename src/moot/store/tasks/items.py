@@ -44,10 +44,10 @@ from moot.types.task import (
 from moot.types.token import LOCAL_USER
 
 MOST_TASKS = 10_000
-"""Maximum number of tasks of a project."""
+"""Maximum number of tasks per project."""
 
 MOST_COMMENTS = 2_000
-"""Maximum number of comments of a task."""
+"""Maximum number of comments per task."""
 
 MOST_CREATED = 20
 """Maximum number of tasks that one run may create, so that agents which watch tasks can't multiply them."""
@@ -238,13 +238,13 @@ def remove_tasks(transaction: Transaction, where: LiteralString, value: object) 
 
 
 def task_of(row: Any) -> Task:
-    """Return the task of a row with the columns `TASK`."""
+    """Convert a row with the columns `TASK`."""
     id, project, title, description, status, tags, *rest = row
     return Task(id, project, title, description, status, tuple(json.loads(tags)), *rest)
 
 
 def change_of(row: Any) -> TaskChange:
-    """Return the change of a row with the columns `CHANGE`."""
+    """Convert a row with the columns `CHANGE`."""
     no, event, fields, *rest = row
     return TaskChange(no, event, tuple(json.loads(fields)), *rest)
 

@@ -1,4 +1,4 @@
-"""The changes of tasks that each watcher has handled, and those that are pending."""
+"""The task changes that each watcher has handled, and the pending ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GROUP BY t.no ORDER BY min(c.no) LIMIT :many
 
 
 def check(transaction: Transaction, due: TaskDue) -> None:
-    """Raise Busy if the changes are handled already, or if another run must end first; NotFound if the task was deleted."""
+    """Raise Busy if the changes have already been handled, or if another run must end first; NotFound if the task was deleted."""
     if transaction.row("SELECT 1 FROM task WHERE no = ?", (due.task,)) is None:
         raise NotFound("The task was deleted.")
     name = (due.watcher, due.task)

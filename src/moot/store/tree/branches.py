@@ -1,4 +1,4 @@
-"""Reading branches of the message tree, and the whole tree as a list."""
+"""Reading branches of the message tree, or the whole tree as a list."""
 
 from __future__ import annotations
 

@@ -45,7 +45,10 @@ def digest(queries: Queries, conversation: int, messages: Sequence[str]) -> byte
 
 
 def record(transaction: Transaction, conversation: int, compaction: Compaction) -> Compaction:
-    """Store a summary with its event; an empty one withdraws the summary that ends with that message. Raise NotFound or UsageError."""
+    """Store a summary with its event; an empty one withdraws the summary that ends with that message.
+
+    Raise NotFound if there is no such message or summary, UsageError if the message is still being written.
+    """
     check_message(transaction, conversation, compaction.through)
     if transaction.row("SELECT 1 FROM message WHERE id = ? AND status = 'streaming'", (compaction.through,)):
         raise UsageError(f"The message {compaction.through!r} is still being written.", fix="Wait until it ends.")
@@ -71,7 +74,7 @@ def apply(transaction: Transaction, conversation: int, compaction: Compaction) -
 
 
 def withdraw_covering(transaction: Transaction, conversation: int, messages: Iterable[str]) -> None:
-    """Withdraw the summaries of branches with one of these messages, because their content must not be sent to a model anymore."""
+    """Withdraw the summaries of branches with one of these messages, because their content must no longer be sent to a model."""
     ids = list(messages)
     for compaction in compactions(transaction, conversation):
         if any(is_behind(transaction, compaction.through, id) for id in ids):

@@ -70,7 +70,7 @@ def _select(connection: Queries, where: LiteralString, values: Sequence[object])
 
 
 def _conditions(wanted: ListFilter) -> tuple[list[LiteralString], list[object]]:
-    """Return the conditions of the filters, with their values. A `+` keeps SQLite from using an index that finds more rows."""
+    """Return the filters' SQL conditions, with their values. A `+` keeps SQLite from using an index that finds more rows."""
     wheres: list[LiteralString] = [f"deleted_at IS {'NOT ' if wanted.deleted else ''}NULL"]
     if wanted.archived is not None:
         wheres.append(f"archived_at IS {'NOT ' if wanted.archived else ''}NULL")
@@ -98,7 +98,7 @@ def _conditions(wanted: ListFilter) -> tuple[list[LiteralString], list[object]]:
 
 
 def project_id(connection: Queries, reference: str) -> str:
-    """Return the id of the project with this id or name, for the local user. Raise NotFound, also if several have the name."""
+    """Return the id of the project with this id or name, for the local user. Raise NotFound if none or several have the name."""
     named = "SELECT id FROM project WHERE id = ? OR name = ? ORDER BY id <> ? LIMIT 2"
     found: list[tuple[str]] = connection.execute(named, (reference, reference, reference)).fetchall()
     if not found and reference != DEFAULT_PROJECT:
@@ -109,7 +109,7 @@ def project_id(connection: Queries, reference: str) -> str:
 
 
 def listed_name(kind: Literal["agent", "model", "host"], name: str, listed: ListChoices) -> str:
-    """Return the agent, model or host in `listed` that a name means, ignoring case. Raise NotFound if there is none.
+    """Return the agent, model or host in `listed` that matches a name, ignoring case. Raise NotFound if there is none.
 
     An agent whose conversations were imported may be named by their format.
     """
@@ -126,7 +126,7 @@ def listed_name(kind: Literal["agent", "model", "host"], name: str, listed: List
 
 
 def with_listed_names(wanted: ListFilter, listed: ListChoices) -> ListFilter:
-    """Return the filter with agent, model and host as they are listed. Raise NotFound as `listed_name` does."""
+    """Return the filter with agent, model and host as listed. Raise NotFound if `listed_name` does."""
     return replace(
         wanted,
         agent=listed_name("agent", wanted.agent, listed) if wanted.agent else wanted.agent,
@@ -152,7 +152,7 @@ _CALLS = (
 def _distinct(connection: Queries, expression: LiteralString, owner: str | None, indexed: LiteralString = "") -> tuple[str, ...]:
     """Return the distinct values of an indexed expression, without the empty one. Each costs one lookup in the index.
 
-    `indexed` is the condition of the index, if it has only some rows.
+    `indexed` is the condition of the index, if the index contains only some of the rows.
     """
     found: list[str] = []
     sql = f"SELECT min({expression}) FROM conversation WHERE {indexed}{expression} > ?"

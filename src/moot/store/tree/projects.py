@@ -30,7 +30,7 @@ _REMOVE_TASKS = "moot.store.tasks.items:remove_tasks"
 _FOLDER = (
     "CASE WHEN length(directory) > 0 THEN CAST(directory AS TEXT) ELSE coalesce(json_extract(CAST(origin AS TEXT), '$.directory'), '') END"
 )
-"""The folder of a conversation; for an imported one without a folder, that in its source."""
+"""The folder of a conversation; for an imported conversation without a folder, the folder in its source."""
 _COUNT_MOVED = (
     "SELECT count(*) FROM conversation WHERE owner_id = coalesce(?2, owner_id)"
     " AND (directory = ?1 OR substr(directory, 1, length(?1) + 1) = CAST(?1 || '/' AS BLOB)"
@@ -228,7 +228,7 @@ def ensure_imported(transaction: Transaction, project: Project) -> str:
 
 
 def project_for_directory(transaction: Transaction, directory: str, owner: str) -> str:
-    """Return the id of the owner's project whose root is the closest ancestor of the directory, or else of the default project."""
+    """Return the id of the owner's project whose root is the closest ancestor of the directory, or else the id of the default project."""
     return _around(transaction, directory, owner) or ensure_project(transaction, DEFAULT_PROJECT, owner)
 
 
@@ -240,7 +240,7 @@ def _around(queries: Queries | Transaction, directory: str, owner: str) -> str:
 
 
 def project_of(queries: Queries, id: str) -> Project:
-    """Return the project with exactly this id, of any owner. Raise NotFound."""
+    """Return the project with exactly this id, of any owner. Raise NotFound if there is none."""
     row = queries.execute(f"SELECT {_COLUMNS} FROM project WHERE id = ?", (id,)).fetchone()
     if row is None:
         raise NotFound(f"No project has the id {id!r}.")

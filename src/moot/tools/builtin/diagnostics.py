@@ -1,4 +1,4 @@
-"""diagnostics: run the configured checks of a file or of all files in a folder."""
+"""diagnostics: run the configured checks on a file or on all files in a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moot.types.tool import ToolContext, ToolOutput, View
 FILES = 50
 LINES = 200
 ALL_SECONDS = 60.0
-"""Time limit in seconds for all files together. Each file has the same limit as after a change."""
+"""Time limit in seconds for all files together. The time limit per file is the same as after a change."""
 
 
 class DiagnosticsArguments(BaseModel):

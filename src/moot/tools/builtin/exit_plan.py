@@ -1,4 +1,4 @@
-"""exit_plan: show the plan of mode `plan` to the user, who accepts it, asks for changes, or rejects it."""
+"""exit_plan: show the plan made in mode `plan` to the user, who accepts it, asks for changes, or rejects it."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from moot.types.tool import ToolContext, ToolOutput, View
 
 LINES = 1000
 LINE_CHARACTERS = 2000
-"""Maximum number of characters of a line, unless `start_character` is in it."""
+"""Maximum number of characters in a line, unless `start_character` is in it."""
 PAGE_CHARACTERS = TOOL_OUTPUT_CHARACTERS - 1000
-"""Maximum number of characters of a page. The rest of the limit for outputs is for the closing note."""
+"""Maximum number of characters in a page. The rest of the output limit is reserved for the closing note."""
 SCANNED_CHARACTERS = 20_000_000
 """Number of characters after which lines are no longer counted. The closing note says that there are more."""
 _LINE_PIECE = 1 << 16

@@ -1,4 +1,4 @@
-"""run_skill_script: run a script of a skill, if the user has allowed it."""
+"""run_skill_script: run a skill's script, if the user has allowed it."""
 
 from __future__ import annotations
 

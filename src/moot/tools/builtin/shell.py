@@ -38,7 +38,7 @@ class ShellSettings(ToolSettings):
     environment: tuple[str, ...] = ()
     """Names of additional environment variables to pass to commands."""
     kept_bytes: int = Field(default=KEPT_BYTES, ge=0)
-    """Size in bytes up to which output is kept completely. Of longer output, this much of the start is kept, and the end."""
+    """Size in bytes up to which output is kept completely. For longer output, this much of the start and the end are kept."""
 
 
 class Shell(BaseTool):
@@ -122,7 +122,10 @@ def _folder(cwd: str, context: ToolContext) -> Path:
 
 
 async def foreground(job: Job, context: ToolContext, seconds: float, *, limit: int = TOOL_OUTPUT_CHARACTERS, advice: str) -> ToolOutput:
-    """Wait for a command's end and return its output, shortened to the limit. `advice` says what to do if the sandbox made it fail."""
+    """Wait for a command to end. Return its output, shortened to the limit.
+
+    `advice` says what to do if the sandbox made the command fail.
+    """
     reporting = asyncio.create_task(_report(job, context))
     try:
         async with asyncio.timeout(seconds):

@@ -108,7 +108,7 @@ def _words(value: Json) -> str:
 
 
 def _flagged(view: View) -> View:
-    """Return the view with hidden characters spelled out and a warning about them, because the user decides by what it shows."""
+    """Return the view with hidden characters spelled out and a warning about them, because the user decides based on the view."""
     texts = [spelled_out(text) for text in (view.title, view.detail, view.body)]
     warning = warning_of("\n".join((view.title, view.detail, view.body)))
     detail = "; ".join(filter(None, (texts[1], warning and "has hidden characters")))

@@ -36,7 +36,7 @@ def test_failed_denied_and_unanswered_calls_show_their_state() -> None:
     assert stored("unknown_tool", {"a": 1}, "out") == '✓ unknown_tool · {"a":1}\n  out\n'
     assert stored("Bash", {"description": "look", "command": "ls -l"}, "out") == "✓ Bash · ls -l\n  out\n"
     assert stored("shell", {"command": "x"}, "", state="input-available") == "○ $ x · no outcome\n"
-    assert stored("shell", {"command": "x"}, "", state="approval-requested") == "○ $ x · waits for an answer\n"
+    assert stored("shell", {"command": "x"}, "", state="approval-requested") == "○ $ x · waiting for an answer\n"
 
 
 def test_live_returns_at_most_the_requested_number_of_lines() -> None:

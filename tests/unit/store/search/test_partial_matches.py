@@ -45,6 +45,7 @@ async def filled(store: SqliteStore) -> SqliteStore:
         ('"quantum" soup', []),
     ],
 )
+@pytest.mark.slow
 async def test_without_full_matches_partial_matches_are_ranked(filled: SqliteStore, query: str, expected: list[str], best: bool) -> None:
     page = await filled.search.search(query, best=best, limit=len(expected) or 5)
     assert [hit.message for hit in page.hits][: len(expected) or None] == expected or {hit.message for hit in page.hits} == set(expected)

@@ -1,4 +1,5 @@
-"""Startup of the interactive `moot chat list`. The list is drawn before the modules for actions are imported, to appear at once."""
+"""Startup of the interactive `moot chat list`. The list appears at once, because it is drawn before the modules for actions are
+imported."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def pages_of(read: Read, wanted: ListFilter, live: Mapping[str, RunStatus], now:
 
 
 def money(conversation: Conversation) -> str:
-    """Format the cost, and the number of runs that have no known price."""
+    """Format the cost, with the number of runs whose price is unknown."""
     if 0 < (conversation.cost or 0) < _NANO // 100 and not conversation.unpriced_runs:
         return "<$0.01"
     return describe_cost(conversation.cost, conversation.unpriced_runs, digits=2) or "-"
@@ -117,7 +118,7 @@ class Snapshot:
     start: Start
     scope: int = _HERE
     page: Page[Conversation] | None = None
-    """None if an engine is needed to read it."""
+    """First page of conversations; None if reading it requires an engine."""
     live: Mapping[str, RunStatus] = field(default_factory=dict[str, RunStatus])
     """Status of live runs by conversation."""
     at: float = 0.0
@@ -142,7 +143,7 @@ def read_snapshot(loaded: Loaded, directory: Path, filter: str, start: Start) ->
 
 
 def first_scope(start: Start, *, empty: bool) -> int:
-    """Return the index of the list to show first. `empty` says that this directory has no conversations."""
+    """Return the index of the list to show first. `empty` is True if this directory has no conversations."""
     return {"": _ALL if empty else _HERE, "here": _HERE, "archived": _ARCHIVED, "deleted": _DELETED}[start]
 
 
@@ -160,11 +161,12 @@ def choice_of(directory: Path, items: Sequence[Items], *, filter: str = "", at: 
 
 _PERFORM = "moot.cli.runner:perform"
 _LOOP = "moot.cli.commands.chat.browser_loop:loop"
-"""Loaded by path: the event loop, prompt-toolkit and the engine take several times as long as the first frame."""
+"""Import paths, loaded after the first frame, because the event loop, prompt-toolkit and the engine take much longer to import."""
 
 
 def browse(output: Lines, filter: str, start: Start) -> int:
-    """Browse the conversations of this directory, or all if it has none. Return the exit code of the continued conversation, or 0.
+    """Browse the conversations in this directory, or all conversations if it has none. Return the exit code of the continued conversation,
+    or 0.
 
     Raise ConfigError or StoreError on failure.
     """

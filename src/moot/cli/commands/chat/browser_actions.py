@@ -21,7 +21,7 @@ Act: TypeAlias = Callable[[Engine, Conversation, Output], Awaitable[object]]
 async def edit_one(engine: Engine, conversation: Conversation, output: Output) -> None:
     """Edit one of the user's messages in their editor and answer it."""
     nodes = [node for node in await engine.store.tree.nodes(conversation.id) if node.role == "user"]
-    node = await pick_message(nodes, output, title=f"Edit a message of {_name(conversation)}", enter="edit")
+    node = await pick_message(nodes, output, title=f"Edit a message in {_name(conversation)}", enter="edit")
     if node is not None:
         await edit_message(engine, conversation, node, EditOptions(), output)
 
@@ -36,7 +36,7 @@ async def delete_messages(engine: Engine, conversation: Conversation, output: Ou
     at = ""
     while True:
         nodes = await engine.store.tree.nodes(conversation.id)
-        title = f"Delete messages of {_name(conversation)}"
+        title = f"Delete messages from {_name(conversation)}"
         node = await pick_message(nodes, output, title=title, enter="delete or restore", at=at, deleted=True)
         if node is None:
             return

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _CONVERSE = "moot.cli.repl.loop:run_repl"
 _ACTS = "moot.cli.commands.chat.browser_actions:ACTS"
 _ENGINE = "moot.engine:open_engine"
-"""Loaded by path, so that the list accepts keys before these are imported."""
+"""Import paths, loaded on first use, so that the list accepts keys before these modules are imported."""
 
 
 async def loop(snapshot: Snapshot, keyboard: Keyboard | None, frame: Frame | None, *, output: Output) -> int:

@@ -28,7 +28,7 @@ Place = Annotated[str, Parameter(help="Message: its number in 'moot chat tree', 
 
 
 async def delete(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
-    """Delete a conversation or messages of it. They are hidden and can be restored."""
+    """Delete a conversation or some of its messages. Deleted items are hidden and can be restored."""
     async with opened_at(conversation, output) as (engine, found):
         if message:
             await _messages(engine, found, message, output, restore=False, json=json)
@@ -38,7 +38,7 @@ async def delete(conversation: Which, /, *, message: Messages | None = None, jso
 
 
 async def restore(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
-    """Restore a deleted conversation or messages of it."""
+    """Restore a deleted conversation, or deleted messages in a conversation."""
     async with opened_at(conversation, output) as (engine, found):
         if message:
             await _messages(engine, found, message, output, restore=True, json=json)

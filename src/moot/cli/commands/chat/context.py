@@ -56,6 +56,6 @@ async def compact(
     if json:
         output.json({"ok": True, "conversation": found.id, "through": done.through, "summary": done.summary})
     elif undo:
-        output.say("moot: the summary was withdrawn")
+        output.say("moot: the summary was removed")
     else:
         output.data(f"{done.summary}\n")

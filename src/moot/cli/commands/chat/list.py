@@ -37,7 +37,7 @@ def list_(
     ] = None,
     archived: Annotated[bool, Parameter(help="Only archived conversations.")] = False,
     deleted: Annotated[bool, Parameter(help="Only deleted conversations.")] = False,
-    project: Annotated[str, Parameter(metavar="PROJECT", help="Only conversations of the project with this name or id.")] = "",
+    project: Annotated[str, Parameter(metavar="PROJECT", help="Only conversations in the project with this name or id.")] = "",
     agent: Annotated[str, Parameter(metavar="AGENT", help="Only conversations with this agent, or imported from it.")] = "",
     model: Annotated[str, Parameter(metavar="MODEL", help="Only conversations with this model.")] = "",
     since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or in a period (30d).")] = "",
@@ -76,7 +76,10 @@ def list_(
 
 
 def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
-    """Return a page of conversations and the status of live runs by conversation. Raise UsageError for an invalid cursor, or StoreError."""
+    """Return a page of conversations and the status of live runs by conversation.
+
+    Raise UsageError for an invalid cursor, and StoreError if reading fails.
+    """
     with open_snapshot(settings.database) as connection:
         if connection is not None:
             if wanted.project is not None:

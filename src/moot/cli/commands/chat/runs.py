@@ -35,7 +35,7 @@ from moot.types.message import Part
 from moot.types.run import TERMINAL, Run
 
 _LOOPS = Registry("moot.loops", {"terminal": "moot.cli.repl.loop:run_repl"})
-"""Loaded by name: the REPL is not needed in a pipe."""
+"""Loaded on first use, because the REPL is not needed in a pipe."""
 
 
 def stays(flags: RunFlags, shown: ShowFlags, output: Output) -> bool:
@@ -139,7 +139,7 @@ _INTERVAL = 0.5
 
 
 LATE = 60.0
-"""Seconds in which a process must continue a run after its waiting time. After that, the process is assumed to have ended."""
+"""Seconds after a run's wake-up time within which a process must continue it. After that, the process is assumed to have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def _show(lines: Sequence[_Line], output: Output, *, json: bool) -> None:
 
 
 async def waits_for(engine: Engine, run: Run) -> str:
-    """Describe what the run waits for. Empty if it is not waiting."""
+    """Describe what the run is waiting for. Return an empty string if it is not waiting."""
     if run.status == "queued":
         return "another run"
     if run.status == "interrupted":

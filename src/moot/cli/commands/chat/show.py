@@ -46,7 +46,7 @@ def tree_lines(nodes: Sequence[Node], *, deleted: bool = False) -> Iterator[str]
 
 
 def _forks(numbers: Sequence[int], below: str) -> list[tuple[int, str, str]]:
-    """Return the children of a message, last first: number, prefix of its own line, and prefix of the lines below it."""
+    """Return the children of a message, last first, each with its number, the prefix of its line, and the prefix of the lines below."""
     if len(numbers) == 1:
         return [(numbers[0], below, below)]
     last = len(numbers) - 1
@@ -214,7 +214,7 @@ async def show(
         bool, Parameter(help="Show the raw data exchanged with the model provider or agent. In a pipe, print only the received bytes.")
     ] = False,
     first: Annotated[
-        bool, Parameter(help="Show answers as first translated from the raw data, not as translated again by a newer version of moot.")
+        bool, Parameter(help="Show answers as first converted from the raw data, not as converted again by a newer version of moot.")
     ] = False,
     json: AsJson = False,
     output: Out,
@@ -252,7 +252,7 @@ async def show(
     _say_changed_files(messages, output)
     if newer and not first:
         output.say(
-            f"moot: answers were translated again by {', '.join(sorted(set(newer.values())))}; show the first translation with --first",
+            f"moot: answers were converted again by {', '.join(sorted(set(newer.values())))}; show the first conversion with --first",
             "dim",
         )
     if older is not None:

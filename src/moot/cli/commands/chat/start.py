@@ -1,4 +1,4 @@
-"""`moot` without a command: start, continue or open a conversation. Everything heavy is imported by name."""
+"""`moot` without a command: start, continue or open a conversation. Large modules are imported only when needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def start(
             kind="conversation",
             implied=LATEST,
             accepts=is_reference,
-            help="Continue the latest conversation of this directory, or the one with this id or list number.",
+            help="Continue the latest conversation in this directory, or the one with this id or list number.",
         ),
     ] = None,
     resume: Annotated[
@@ -55,7 +55,7 @@ def start(
     if conversation == CHOOSE:
         if prints or prompt or file or flags != NO_FLAGS or not output.attended:
             message = "Choosing a conversation from the list needs a terminal, and no prompt or other options."
-            raise UsageError(message, fix="Name the conversation: -r ID or -r NUMBER.")
+            raise UsageError(message, fix="Specify the conversation: -r ID or -r NUMBER.")
         return attribute(_BROWSE)(output, "", "")
     options: dict[str, Any] = {"file": file, "flags": flags, "shown": shown}
     if prints or not output.attended:

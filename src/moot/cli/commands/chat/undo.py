@@ -41,7 +41,7 @@ NO_FLAGS = UndoFlags()
 
 
 async def undo(conversation: Which, /, *, flags: UndoFlags = NO_FLAGS, json: AsJson = False, output: Out) -> int:
-    """Undo the last prompt of a conversation: its messages and the files that it changed. Repeat it to undo the prompt before."""
+    """Undo the last prompt of a conversation: its messages and the files that it changed. Run it again to undo the previous prompt."""
     part = flags.part() or "both"
     async with opened_at(conversation, output) as (engine, found):
         work = Undo(engine.runtime, found)
@@ -72,7 +72,7 @@ async def redo(conversation: Which, /, *, flags: UndoFlags = NO_FLAGS, json: AsJ
 
 
 async def _confirmed(plan: UndoPlan, output: Output) -> bool:
-    """Show what will happen and ask. Raise NeedsApproval if there is no one to ask."""
+    """Show what will happen and ask the user to confirm. Raise NeedsApproval if there is no one to ask."""
     question = f"{plan.action.capitalize()} “{plan.title}”: {plan.counts()}?"
     if not output.attended:
         raise NeedsApproval(f"{question} This needs confirmation.", fix="Use --yes.")

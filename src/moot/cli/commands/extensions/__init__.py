@@ -1,1 +1,1 @@
-"""Commands for what extends agents: MCP servers, skills and slash commands."""
+"""Commands for agent extensions: MCP servers, skills and slash commands."""

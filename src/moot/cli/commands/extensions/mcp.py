@@ -92,7 +92,7 @@ async def add_server(
     *command: Annotated[str, Parameter(metavar="COMMAND", help="Program and arguments of a server on this machine, after --.")],
     url: Annotated[str, Parameter(metavar="URL", help="Address of a remote server.")] = "",
     protocol: Annotated[Literal["http", "sse"], Parameter(help="Protocol of a remote server.")] = "http",
-    env: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="Environment variable of the program. May be repeated.")] = None,
+    env: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="Environment variable for the program. May be repeated.")] = None,
     header: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="HTTP header. May be repeated.")] = None,
     trust_hints: Annotated[
         bool, Parameter(help="Trust the server's hints about which of its tools are read-only. These tools then run without approval.")
@@ -162,7 +162,7 @@ def _print_tools(output: Output, name: str, tools: Sequence[McpTool], changes: S
         print_table(output, ["TOOL", "DESCRIPTION"], [[tool.name, _summary(tool)] for tool in tools])
     if changes:
         output.say(
-            f"moot: {plural(len(changes), 'tool')} of {name} new or changed; let agents use them with: moot mcp accept {name}", "yellow"
+            f"moot: {name} has {plural(len(changes), 'new or changed tool')}; let agents use them with: moot mcp accept {name}", "yellow"
         )
 
 
@@ -224,7 +224,7 @@ async def call_tool(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Call a tool of a server and print the result. Exit code 1 means that the tool reported an error."""
+    """Call a tool on a server and print the result. Exit code 1 means that the tool reported an error."""
     try:
         given = loads(arguments)
     except ValueError as error:
@@ -303,7 +303,7 @@ async def read_resource(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print a resource. One that is not text is written unchanged, but not to a terminal."""
+    """Print a resource. Data that is not text is written unchanged, but not to a terminal."""
     async with _opened(output) as (settings, servers):
         found = await servers.read(_server(settings, name), uri, str(here()))
     if json:
@@ -332,31 +332,31 @@ async def log_in(
     /,
     *,
     no_open: Annotated[bool, Parameter(help="Print the address instead of opening a browser.")] = False,
-    port: Annotated[int, Parameter(minimum=0, maximum=65535, help="Port to which the browser returns; 0 selects a free port.")] = 0,
+    port: Annotated[int, Parameter(minimum=0, maximum=65535, help="Port to which the browser is redirected; 0 selects a free port.")] = 0,
     client_id: Annotated[
         str,
         Parameter(
             metavar="ID",
-            help="Id of a client that you have registered at the server. The command prompts for its secret, or reads it from stdin.",
+            help="Id of a client that you have registered with the server. The command prompts for its secret, or reads it from stdin.",
         ),
     ] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Sign in at a remote server in the browser."""
+    """Sign in to a remote server in the browser."""
     settings = configured(output).settings
     server = _server(settings, name)
 
     async def show(url: str) -> None:
         if not no_open and await to_thread.run_sync(webbrowser.open, url):
-            output.say(f"moot: sign in at {name} in your browser; stop waiting with Ctrl+C", "dim")
+            output.say(f"moot: sign in to {name} in your browser; stop waiting with Ctrl+C", "dim")
         else:
             output.say("moot: open this address in a browser on this machine; stop waiting with Ctrl+C", "dim")
             output.say(url)
 
     client = attribute("moot.mcp.oauth:RegisteredClient")(client_id, await _secret(output)) if client_id else None
     await attribute("moot.mcp.oauth:log_in")(settings.home, server, here(), show, port, client)
-    write_done(output, json, {"name": name, "signed_in": True}, f"signed in at {name}")
+    write_done(output, json, {"name": name, "signed_in": True}, f"signed in to {name}")
 
 
 async def _secret(output: Output) -> str:

@@ -37,10 +37,10 @@ from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
 
 Name = Annotated[str, Parameter(metavar="NAME", help="Name of the plugin.")]
-Commit = Annotated[str, Parameter(metavar="HASH", help="Full hash of the commit of a Git repository. Defaults to the latest one.")]
+Commit = Annotated[str, Parameter(metavar="HASH", help="Full hash of the Git commit to install. Defaults to the latest commit.")]
 
 _LINES = 200
-"""Maximum number of lines of a file that are shown before a plugin is installed."""
+"""Maximum number of lines of each file to show before a plugin is installed."""
 
 
 def list_plugins(*, json: AsJson = False, output: Out) -> None:
@@ -73,7 +73,7 @@ def _row(found: Installed) -> list[str]:
 
 
 async def show_plugin(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Print an installed plugin: its commands, agents, skills, hooks and MCP servers, and what moot doesn't use."""
+    """Print an installed plugin: its commands, agents, skills, hooks and MCP servers, and the parts that moot doesn't use."""
     home = home_of(os.environ)
     found = await to_thread.run_sync(installed_plugin, home, name)
     if json:
@@ -142,7 +142,7 @@ async def update_plugin(
 
 
 async def accept_plugin(name: Name, /, *, yes: Yes = False, json: AsJson = False, output: Out) -> int:
-    """Show the content of a plugin whose files have changed, and use it."""
+    """Show the content of a plugin whose files have changed, and accept it."""
     home = home_of(os.environ)
     found = await to_thread.run_sync(installed_plugin, home, name)
     if found.status in ("enabled", "disabled"):
@@ -158,13 +158,13 @@ async def accept_plugin(name: Name, /, *, yes: Yes = False, json: AsJson = False
 
 
 def enable_plugin(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Use a plugin again."""
+    """Enable a disabled plugin."""
     set_enabled(home_of(os.environ), name, True)
     write_done(output, json, {"name": name, "enabled": True}, f"enabled {name}")
 
 
 def disable_plugin(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Keep a plugin without using it."""
+    """Disable a plugin without deleting it."""
     set_enabled(home_of(os.environ), name, False)
     write_done(output, json, {"name": name, "enabled": False}, f"disabled {name}")
 
@@ -220,11 +220,11 @@ def _show(output: Output, candidate: PluginCandidate) -> None:
     for title, text in texts_of(candidate):
         _show_text(output, title, text)
     if plugin.hooks:
-        output.say("These hooks run outside the sandbox, with your permissions. They get moot's names of tools and arguments:", "yellow")
+        output.say("These hooks run outside the sandbox, with your permissions. They get moot's names for tools and arguments:", "yellow")
     for event, hook in plugin.hooks:
         output.say(f"  {event}{f' {spelled_out(hook.matcher)}' if hook.matcher else ''}: {spelled_out(hook.command)}")
     if plugin.servers:
-        output.say("These MCP servers are started or connected when an agent uses them:", "yellow")
+        output.say("moot starts these MCP servers, or connects to them, when an agent uses them:", "yellow")
     for server in plugin.servers:
         _show_server(output, server)
     for lost in plugin.lost:

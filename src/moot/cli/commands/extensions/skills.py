@@ -41,7 +41,7 @@ Index = Annotated[
 Commit = Annotated[str, Parameter(metavar="HASH", help="Full hash of the commit to install, if SOURCE is a Git repository.")]
 
 _SCRIPT_LINES = 200
-"""Maximum number of lines of a script that are shown before it is installed."""
+"""Maximum number of lines of each script to show before a skill is installed."""
 
 _SUMMARY = 72
 """Maximum length of a description in a table."""
@@ -59,8 +59,8 @@ Describe the steps here. Put long texts into references/, and programs into scri
 
 
 def list_skills(
-    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description contains.")],
-    category: Annotated[str, Parameter(metavar="CATEGORY", help="Only skills of this category.")] = "",
+    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description must contain.")],
+    category: Annotated[str, Parameter(metavar="CATEGORY", help="Only skills in this category.")] = "",
     tag: Annotated[str, Parameter(metavar="TAG", help="Only skills with this tag.")] = "",
     json: AsJson = False,
     output: Out,
@@ -126,7 +126,7 @@ def report_findings(output: Output, folder: Path, findings: list[Finding]) -> No
 
 
 def check_skills(
-    *folders: Annotated[Path, Parameter(metavar="FOLDER", help="Folder with a SKILL.md. Defaults to all skills of this directory.")],
+    *folders: Annotated[Path, Parameter(metavar="FOLDER", help="Folder with a SKILL.md. Defaults to all skills in this directory.")],
     json: AsJson = False,
     output: Out,
 ) -> int:
@@ -158,7 +158,7 @@ def new_skill(
     /,
     *,
     description: Annotated[str, Parameter(metavar="TEXT", help="What the skill does, and when to use it.")],
-    project: Annotated[bool, Parameter(help="Create it in .agents/skills of this directory.")] = False,
+    project: Annotated[bool, Parameter(help="Create the skill in .agents/skills in this directory.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -190,12 +190,12 @@ def enable_skill(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Put a skill's instructions into the prompt of every conversation, from the next step."""
+    """Put a skill's instructions into the prompt of every conversation, starting with the next step."""
     _use(name, "enabled", json, output, priority)
 
 
 def offer_skill(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Show a skill's name and description to the model, which activates it when it needs it."""
+    """Show a skill's name and description to the model, which activates the skill when needed."""
     _use(name, "offered", json, output)
 
 
@@ -249,7 +249,7 @@ async def add_skill(
     commit: Commit = "",
     path: Annotated[str, Parameter(metavar="PATH", help="Folder in the Git repository.")] = "",
     skill: Annotated[list[str] | None, Parameter(metavar="NAME", help="Skill to install, if there are several. May be repeated.")] = None,
-    all_: Annotated[bool, Parameter(help="Install all skills of the source.")] = False,
+    all_: Annotated[bool, Parameter(help="Install all skills from the source.")] = False,
     index: Index = None,
     yes: Yes = False,
     json: AsJson = False,
@@ -275,17 +275,17 @@ async def add_skill(
 
 
 def index_places(given: list[str] | None, settings: Settings) -> list[str]:
-    """Return the URLs and absolute paths of the given indexes, or those of the configuration."""
+    """Return the URLs and absolute paths of the given indexes, or of the configured ones."""
     return [place if "://" in place else str((here() / place).absolute()) for place in given or settings.skill_indexes]
 
 
 async def search_indexes(
-    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description contains.")],
+    *words: Annotated[str, Parameter(metavar="WORD", help="Words that the name or description must contain.")],
     index: Index = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print the skills and agents of indexes."""
+    """Print the skills and agents in indexes."""
     settings = configured(output).settings
     found = matching(await read_indexes(index_places(index, settings)), " ".join(words))
     known = {skill.name: skill.decision.source.get("sha256") for skill in find_skills(settings.home) if skill.place == "home"}

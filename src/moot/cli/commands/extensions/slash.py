@@ -38,13 +38,13 @@ async def _opened(output: Output, conversation: str | None = None) -> AsyncGener
         directory = str(here())
         found = None if conversation is None else await find_conversation(engine, conversation, directory)
         context = CommandContext(engine, directory, None if found is None else found.id)
-        context.without_conversation = "Name a conversation with the option -c."
+        context.without_conversation = "Specify a conversation with the option -c."
         yield context, await catalogue_of(context)
 
 
 async def list_commands(
     *,
-    category: Annotated[str, Parameter(metavar="CATEGORY", help="Only commands of this category.")] = "",
+    category: Annotated[str, Parameter(metavar="CATEGORY", help="Only commands in this category.")] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -100,7 +100,7 @@ async def run_command(
         str, Parameter(metavar="ARGUMENT", help="Arguments of the command. Each one is a word; quote those that contain spaces.")
     ],
     continue_: Continue | None = None,
-    file: Annotated[Path | None, Parameter(metavar="PATH", help="File that the command is about, for commands with $FILE.")] = None,
+    file: Annotated[Path | None, Parameter(metavar="PATH", help="File to use for $FILE in the command.")] = None,
     flags: RunFlags = NO_FLAGS,
     shown: ShowFlags = NO_SHOW,
     output: Out,
@@ -137,7 +137,7 @@ async def run_command(
 
 
 async def _carried_out(context: CommandContext, reply: Reply) -> str:
-    """Carry out a reply without a user interface, and return what to print."""
+    """Carry out a reply without a user interface, and return the text to print."""
     if isinstance(reply, Save):
         store = context.engine.store
         path = await save_conversation(store, await store.conversations.get(reply.conversation), reply.format, Path(context.directory))

@@ -96,7 +96,7 @@ async def _install(which: str, writer: Format, output: Output, *, json: bool) ->
         return 0
     if done.beside is not None:
         output.say(
-            f"moot: kept {done.beside}: it contains messages that are missing in this conversation; 'moot import' adds them", "yellow"
+            f"moot: kept {done.beside}: it contains messages that are missing from this conversation; 'moot import' adds them", "yellow"
         )
     output.say(f"moot: {_WORDS[done.outcome]} {session.path} ({len(session.data):,} bytes); continue it with:")
     commands = [("cd", str(session.directory)), *([session.setup] if session.setup else []), session.command]
@@ -118,7 +118,7 @@ class Sharing:
 class Filters:
     """Options that select conversations, for use with --all."""
 
-    project: Annotated[str, Parameter(help="With --all: only conversations of this project.")] = ""
+    project: Annotated[str, Parameter(help="With --all: only conversations in this project.")] = ""
     agent: Annotated[str, Parameter(kind="agent", help="With --all: only conversations with this agent, or imported from it.")] = ""
     since: Annotated[
         str,
@@ -252,7 +252,7 @@ def _copy(path: Path, size: int, conversation: Conversation) -> StoredCopy:
 
 
 async def _register(engine: Engine, files: Sequence[StoredCopy], output: Output) -> None:
-    """Record exported files for the receipt of a later purge, if the home can be written."""
+    """Record exported files for the receipt of a later purge, if the home is writable."""
     try:
         await engine.store.erasure.register_files(files)
     except StoreError as error:

@@ -106,7 +106,7 @@ class ImportProgress:
 def _report_json(
     report: Report, indexed: tuple[int, int], seconds: tuple[float, float], configuration: ForeignConfiguration | None
 ) -> JsonObject:
-    """Return the report as JSON. `seconds` are the durations of storing and of indexing."""
+    """Return the report as JSON. `seconds` contains the durations of storing and indexing."""
     document: JsonObject = {
         **report.to_json(),
         "index": {"done": indexed[0], "total": indexed[1]},
@@ -155,7 +155,7 @@ def print_report(report: Report, indexed: tuple[int, int], output: Output, *, ve
 
 def _say_unread(folders: list[UnreadFolder], output: Output) -> None:
     if folders:
-        output.say(f"moot: {plural(len(folders), 'folder')} of agents can't be read:", "yellow")
+        output.say(f"moot: {plural(len(folders), 'agent folder')} can't be read:", "yellow")
     for one in folders:
         size = f"{'' if one.is_whole else 'at least '}{format_bytes(one.bytes)}"
         output.say(f"  {one.program}: {clean(str(one.path))}, {size}: {one.reason}", "yellow")
@@ -271,22 +271,22 @@ def _duration(seconds: float) -> str:
 
 
 _FOLLOW = "moot.cli.commands.history.import_watch:follow"
-"""Loaded by path: the file watcher is imported only with --watch."""
+"""Import path, so that the file watcher is imported only with --watch."""
 _ROUND = 30.0
-"""Seconds of indexing after which the progress of other processes is looked at."""
+"""Seconds of indexing after which the progress of other processes is checked."""
 _STUCK = 60.0
 """Seconds without progress after which the command ends, although another process has not completed the search index."""
 _LOOK_AGAIN = 0.1
 _COUNTING = 1.0
-"""Seconds of counting after which the progress is shown."""
+"""Seconds of counting after which progress is shown."""
 _SEALING = 10.0
-"""Maximum seconds to spend on compressing what is left of the log. Later commands continue it."""
+"""Maximum seconds to spend on compressing the rest of the log. Later commands continue it."""
 _KEPT_FREE = 1 << 20
-"""Bytes of free pages that stay in the database."""
+"""Size in bytes of the free pages to keep in the database."""
 
 
 async def import_(
-    *source: Annotated[Path, Parameter(kind="file", help="Files or directories with conversations of other programs.")],
+    *source: Annotated[Path, Parameter(kind="file", help="Files or directories with conversations from other programs.")],
     all: Annotated[bool, Parameter(help="Import from all agents found on this machine.")] = False,
     format: Annotated[str, Parameter(name=("--format", "-f"), kind="format", help="Format of the files. Detected by default.")] = "",
     agent_type: Annotated[
@@ -374,7 +374,7 @@ async def _finish(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
 
 
 async def _listed(sources: Iterator[Source], report: Report, *, complete: bool) -> list[Source]:
-    """List the sources. If they are those of all agents, add the folders that can't be read to the report."""
+    """List the sources. With `complete`, add agent folders that can't be read to the report."""
     found = await list_sources(sources)
     if complete:
         report.unread = await anyio.to_thread.run_sync(unread_folders, Path.home(), os.environ, found)
@@ -384,7 +384,7 @@ async def _listed(sources: Iterator[Source], report: Report, *, complete: bool) 
 def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool, lenient: bool = False) -> Iterator[Source]:
     """Yield the sources to read, each once. Raise UsageError if the only path cannot be read.
 
-    If `lenient`, paths without conversations are skipped: they contain settings only.
+    If `lenient`, paths without conversations are skipped, because they contain only settings.
     """
     seen: set[Path] = set()
     for source in _each(paths, report, engine.settings.database.parent, format, all=all, lenient=lenient):

@@ -27,7 +27,7 @@ _HEAD = ("MODEL", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "1 H WRITE", "
 
 
 async def prices(
-    *models: Annotated[str, Parameter(metavar="MODEL", help="Models to show. Defaults to the models of your history.")],
+    *models: Annotated[str, Parameter(metavar="MODEL", help="Models to show. Defaults to the models in your history.")],
     update: Annotated[bool, Parameter(help="Download the newest price list first.")] = False,
     from_: Annotated[Path | None, Parameter(help="Read the price list from this file instead of downloading it.", kind="file")] = None,
     json: AsJson = False,
@@ -47,12 +47,12 @@ async def prices(
     if rows:
         print_table(output, list(_HEAD), [[name, *_cells(table), source] for name, table, source in rows])
     else:
-        output.say("moot: no models used yet; name one: moot models prices MODEL", "dim")
+        output.say("moot: no models used yet; specify one: moot models prices MODEL", "dim")
     output.say(f"moot: dollars per million tokens and per 1,000 searches, from {description(home)}", "dim")
 
 
 async def _update(home: Path, file: Path | None, output: Output) -> None:
-    """Replace the price list. If it can't be downloaded, print a warning and keep the present one."""
+    """Replace the price list. If it can't be downloaded, print a warning and keep the current list."""
     if file is None:
         try:
             page = await fetch(UPDATE_URL, policy=Policy(bytes=_LARGEST, seconds=60))
@@ -74,7 +74,7 @@ async def _update(home: Path, file: Path | None, output: Output) -> None:
         words = " ".join(str(error).split())[:200]
         raise UsageError(
             f"{source!r} is not a price list: {words}.",
-            fix="Use a data.json of https://github.com/pydantic/genai-prices (prices/new_data/v2).",
+            fix="Use a data.json from https://github.com/pydantic/genai-prices (prices/new_data/v2).",
         ) from error
     await anyio.to_thread.run_sync(write_atomically, home / LIST, data)
     output.say(f"moot: saved prices of {plural(count, 'model')}; costs that are already stored don't change", "dim")

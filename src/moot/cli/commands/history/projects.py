@@ -36,7 +36,7 @@ OfUser = Annotated[
     str | None,
     Parameter(
         metavar="NAME",
-        help="User of the server who owns the project. Defaults to you. Other users can only access directories of their projects.",
+        help="Server user who owns the project. Defaults to you. Other users can only access directories of their projects.",
     ),
 ]
 
@@ -58,7 +58,7 @@ async def list_(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print projects by name, the default project first."""
+    """Print projects sorted by name, with the default project first."""
     async with opened(output) as engine:
         page = await (await _projects(engine, user)).list(limit=limit, cursor=cursor, query=" ".join(words))
     if json:
@@ -124,7 +124,7 @@ async def edit(
 
 async def move(
     old: Annotated[Path, Parameter(help="Former path of the folder.", kind="file")],
-    new: Annotated[Path, Parameter(help="Present path of the folder.", kind="file")],
+    new: Annotated[Path, Parameter(help="Current path of the folder.", kind="file")],
     /,
     *,
     dry_run: Annotated[bool, Parameter(help="Only count the conversations.")] = False,
@@ -152,7 +152,7 @@ async def remove(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Remove a project with its tasks. Its conversations move to the default project."""
+    """Remove a project and its tasks. Its conversations move to the default project."""
     async with opened(output) as engine:
         projects = await _projects(engine, user)
         found = await projects.get(project)

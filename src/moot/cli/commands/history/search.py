@@ -91,7 +91,7 @@ def _find_messages(settings: Settings, query: str, asked: SearchOptions) -> Sear
 
 
 def _with_store(name: str, settings: Settings, query: str, asked: SearchOptions, *more: object) -> SearchPage:
-    """Run a search of the module `search_store`, which needs an event loop."""
+    """Run a search from the module `search_store`, which needs an event loop."""
     found: SearchPage = attribute("anyio:run")(attribute(f"{_STORE}:{name}"), settings, query, asked, str(here()), *more)
     return found
 

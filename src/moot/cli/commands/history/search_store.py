@@ -25,7 +25,7 @@ _YIELD = 0.05
 async def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, directory: str, wait: float, output: Lines) -> SearchPage:
     """Embed new answers for at most `wait` seconds, then return the answers closest in meaning to the query.
 
-    Raise like `find_messages`, and UsageError if the embedding model is not installed.
+    Raise the same errors as `find_messages`, and UsageError if the embedding model is not installed.
     """
     embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.embedding.loader:load_embedder"), settings.home)
     async with await open_store(settings) as store:
@@ -46,7 +46,10 @@ async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -
 
 
 async def find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:
-    """Return a page of results. Raise UsageError, NotFound or StoreError."""
+    """Return a page of results.
+
+    Raise UsageError if the query is invalid, NotFound if the conversation doesn't exist, and StoreError if the database can't be read.
+    """
     async with await open_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         return await store.search.search(
@@ -55,6 +58,6 @@ async def find_messages(settings: Settings, query: str, asked: SearchOptions, di
 
 
 async def _conversation(store: Store, settings: Settings, asked: SearchOptions, directory: str) -> str | None:
-    """Return the id of the conversation in `asked`, or None if it has none."""
+    """Return the id of the conversation in `asked`, or None if there is none."""
     reference = asked.conversation
     return None if reference is None else (await find_in(store, settings.home / "state", reference, directory)).id

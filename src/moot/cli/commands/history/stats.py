@@ -72,7 +72,7 @@ def stats(
 
 
 def status_line(state: JsonObject, now: int) -> str:
-    """Return model, cost of the session and of today, and the used parts of limits. `state` is what the agent wrote; it may be empty."""
+    """Return the model, the session's cost, today's cost, and the used share of each limit. `state` comes from the agent; may be empty."""
     today, session, windows = (0, 0, 0), (0, 0, 0), tuple[UsageWindow, ...]()
     told = _number(_object(state.get("cost")).get("total_cost_usd"))
     model = _object(state.get("model"))
@@ -99,7 +99,7 @@ def _sums(connection: Connection, sql: str, value: int | str) -> tuple[int, int,
 
 
 def _limits(state: JsonObject, windows: tuple[UsageWindow, ...], now: int) -> list[str]:
-    """Return the block with the time left, and the used parts of limits: those that the agent wrote, and those that others recorded."""
+    """Return the current block with the time left, and the used share of each limit in the agent's state and of each recorded one."""
     shown = [_block(window, now) for window in windows if window.resets and window.used is None]
     for name, length in _LIMITS.items():
         limit = _object(_object(state.get("rate_limits")).get(name))
@@ -139,7 +139,7 @@ def _midnight(now: int) -> int:
 
 
 def _state() -> JsonObject:
-    """Return what the agent wrote to stdin; empty if it wrote nothing, or no JSON object: a status line must not fail."""
+    """Return the JSON object that the agent wrote to stdin. Return an empty one for other input, because a status line must not fail."""
     if sys.stdin.isatty() or not select.select([sys.stdin], [], [], _PATIENCE)[0]:
         return {}
     try:
@@ -157,5 +157,5 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    """Return a number of the agent's state. Return None for anything else, and for a value that is too large or negative."""
+    """Return a number from the agent's state. Return None for anything else, and for a value that is too large or negative."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _IMPOSSIBLE else None

@@ -45,7 +45,7 @@ class _SyncProgress:
 
 
 async def sync(
-    *host: Annotated[str, Parameter(help="Names of machines in the configuration. By default, all.")],
+    *host: Annotated[str, Parameter(help="Names of machines in the configuration. Defaults to all.")],
     dry_run: Annotated[bool, Parameter(help="Show what would be fetched without fetching or storing anything.")] = False,
     verbose: Annotated[bool, Parameter(help="Report for every conversation what was kept, approximated and lost.")] = False,
     json: AsJson = False,

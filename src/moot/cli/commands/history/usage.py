@@ -174,7 +174,7 @@ def _print_fitted(output: Output, head: Sequence[str], rows: Sequence[Sequence[s
 
 
 def _coloured(text: str, row: Sequence[str], output: Output) -> str:
-    """Return the line with the cost at its end in colour: yellow if a part of it is unknown."""
+    """Return the line with the cost at its end in colour: yellow if part of the cost is unknown."""
     cost = row[-1]
     style = "yellow" if "unpriced" in cost else "green"
     return text[: -len(cost)] + output.styled(cost, style) if cost.startswith(("$", "1", "2", "3", "4", "5", "6", "7", "8", "9")) else text
@@ -191,7 +191,7 @@ def _print_windows(windows: UsageWindows, output: Output, zone: tzinfo, now: int
         rows = [_window_row(one, f"{datetime.fromtimestamp(one.since / 1000, zone):%Y-%m-%d %H:%M}", None) for one in windows.blocks]
         _print_fitted(output, ["BLOCK", "START", *_WINDOW_HEAD], [[row[0], *row[2:]] for row in rows])
     elif blocks and not windows.current:
-        output.say("moot: no usage of an agent with a subscription in this period", "dim")
+        output.say("moot: no usage by an agent with a subscription in this period", "dim")
 
 
 _WINDOW_HEAD = ("CALLS", "INPUT", "CACHED", "OUTPUT", "RATE", "PROJECTED", "COST")
@@ -222,7 +222,7 @@ def _print_tools(found: UsageReport, output: Output, *, alone: bool) -> None:
 
 
 def _print_auxiliary_calls(found: UsageReport, output: Output) -> None:
-    """Print model calls that belong to no answer, such as those for titles."""
+    """Print model calls that don't belong to an answer, such as those for titles."""
     for purpose, one in found.asides.items():
         cost = describe_cost(one.cost, one.unpriced)
         output.say(f"also: {plural(one.calls, 'model call')} for {_PURPOSES.get(purpose, purpose)}, {cost}", "dim")
@@ -244,7 +244,7 @@ async def budgets(*, json: AsJson = False, output: Out) -> None:
         output.json({"data": [state.to_json() for state in found], "next_cursor": None})
         return
     if not found:
-        output.say("moot: no budgets; add them to the section budgets of the configuration", "dim")
+        output.say("moot: no budgets; add them to the section 'budgets' in the configuration", "dim")
         return
     rows = [[state.budget.name, _covered(state), state.budget.per, *_spent(state)] for state in found]
     print_table(output, ["BUDGET", "FOR", "PER", "SPENT", "USED", "RESETS"], rows)

@@ -227,7 +227,7 @@ async def _database(settings: Settings) -> Finding:
 
 
 async def _budgets(settings: Settings, origin: Mapping[str, str]) -> Finding:
-    """Check that the users and projects that budgets name exist."""
+    """Check that the users and projects named in budgets exist."""
     if not settings.budgets or not settings.database.exists():
         return Finding("budgets", "ok", "none" if not settings.budgets else f"{len(settings.budgets)}, not checked without a database")
     async with await open_store(settings) as store:

@@ -117,10 +117,10 @@ Entry = tuple[JsonObject, bytes]
 
 def logs(
     *,
-    number: Annotated[int, Parameter(name=("--number", "-n"), minimum=0, help="Number of most recent entries.")] = 50,
+    number: Annotated[int, Parameter(name=("--number", "-n"), minimum=0, help="Number of most recent entries to print.")] = 50,
     follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Keep printing new entries until Ctrl+C.")] = False,
     level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(metavar="LEVEL", help="Minimum level.")] = "debug",
-    run: Annotated[str, Parameter(metavar="RUN", help="Only entries of the run with this id or beginning of an id.")] = "",
+    run: Annotated[str, Parameter(metavar="RUN", help="Only entries of the run with this id or id prefix.")] = "",
     since: Annotated[
         str, Parameter(metavar="TIME", help="Only entries since a time such as 2026-01-31T18:00, or within a period such as 10m, 2h or 1d.")
     ] = "",

@@ -42,7 +42,7 @@ async def purge(
             metavar="TIME", help="Purge conversations without activity since a date (2026-01-31) or for a period (12h, 30d, 2w, 6m or 1y)."
         ),
     ] = None,
-    expired: Annotated[bool, Parameter(help="Apply the retention rules of the configuration.")] = False,
+    expired: Annotated[bool, Parameter(help="Apply the retention rules from the configuration.")] = False,
     finish: Annotated[bool, Parameter(help="Only finish a purge or redaction that was interrupted.")] = False,
     receipts: Annotated[bool, Parameter(help="Only list earlier purges and redactions.")] = False,
     dry_run: DryRun = False,
@@ -93,7 +93,7 @@ async def redact(
         tuple[str, ...] | None,
         Parameter(
             metavar="FINGERPRINT",
-            help="Remove a secret that `moot scan` finds, by its fingerprint, or 'all' of them. May be repeated.",
+            help="Fingerprint of a secret found by `moot scan` that should be removed, or 'all'. May be repeated.",
         ),
     ] = None,
     dry_run: DryRun = False,

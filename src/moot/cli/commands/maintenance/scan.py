@@ -21,7 +21,7 @@ from moot.types.store import Store
 _ID = 18
 """Number of characters of an id to print, enough to be unique in practice."""
 EVERY = "all"
-"""Stands for all findings."""
+"""Fingerprint that selects all findings."""
 
 
 async def scan(
@@ -30,7 +30,7 @@ async def scan(
     ] = None,
     /,
     *,
-    project: Annotated[str, Parameter(help="Only conversations of this project.")] = "",
+    project: Annotated[str, Parameter(help="Only conversations in this project.")] = "",
     agent: Annotated[str, Parameter(kind="agent", help="Only conversations with this agent, or imported from it.")] = "",
     since: Annotated[
         str,
@@ -39,7 +39,7 @@ async def scan(
     all_: Annotated[
         bool, Parameter(name="--all", help="Also scan conversations in which an earlier scan found nothing and that have not changed.")
     ] = False,
-    places: Annotated[bool, Parameter(help="List every place of each secret.")] = False,
+    places: Annotated[bool, Parameter(help="List every place where each secret occurs.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
@@ -78,7 +78,7 @@ async def scanned(store: Store, scope: ScanScope, output: Output, *, unchanged: 
 
 
 def select_findings(report: ScanReport, fingerprints: Sequence[str]) -> list[SecretFinding]:
-    """Return the findings with these fingerprints or beginnings of them. Raise NotFound."""
+    """Return the findings with these fingerprints or fingerprint prefixes. Raise NotFound if one matches no finding, or several."""
     if EVERY in fingerprints:
         return list(report.findings.values())
     found: dict[str, SecretFinding] = {}

@@ -128,7 +128,7 @@ async def backup(
     /,
     *,
     check: Annotated[Path | None, Parameter(kind="file", help="Backup file to verify, instead of writing a backup.")] = None,
-    with_secrets: Annotated[bool, Parameter(help="Include the API keys of your configuration, which are masked by default.")] = False,
+    with_secrets: Annotated[bool, Parameter(help="Include the API keys from your configuration, which are masked by default.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

@@ -54,7 +54,7 @@ def trust(
     if revoke:
         revoked = [path for path in (project_file(directory), *paths, *files) if revoke_trust(home, path)]
         if not revoked:
-            raise UsageError(f"No file of the project in {str(directory)!r} is trusted.", fix="moot trust --list")
+            raise UsageError(f"No file in the project {str(directory)!r} is trusted.", fix="moot trust --list")
         _report(output, json, revoked, False)
         return
     texts = {path: text for path in paths if (text := read_text(path)).strip()}
@@ -74,7 +74,7 @@ def trust(
 
 
 def _trusted_skills(home: Path, skills: list[Skill], output: Output) -> list[Path]:
-    """Trust the valid skills with their current content, and report the others. Return the files of the trusted ones."""
+    """Trust the valid skills with their current content, and report the others. Return the files of the trusted skills."""
     for skill in skills:
         if skill.status == "invalid":
             output.say(f"moot: the skill {skill.name} was not trusted: {skill.problem}", "yellow")
@@ -99,7 +99,7 @@ def _show_hooks(output: Output, directory: Path, home: Path) -> None:
         output.say(line)
     checks = [f"  {check.pattern}: {visible(check.command)}" for check in settings.checks if check.folder]
     if checks:
-        output.say("moot: these commands of the project run in the sandbox after edits, without approval:", "yellow")
+        output.say("moot: these project commands run in the sandbox after edits, without approval:", "yellow")
     for line in checks:
         output.say(line)
 

@@ -25,7 +25,7 @@ SHOWN = 200
 
 
 async def _upgrade(translations: Translations, conversation: str | None, output: Output, *, store: bool, json: bool) -> int:
-    """Print what changes in each run and store the new translation. Return 1 if a run had to be skipped."""
+    """Print what changes in each run and store the result of the new conversion. Return 1 if a run had to be skipped."""
     progress = Progress(output)
     shown: list[Upgrade] = []
     changed = same = skipped = 0
@@ -50,9 +50,9 @@ async def _upgrade(translations: Translations, conversation: str | None, output:
         return 1 if skipped else 0
     if (left := changed + skipped - len(shown)) > 0:
         output.data(f"… and {left:,} more\n")
-    done = "stored next to the first translation" if store else "nothing was stored (dry run)"
+    done = "stored next to the first conversion" if store else "nothing was stored (dry run)"
     words = f"{changed:,} changed, {same:,} unchanged{f'; {skipped:,} skipped' if skipped else ''}; {done}\n"
-    output.data(words if changed or same or skipped else "nothing to do: all runs are translated by the newest converters\n")
+    output.data(words if changed or same or skipped else "nothing to do: all runs were converted by the newest converters\n")
     return 1 if skipped else 0
 
 
@@ -72,7 +72,7 @@ def _print_upgrade(each: Upgrade, output: Output) -> None:
         output.data(output.styled(f"    + {output.fit(new)}", "green") + "\n")
 
 
-_TRANSLATION = "The translation doesn't match the raw data: one of them was changed, or the converter was changed without a new version."
+_TRANSLATION = "The converted data doesn't match the raw data: one of them was changed, or the converter was changed without a new version."
 ADVICE: dict[DamageKind, str] = {
     "missing": "Missing data can only be restored from a backup. Copy {data} before you change anything.",
     "changed": "Bytes were changed outside of moot. Copy {data} before you change anything, and check the disk.",

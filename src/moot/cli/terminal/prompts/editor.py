@@ -1,6 +1,7 @@
 """Editing of a text in the user's editor, without losing the text if something fails.
 
-The file is created in a private folder below `state/drafts` of the home and removed only after its text was read back. If the editor or
+The file is created in a private folder below `state/drafts` in moot's home directory and removed only after its text was read back. If the
+editor or
 moot crashes, or the terminal is closed, the file stays there.
 """
 

@@ -79,5 +79,5 @@ class Choice:
     empty: str = "Nothing to choose from"
     filter: str = ""
     at: str = ""
-    """Key of the item that is selected at the start. If empty, the first item is."""
+    """Key of the item that is selected at the start. If empty, the first item is selected."""
     scope: int = 0

@@ -81,7 +81,7 @@ def draw(view: View, canvas: Canvas) -> list[Line]:
 
 
 def filter_line(view: View, canvas: Canvas) -> Line:
-    """Return the line with the filter; a long filter shows its end."""
+    """Return the line with the filter, or with the end of a long filter."""
     text = view.listing.filter
     while text and canvas.measure(text) > canvas.width - 3:
         text = text[1:]

@@ -1,4 +1,4 @@
-"""`pick`: let the user choose one item of a list."""
+"""`pick`: let the user choose one item from a list."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _NOTE = 1 << 20
 """Maximum size of a file with facts about a session, in bytes."""
 _ASIDE = "agent-aside_question-"
 _LONGEST = 200
-"""Length of a folder name above which Claude Code shortens it and appends a hash."""
+"""Maximum length of a folder name. Claude Code shortens a longer name and appends a hash."""
 _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 """Keys that identify a session if its first line is longer than the examined beginning of the file."""
 
@@ -151,7 +151,7 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
 
 
 def _desktop_facts(path: Path, session: str) -> ImportedFacts | None:
-    """Return title and folder of a session that the desktop program started; it stores them in a file next to the session's folder."""
+    """Return the title and folder of a session started by the desktop program, which stores them in a file next to the session's folder."""
     folder = next((above for above in path.parents[:6] if above.name.startswith("local_")), None)
     if folder is None:
         return None

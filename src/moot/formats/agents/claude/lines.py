@@ -1,4 +1,4 @@
-"""Types of lines in session files, and conversion between message parts and blocks of Anthropic's API."""
+"""Line types in session files, and conversion between message parts and content blocks of Anthropic's API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_session_line(value: JsonObject) -> bool:
 
 
 def is_without_message(line: JsonObject) -> bool:
-    """Return whether an import leaves out the line on purpose, such as the program's notices and outputs of unknown calls."""
+    """Return whether an import leaves out the line on purpose. Examples are the program's notices and outputs of unknown calls."""
     kind = text(line, "type")
     if kind not in ("user", "assistant"):
         return kind in _RECORDS or (kind in ENTRY_TYPES and bool(text(line, "uuid")))
@@ -53,7 +53,7 @@ def is_without_message(line: JsonObject) -> bool:
 
 
 _BLOCKS = frozenset({"text", "image", "document", "tool_result"})
-"""Types of content blocks in lines of the type `user`."""
+"""Types of content blocks in `user` lines."""
 
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:
@@ -105,7 +105,7 @@ def text_of_line(line: JsonObject) -> str:
 
 
 def delegated_prompts(line: JsonObject) -> list[tuple[str, str]]:
-    """Return the tool calls in an assistant line that start a sub-agent, as pairs of call id and prompt."""
+    """Return (call id, prompt) for each tool call in an assistant line that starts a sub-agent."""
     return [
         (str(block.get("id")), str(arguments.get("prompt")))
         for block in objects(line, "message", "content")
@@ -193,7 +193,7 @@ def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
 
 
 def _is_content(output: Json) -> bool:
-    """Return whether the output is a text followed by pictures, which can be read back unchanged."""
+    """Return whether the output is text followed by pictures, which can be read back unchanged."""
     pieces = items(output, "value")
     if not pieces or text(output, "type") != "content" or obj(output).keys() != {"type", "value"}:
         return False

@@ -185,12 +185,12 @@ _TITLES = frozenset({"custom-title", "ai-title", "summary"})
 
 
 class SessionReader:
-    """A reader of one session file, which converts its lines to messages."""
+    """Reader that converts the lines of one session file to messages."""
 
     def __init__(self, agent: str, sidechains: Sidechains | None = None) -> None:
         self._agent = agent
         self._sidechains = sidechains
-        """Receiver of sub-agents' lines. None if the session is itself a sub-agent's."""
+        """Collector for the lines of sub-agents. None if the session itself belongs to a sub-agent."""
         self._about = SessionFacts()
         self._drafts = Drafts(ClaudeMessage)
         self._places: dict[int, int] = {}
@@ -202,7 +202,7 @@ class SessionReader:
         self._tail = NO_PARENT
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
-        """Yield the entries of the lines. Facts about the conversation are yielded after its first message and at the end."""
+        """Yield the entries read from the lines. Facts about the conversation are yielded after its first message and at the end."""
         told = False
         for line in lines:
             yield from self._take(line)
@@ -311,7 +311,10 @@ class SessionReader:
         return draft
 
     def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft[ClaudeMessage] | None:
-        """Add tool outputs to the message with their call, and return it. Calls run in parallel, so it may be anywhere in the tree."""
+        """Add tool outputs to the message with their call.
+
+        Return that message, which may be anywhere in the tree because calls run in parallel.
+        """
         found: Draft[ClaudeMessage] | None = None
         for block in results:
             id = str(block.get("tool_use_id"))

@@ -27,7 +27,7 @@ _LOOKED_AT = 20
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 """Keys that identify a session if its first line is longer than the examined beginning of the file."""
 _PACKED = "moot.formats.agents.codex.packed:packed_lines"
-"""Loaded by name, because it imports a large package."""
+"""Function that is loaded by name, because its module imports a large package."""
 
 
 class CodexFormat:
@@ -86,7 +86,7 @@ class CodexFormat:
 
 
 def _sessions(folder: Path) -> Iterator[Path]:
-    """Yield the session files in a folder, its `sessions` and its `archived_sessions`, with or without folders by day.
+    """Yield the session files in a folder, in its `sessions` and in its `archived_sessions`, with or without a folder for each day.
 
     Newer versions of Codex compress old files.
     """

@@ -1,4 +1,4 @@
-"""Types of lines in session files, and conversion between message parts and items of OpenAI's API."""
+"""Line types in session files, and conversion between message parts and items of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAGS = (
     "subagent_notification user_shell_command collaboration_mode personality_spec model_switch hook_context plugins_instructions"
 )
 _CONTEXT = re.compile(rf"\s*(?:<(?:{'|'.join(_TAGS.split())})[\s>]|# AGENTS\.md instructions for )")
-"""Prefixes of user texts that the program writes itself."""
+"""Prefixes of user texts that were written by the program itself."""
 
 
 def normalize(value: JsonObject) -> tuple[str, JsonObject]:

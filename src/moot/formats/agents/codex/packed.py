@@ -1,4 +1,7 @@
-"""Codex sessions that the program has compressed, `rollout-….jsonl.zst`. Loaded by name, because it imports a large package."""
+"""Codex sessions that the program has compressed, `rollout-….jsonl.zst`.
+
+This module is loaded by name, because it imports a large package.
+"""
 
 from __future__ import annotations
 

@@ -46,10 +46,10 @@ def _call_of(line: bytes) -> str | None:
 
 
 class _Identities:
-    """Identities of the prompts and model calls of a session, which forks of the session repeat.
+    """Identities of a session's prompts and model calls, which forks of the session repeat.
 
-    A turn has an id, so that its number in the turn identifies a call. Sessions of old versions have no such ids. There, everything before
-    a call identifies it, together with the id of the session that was copied, because two sessions may begin with the same words.
+    A call is identified by the id of its turn and its number in the turn. Old versions of Codex wrote no turn ids. In their sessions, a
+    call is identified by everything before it and the id of the original session, because two sessions may begin with the same words.
     """
 
     def __init__(self) -> None:
@@ -73,14 +73,14 @@ class _Identities:
         return f"codex:{self._turn}:{self._number}" if self._turn else f"codex:{self._session}:{self._before.hexdigest()}"
 
     def next(self) -> str:
-        """Return the identity of the next prompt or call, which another one follows."""
+        """Return the identity of the next prompt or call, and advance to the one after it."""
         identity = self.peek()
         self._number += 1
         return identity
 
 
 def _difference(total: JsonObject, before: JsonObject) -> JsonObject | None:
-    """Return the tokens of a call from the sums of the session, or None if the sums were reset."""
+    """Return a call's token counts, calculated from the session's totals, or None if the totals were reset."""
     counts = {
         name: value - (earlier if type(earlier := before.get(name)) is int else 0) for name, value in total.items() if type(value) is int
     }
@@ -93,7 +93,7 @@ _FACTS = (("originator", "originator"), ("cli_version", "agent_version"), ("fork
 
 
 class SessionReader:
-    """A reader of one session file, which converts its lines to messages."""
+    """Reader that converts the lines of one session file to messages."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
@@ -260,7 +260,7 @@ class SessionReader:
         return draft
 
     def _id(self, item: JsonObject, line: Line) -> str:
-        """Return the item's own id, or an id that consists of its line number."""
+        """Return the item's own id, or one with its line number if it has none or its id was used before."""
         id = item.get("id")
         if not isinstance(id, str) or not id or hash(id) in self._ids:
             return f"line-{line.number}"
@@ -319,7 +319,7 @@ class SessionReader:
         return draft
 
     def _counted(self, info: JsonObject, limits: JsonObject, at: int) -> Draft[CodexMessage] | None:
-        """Record the token count and the limits of a display event. A repeated total is not another model call."""
+        """Record the token count and the limits from a display event. A repeated total is not another model call."""
         if limits and (draft := self._drafts.answer(self._tail)) is not None:
             draft.answer.limited(limits, at)
         before, total, last = self._total, info.get("total_token_usage"), info.get("last_token_usage")

@@ -1,7 +1,7 @@
 """The format `crush`: the database of Crush in each project, `PROJECT/.crush/crush.db`, listed in `~/.local/share/crush/projects.json`.
 
-Tokens are those of the last model call, so they are not read. The cost is that of the whole session with its sub-agents; it is stored with
-the first answer. Reference: the schema that other readers of its database document.
+The token counts only cover the last model call, so they are not read. The cost covers the whole session, including its sub-agents, and is
+stored with the first answer. Reference: the schema documented by other programs that read the database.
 """
 
 from __future__ import annotations

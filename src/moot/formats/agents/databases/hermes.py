@@ -1,7 +1,7 @@
 """The format `hermes`: the database of Hermes Agent, `~/.hermes/state.db`.
 
 Tokens and cost are known only for the whole session; they are stored with its first answer. The transcripts in `sessions/` repeat the
-database. Reference: the schema that other readers of its database document.
+database. Reference: the schema documented by other programs that read the database.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _records(connection: Connection, session: JsonObject, raw: bytes) -> Records
 
 
 def _totals(session: JsonObject) -> JsonObject:
-    """Return the tokens and the cost of the session as fields of a step."""
+    """Return the session's token counts and cost as fields of a step."""
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
     fresh, output, read, written, thoughts = (whole_number(session, name) for name in names)
     if fresh is None and output is None:

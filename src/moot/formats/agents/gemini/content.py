@@ -1,4 +1,4 @@
-"""Message parts as content of Google's API, which the sessions of Gemini CLI and Qwen Code contain."""
+"""Conversion between message parts and content of Google's API, which the sessions of Gemini CLI and Qwen Code contain."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _piece_of(part: Part) -> JsonObject:
 
 
 def call_of(part: Part) -> JsonObject:
-    """Return id, name and arguments of a tool call."""
+    """Return the id, name and arguments of a tool call."""
     id, name, arguments = plain_call(part)
     return {"id": id, "name": name, "args": arguments}
 

@@ -121,7 +121,7 @@ class Gemini(ManyFiles):
 
 
 class _Log:
-    """The messages of a chat after all changes in its log were applied."""
+    """The messages of a chat, with all changes in its log applied."""
 
     def __init__(self) -> None:
         self.facts: JsonObject = {}
@@ -166,7 +166,7 @@ class _Log:
         return False
 
     def _set(self, raw: bytes, fields: JsonObject) -> bool:
-        """Apply a `$set` record, which has changed header fields or a new list of messages, most of which are already known."""
+        """Apply a `$set` record. It contains changed header fields or a new list of messages, most of which are already known."""
         self.facts |= {name: value for name, value in fields.items() if name != "messages"}
         if "messages" in fields:
             self.last = None
@@ -197,7 +197,7 @@ class _Log:
 
 
 def _answers_only(value: JsonObject) -> bool:
-    """Return whether the message contains only tool outputs, with their files."""
+    """Return whether the message contains only tool outputs and their files."""
     content = objects(value, "content")
     answers = ["functionResponse" in piece for piece in content]
     return any(answers) and all(answer or "inlineData" in piece for answer, piece in zip(answers, content, strict=True))
@@ -287,7 +287,7 @@ def _owner(path: Path) -> str:
 
 
 def _lines(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """Yield the lines of a chat. A line depends only on what precedes it, so that a longer conversation has the same lines and more."""
+    """Yield the lines of a chat. Each line depends only on the messages so far, so a conversation that grows keeps its earlier lines."""
     conversation = exported.conversation
     at = iso_or_epoch(conversation.created_at or next((message.created_at for message in exported.messages), 0))
     directory = conversation.directory or "/"

@@ -174,7 +174,7 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
 
 
 class _Identities:
-    """Identities of the messages of a session. A fork copies messages with other ids, but with the same times, tokens and costs."""
+    """Identities of a session's messages. A fork copies messages under new ids, but with the same times, token counts and costs."""
 
     def __init__(self, project: str) -> None:
         self._before = blake2b(project.encode(), digest_size=16)
@@ -243,9 +243,10 @@ def _output(part: JsonObject) -> Output | None:
 
 
 def _step(info: JsonObject) -> JsonObject:
-    """Return model, usage and cost of a model call.
+    """Return the model, usage and cost of a model call.
 
-    OpenCode's input count excludes cached tokens. Its output count excludes reasoning tokens if the total shows it.
+    OpenCode's input count excludes cached tokens. Its output count excludes reasoning tokens if the total shows that they are counted
+    separately.
     """
     tokens = obj(info, "tokens")
     fresh, output, thoughts, total = (whole_number(tokens, name) for name in ("input", "output", "reasoning", "total"))

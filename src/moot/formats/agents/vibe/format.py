@@ -1,4 +1,4 @@
-"""The format `vibe`: sessions of Mistral Vibe in its unified log, one folder `~/.vibe/logs/session/unified/ID/` each.
+"""The format `vibe`: sessions of Mistral Vibe in its unified log, each in a folder `~/.vibe/logs/session/unified/ID/`.
 
 `CURRENT` names a generation. Its manifest lists chunks, which together contain the history up to its sequence number, and the journal
 continues from there with `projection_delta` records. Usage is available for model calls whose result is still in a journal. Reference:
@@ -237,7 +237,7 @@ def _step(entries: list[_Entry], log: _Log, model: str) -> SessionRecord:
 
 
 def _facts(entries: list[_Entry], log: _Log, model: str) -> JsonObject:
-    """Return the usage and finish reason of a model call from the journal. Its entries' ids contain the id of its action."""
+    """Return the usage and finish reason of a model call from the journal. The ids of the call's entries contain the id of its action."""
     ids = (text(entry.value, "id").partition("-") for entry in entries)
     actions = [rest[:36] for kind, _, rest in ids if kind in ("assistant", "reasoning")]
     found: JsonObject = next((log.calls[action] for action in actions if action in log.calls), empty())
@@ -247,7 +247,7 @@ def _facts(entries: list[_Entry], log: _Log, model: str) -> JsonObject:
 
 
 def _is_read(effect: JsonObject) -> bool:
-    """Return whether the output of a call can be read, or the call has no output yet."""
+    """Return True if a call has no output yet, or an output that can be read."""
     state = obj(effect, "state")
     if not (outputs := list(_output("", state))):
         return text(state, "status") in _OPEN

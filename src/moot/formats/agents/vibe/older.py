@@ -24,7 +24,7 @@ from moot.types.usage import Usage
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 _MESSAGES = "messages.jsonl"
 _YOUNG = 60
-"""Seconds after the last change of the messages during which the program is assumed to be still writing the metadata."""
+"""Seconds after the last change to the messages during which the program may still be writing the metadata."""
 
 
 class VibeOld(ManyFiles):
@@ -57,7 +57,7 @@ class VibeOld(ManyFiles):
 
 
 def _about(path: Path) -> tuple[bytes, JsonObject]:
-    """Return the session's metadata with its bytes; empty if it can't be read."""
+    """Return the session's metadata and its bytes, or empty values if it can't be read."""
     try:
         raw = read_document(path)
         return raw, obj(parse_json(raw))
@@ -88,7 +88,7 @@ def _records(path: Path, raw: bytes, about: JsonObject) -> Records:
 
 
 def _totals(about: JsonObject) -> JsonObject:
-    """Return the tokens of the whole session, as fields of a step."""
+    """Return the token counts of the whole session as fields of a step."""
     counts = (whole_number(about, "stats", f"session_{name}_tokens") for name in ("prompt", "completion", "cached"))
     usage = Usage(*counts).to_json()
     if not usage:

@@ -82,7 +82,7 @@ def _tool(block: JsonObject) -> Part:
 
 
 def _file(block: JsonObject, *, is_picture: bool) -> Part:
-    """Return a file part with a URL. Local files are not read, so only Cherry Studio may be able to open it."""
+    """Return a file part with a URL. Local files are not read, so only Cherry Studio may be able to open the URL."""
     about = obj(block, "file")
     fallback = "image/png" if is_picture else "application/octet-stream"
     kind = _PICTURES.get(str(about.get("ext") or "").lower(), fallback)
@@ -129,7 +129,10 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
 
 
 def _streamed(content: JsonObject) -> list[Part]:
-    """Return the parts from a stored stream. It contains the agent's messages, chunks of the AI SDK, or plain text, in this priority."""
+    """Return the parts from a stored stream.
+
+    The stream contains the agent's messages, chunks of the AI SDK, or plain text, checked in this order.
+    """
     answer = ClaudeMessage()
     for one in objects(content, "rawAgentMessages"):
         if one.get("type") == "assistant":

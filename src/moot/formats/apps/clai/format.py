@@ -171,7 +171,7 @@ def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
 
 
 def is_copy(path: Path, found: PartialDocument) -> bool:
-    """Return whether the file is a copy: another chat in the folder has the same messages."""
+    """Return whether the file is a copy, that is, whether another chat in the folder has the same messages."""
     messages = found.raw("messages")
     for other in files_below(path.parent, ".json", depth=1):
         if other.name in COPIES or abs(other.stat().st_size - len(found.data)) > _APART:
@@ -201,7 +201,7 @@ def read_chat(path: Path) -> Iterator[ImportedConversation]:
 
 
 class _ChatReader:
-    """A reader of one chat."""
+    """Reader for one chat."""
 
     def __init__(self, path: Path, found: PartialDocument) -> None:
         self._path = path

@@ -77,7 +77,7 @@ def _attached(name: str, content: str, facts: JsonObject) -> Part:
 
 
 def write_snapshots(parts: tuple[Part, ...], metadata: JsonObject) -> tuple[JsonObject | None, list[Part]]:
-    """Return the snapshots to store with a prompt, or None, and the files that are not text and can't be stored."""
+    """Return the snapshots to store with a prompt (or None), and the files that can't be stored because they are not text."""
     files: list[Json] = []
     tools: list[Json] = []
     left: list[Part] = []

@@ -18,7 +18,7 @@ _SMALL = 1 << 16
 
 
 class Mtm:
-    """Notebooks without a version. Reads all notebooks of Mutsumi, but recognizes and writes only these."""
+    """Format of notebooks without a version. All notebooks of Mutsumi can be read, but only unversioned ones are recognized and written."""
 
     name = "mtm"
     version = 3
@@ -76,7 +76,7 @@ class MtmOne:
 
 
 def _is_own(head: bytes) -> bool:
-    """Return whether the metadata belongs to such a notebook. `head` may end before the messages."""
+    """Return whether the metadata belongs to a notebook of Mutsumi. `head` may end before the messages."""
     found, metadata = partial_document(head), partial_document(head, "metadata")
     named = "uuid" in metadata and ("allowed_uris" in metadata or "parent_agent_id" in metadata)
     return named and (found.raw("context").startswith(b"[") or ("context" not in found and not found.whole))

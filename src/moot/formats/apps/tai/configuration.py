@@ -36,7 +36,7 @@ _TOOLS = {
     "memory": "memory",
 }
 _DELEGATING = frozenset({"delegate", "task_status"})
-"""TAI's tools for delegation. In moot, an agent with a list of `agents` has such tools automatically."""
+"""TAI's delegation tools. In moot, an agent with a list of `agents` has such tools automatically."""
 _BUILT_INTO_MOOT = frozenset({"memory", "read", "write", "web_fetch", "ask_user", "tasks", "projects", "documents"})
 """Sections of `tools` that only enable features that moot always has."""
 _INPUT, _OUTPUT = re.compile(r"\{\{\s*input\s*\}\}"), re.compile(r"\{\{\s*output\s*\}\}")
@@ -244,7 +244,7 @@ def _command(draft: ConfigurationBuilder, name: str, command: JsonObject) -> Non
     facts: JsonObject = {"description": text(command, "description"), "agent": text(command, "agent")}
     add_command(draft, name, {**facts, "prompt": f"!`{line}`\n\n{shown}" if line else prompt})
     if command.get("new_session"):
-        draft.lose(f"commands.{name}.new_session", "a command of moot continues the conversation; send it in a new one")
+        draft.lose(f"commands.{name}.new_session", "moot's commands continue the conversation; start a new one before you run the command")
 
 
 def _permissions(draft: ConfigurationBuilder, permissions: JsonObject, tools: Mapping[str, str]) -> None:
@@ -284,9 +284,7 @@ def _tool_settings(draft: ConfigurationBuilder, tools: JsonObject) -> None:
                 facts["api_key"] = draft.secret("web_search_api_key", key, "key")
             draft.entry("tools", "web_search", facts)
         elif name == "read" and items(options, "allowedPaths"):
-            draft.lose(
-                "tools.read.allowedPaths", "moot has one list of folders for reading and writing; the list of `write` is used", options
-            )
+            draft.lose("tools.read.allowedPaths", "moot has one list of folders for reading and writing; the `write` list is used", options)
         elif name not in _BUILT_INTO_MOOT:
             draft.lose(f"tools.{name}", "moot has no such tool", options)
 
@@ -331,7 +329,7 @@ def _job(draft: ConfigurationBuilder, job: JsonObject, tools: Mapping[str, str])
     if hooks and "hooks" in attribute("moot.config.schema:fields_at")(("cron", name)):
         facts["hooks"] = hooks
     elif hooks:
-        draft.lose(f"cron job {name!r}", "moot's cron jobs have no hooks; move them to the agent of the job", hooks)
+        draft.lose(f"cron job {name!r}", "moot's cron jobs have no hooks; move them to the job's agent", hooks)
     if not (ours := add_job(draft, name, facts)):
         return
     if job.get("wakeAgent") is False:

@@ -143,7 +143,7 @@ def _job(draft: ConfigurationBuilder, task: JsonObject, folders: Mapping[str, st
 
 
 def _moment(at: Json) -> str:
-    """Return a time, in ms or as text, as ISO 8601."""
+    """Convert a time, in ms or as text, to ISO 8601."""
     ms = milliseconds(at)
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat() if ms else str(at or "")
 

@@ -45,7 +45,7 @@ class _Tool(NamedTuple):
 
 
 class Rows:
-    """A converter of records to messages. An empty answer without a tool call was interrupted by a crash."""
+    """Converter of records to messages. An empty answer without a tool call was interrupted by a crash."""
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
@@ -168,7 +168,7 @@ _LARGEST = 64 << 20
 def attached(row: JsonObject, home: Path) -> Part | None:
     """Return the attached file of a row, or None if it is missing.
 
-    Only TalkCody's folder for attachments is read, because the database may come from someone else and name any file.
+    Only TalkCody's attachments folder is read, because the database may come from someone else and name any file.
     """
     folder = home / "attachments"
     written = str(row.get("file_path") or "")
@@ -210,7 +210,7 @@ def conversations(connection: Connection, home: Path) -> Iterator[ImportedConver
 
 
 class _Task:
-    """A reader of one task, which is a conversation in TalkCody."""
+    """Reader for one task, which is a conversation in TalkCody."""
 
     def __init__(
         self, connection: Connection, home: Path, there: frozenset[str], task: JsonObject, projects: dict[str, JsonObject]

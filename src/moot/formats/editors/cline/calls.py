@@ -1,4 +1,4 @@
-"""Tokens and cost of a task's model calls, which are stored in the list of what was shown."""
+"""Token counts and costs of a task's model calls, which are stored in the list of displayed entries."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Calls:
             self.others.append((len(self.calls), Counted(raw, {**self._model(at), **step("", cost=cost)})))
 
     def total(self, item: JsonObject) -> JsonObject:
-        """Return the totals of the task's entry in the list of tasks as a step, if no call is known."""
+        """Return the totals in the task's entry in the task list as a step, or an empty object if a call is known."""
         facts = self._facts(item, ("tokensIn", "tokensOut", "cacheReads", "cacheWrites", "totalCost"))
         return {**self._model(1 << 62), **facts, TOTAL_OF: "session"} if facts and not self.calls else {}
 
     def placed(self, answers: list[int], item: ArrayItem) -> dict[int, list[Counted]]:
-        """Return the steps of each answer, by the answer's position. `answers` has the time of each answer, or 0."""
+        """Return the steps of each answer, by the answer's position. `answers` contains the time of each answer, or 0 if it is unknown."""
         found: dict[int, list[Counted]] = {}
         last = len(answers) - 1
         if last < 0:
@@ -104,7 +104,7 @@ def calls_in(shown: Iterable[ArrayItem], metadata: Json, item: ArrayItem, *, cou
 
 
 def distinct(shown: Iterable[ArrayItem]) -> Iterator[ArrayItem]:
-    """Yield the entries without repetitions. Entries have times, so equal ones are the same entry."""
+    """Yield the entries without duplicates. Entries have times, so equal entries are duplicates."""
     seen = set[int]()
     for one in shown:
         if (mark := hash(one.raw)) not in seen:

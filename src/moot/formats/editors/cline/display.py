@@ -1,4 +1,4 @@
-"""Reader for what a task showed, used if the messages that were sent to the model are missing."""
+"""Reader for the entries that a task displayed, used if the messages that were sent to the model are missing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_shown(body: JsonObject) -> bool:
 
 
 def _kind(shown: JsonObject) -> str:
-    """Return what an entry shows."""
+    """Return the content that an entry displays."""
     return text(shown, text(shown, "type")) if text(shown, "type") in ("say", "ask") else ""
 
 
@@ -116,7 +116,7 @@ def _end(step: _Step | None, calls: Calls, item: ArrayItem) -> Records:
     """Yield the last model call, and the costs that belong to no call."""
     others = [counted for _, counted in calls.others]
     if step is None:
-        yield from (ImportedRecord(one.raw, problem="a cost belongs to no answer, so that it is not counted") for one in others)
+        yield from (ImportedRecord(one.raw, problem="a cost belongs to no answer, so it is not counted") for one in others)
         return
     if total := calls.total(obj(item.value)):
         step.facts = {**(step.facts or {}), **total}

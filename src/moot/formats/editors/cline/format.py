@@ -1,8 +1,8 @@
-"""The formats `cline`, `roo` and `kilo-legacy`: tasks of Cline, Roo Code and Kilo Code's old extension, one folder each.
+"""The formats `cline`, `roo` and `kilo-legacy`: tasks of Cline, Roo Code and Kilo Code's old extension, each in its own folder.
 
 `api_conversation_history.json` has the messages as they were sent to the model, with text that the program added. `ui_messages.json` has
-what was shown, including tokens and cost of each model call. If the first file is missing, the messages are read from the second one.
-References: `apps/vscode/src/core/storage/disk.ts` and `shared/HistoryItem.ts` of https://github.com/cline/cline, and
+the displayed entries, including the tokens and cost of each model call. If the first file is missing, the messages are read from the second
+one. References: `apps/vscode/src/core/storage/disk.ts` and `shared/HistoryItem.ts` of https://github.com/cline/cline, and
 `packages/types/src/{history,message}.ts` of https://github.com/RooCodeInc/Roo-Code.
 """
 
@@ -31,7 +31,7 @@ _ROLES = frozenset({"user", "assistant"})
 
 
 class _Tasks(ReadOnly):
-    """Folders of tasks. The program is known from the path, or from the shape of a folder that was copied elsewhere."""
+    """Folders of tasks. The program is recognized by the path or, if a folder was copied elsewhere, by the folder's name and files."""
 
     version = 2
     stored_files: tuple[str, ...] = (HISTORY, SHOWN, ITEM, METADATA)
@@ -52,7 +52,7 @@ class _Tasks(ReadOnly):
         return not head and next(self.sources(path), None) is not None
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the tasks: the folder itself, or those in it or in its subfolder `tasks`."""
+        """Yield the tasks: the folder itself, or the tasks in it or in its subfolder `tasks`."""
         if _is_task(folder):
             found = [folder]
         else:

@@ -135,7 +135,10 @@ class MessageReader:
         yield SessionRecord(id, "assistant", raw, tuple(parts), at=at, step=first, further_steps=tuple([one.facts for one in steps[1:]]))
 
     def prompt(self, element: ArrayItem, value: JsonObject, at: int) -> Iterator[SessionRecord | ImportedRecord]:
-        """Yield a message of the role `user`: tool outputs, which belong to the answer before it, and what the user typed."""
+        """Convert a message with the role `user`.
+
+        Yield tool outputs, which belong to the answer before it, and the text typed by the user.
+        """
         id = self._id(element)
         rest, blocks = _blocks(element, value)
         found = _Prompt(self.written_call)
@@ -150,7 +153,7 @@ class MessageReader:
             yield SessionRecord(id, role, rest + b"".join(found.raws), tuple(found.parts), at=at)
 
     def _id(self, element: ArrayItem) -> str:
-        """Return the id of a message. Without one, use its content, because its position changes when the history is condensed."""
+        """Return a message's id, or a hash of its content if it has none, because its position changes when the history is condensed."""
         if id := text(element.value, "id"):
             return id
         id = blake2b(element.raw, digest_size=8).hexdigest()
@@ -160,7 +163,7 @@ class MessageReader:
 
 @dataclass(slots=True)
 class _Prompt:
-    """The blocks of a message of the role `user`."""
+    """The blocks of a message with the role `user`."""
 
     written_call: str
     parts: list[Part] = field(default_factory=list[Part])

@@ -1,7 +1,8 @@
 """The format `cline-cli`: sessions of Cline's command line and SDK, `~/.cline/data/sessions/ID/{ID.json, ID.messages.json}`.
 
-Each file of messages is a conversation. Files of other names in the folder of a session belong to its sub-agents. Reference:
-`sdk/packages/core/src/services/session-artifacts.ts` of https://github.com/cline/cline, and the fields that other readers document.
+Each file of messages is a conversation. Files with other names in a session's folder belong to its sub-agents. Reference:
+`sdk/packages/core/src/services/session-artifacts.ts` of https://github.com/cline/cline, and the fields documented by other programs that
+read the sessions.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class ClineCli(ManyFiles):
 
 
 def _manifest(path: Path) -> tuple[bytes, JsonObject]:
-    """Return the facts about a session with their bytes; empty if they can't be read."""
+    """Return the facts about a session and their bytes, or empty values if they can't be read."""
     if not path.is_file() or path.is_symlink():
         return b"", {}
     try:
@@ -111,7 +112,7 @@ def _facts(counts: JsonObject, cost: str) -> JsonObject:
 
 
 def _total(data: bytes, about: JsonObject) -> Counted:
-    """Return the tokens and the cost of the session, which are used if those of its calls are unknown.
+    """Return the session's token counts and cost, which are used if those of its calls are unknown.
 
     Their bytes become part of the first answer, so that it changes when the session grows.
     """

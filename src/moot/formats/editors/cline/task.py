@@ -30,7 +30,7 @@ class Task:
         return path if path.is_file() and not path.is_symlink() else None
 
     def elements(self, name: str) -> Iterator[ArrayItem]:
-        """Yield the elements of a file with an array. The beginning of any other file is yielded with a problem."""
+        """Yield the elements of a file that contains an array. For any other file, yield its beginning with a problem."""
         path = self.path(name)
         if path is not None:
             yield from _elements(path)
@@ -40,7 +40,7 @@ class Task:
         return obj(self._document(METADATA).value)
 
     def records(self) -> Iterator[ImportedRecord]:
-        """Yield what the files contain next to the messages."""
+        """Yield the contents of the files other than the messages."""
         for element in (self.item(), self._document(METADATA)):
             if element.raw:
                 yield ImportedRecord(element.raw, element.value, element.problem)
@@ -57,7 +57,7 @@ class Task:
             return ArrayItem(1, data, None, f"{name} is not valid JSON")
 
     def item(self) -> ArrayItem:
-        """Return the task's entry in its own file, or in the list of all tasks. Without one, the bytes are empty."""
+        """Return the task's entry in its own file, or in the list of all tasks. If there is no entry, the bytes are empty."""
         if self.path(ITEM) is not None:
             return self._document(ITEM)
         listed = self.folder.parent.parent / "state" / "taskHistory.json"

@@ -18,7 +18,7 @@ from moot.server.state import CurrentServer
 from moot.types.compaction import Compaction
 
 _LONGEST = 200_000
-"""Maximum number of characters of an edited summary."""
+"""Maximum number of characters in an edited summary."""
 
 
 class PieceOut(Out, of=ContextPiece, fields="name tokens share"):

@@ -280,7 +280,7 @@ async def _queue(caller: Caller, runs: list[Run], steered: list[Message]) -> Res
 
 
 def _steered(run: Run, item: InboxItem) -> Message:
-    """Return the message in an inbox item with which a user steers the run."""
+    """Return the user's steering message for the run from an inbox item."""
     body = item.body if isinstance(item.body, dict) else {}
     parts, client_id = body.get("parts"), body.get("client_id")
     return Message(

@@ -58,14 +58,14 @@ class AnswerOut(TookOut):
 
 
 class PromptsOut(Out):
-    """A prompt of each conversation; null = the conversation has no matching prompt."""
+    """One prompt from each conversation; null = the conversation has no matching prompt."""
 
     a: str | None
     b: str | None
 
 
 class PairOut(Out):
-    """Two matching prompts, one of each conversation, with their answers."""
+    """Two matching prompts, one from each conversation, with their answers."""
 
     prompt: PromptsOut
     a: AnswerOut | None
@@ -132,7 +132,7 @@ async def compare(
     conversation_id: str,
     other: Annotated[
         str | None,
-        Query(alias="with", max_length=200, description="Conversation to compare with. Defaults to the one this was forked from."),
+        Query(alias="with", max_length=200, description="Conversation to compare with. Defaults to the one that this was forked from."),
     ] = None,
 ) -> Response:
     """Compare two conversations: matching prompts, their answers, and usage."""

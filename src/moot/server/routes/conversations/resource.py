@@ -69,19 +69,19 @@ class ForgottenOut(
     """Receipt of a permanent deletion. Times are in milliseconds."""
 
     done_at: int | None
-    """Time at which everything was deleted; null while the server still works on it."""
+    """Time at which everything was deleted; null while the deletion is in progress."""
     files: list[FileOut]
     not_looked_into: list[str]
     """Descriptions of data that a redaction did not search."""
 
 
 class RelativeOut(Out):
-    """A conversation and, in `children`, those of the sub-agents that its agent started."""
+    """A conversation and, in `children`, the conversations of the sub-agents that its agent started."""
 
     id: str
     agent: str
     status: ChildStatus
-    """`standby` = the run is queued or interrupted. `pending` = it waits for a person, its client or a time."""
+    """`standby` = the run is queued or interrupted. `pending` = the run is waiting for a person, its client or a point in time."""
     call: str | None
     """Id of the tool call that started the conversation; null if none did."""
     run: str | None
@@ -118,7 +118,7 @@ async def list_conversations(
     directory: Annotated[str | None, Query(max_length=4096)] = None,
     archived: Annotated[bool | None, Query(description="Filter by archived state. Defaults to false unless `deleted` is set.")] = None,
     deleted: bool = False,
-    parent: Annotated[str | None, Query(max_length=200, description="Id of a conversation; list those of its sub-agents instead.")] = None,
+    parent: Annotated[str | None, Query(max_length=200, description="Id of a conversation; list only those of its sub-agents.")] = None,
     host: Annotated[
         str | None, Query(max_length=64, description="Name of another machine, as in `/api/choices`; `local` or empty for this machine.")
     ] = None,
@@ -126,7 +126,9 @@ async def list_conversations(
     model: Annotated[str | None, Query(max_length=200, description="Exact name, as in `/api/choices`.")] = None,
     since: Annotated[int | None, Query(ge=0, le=LATEST, description="Last activity at or after this time, in ms.")] = None,
     until: Annotated[int | None, Query(ge=0, le=LATEST, description="Created before this time, in ms.")] = None,
-    called: Annotated[bool | None, Query(description="Only or no conversations that programs created by calling `/v1`.")] = None,
+    called: Annotated[
+        bool | None, Query(description="true = only conversations that programs created by calling `/v1`; false = only others.")
+    ] = None,
 ) -> ListOut[ConversationOut]:
     """List conversations, most recent activity first. Conversations of sub-agents are only listed with `parent`."""
     shelf = archived if archived is not None or deleted else False
@@ -271,7 +273,7 @@ async def fork_conversation(
 
 @router.post("/{conversation_id}/continue")
 async def continue_conversation(server: CurrentServer, caller: Chatter, conversation_id: str, body: ContinueIn) -> GoingOut:
-    """Get the conversation in which to send new prompts: this one, or a linked copy if another program writes this one."""
+    """Get the conversation in which to send new prompts: this one, or a linked copy if another program writes to this one."""
     found = await conversation_of(caller, conversation_id)
     target = await caller.store.tree.continuation(found.id, message=await message_id(caller, found.id, body.message))
     return GoingOut(conversation=await _out(server, caller, target.conversation), message=target.message)
@@ -326,7 +328,7 @@ async def _show(server: Server, caller: Caller, conversation: Conversation, mess
 
 
 async def _check_widening(server: Server, caller: Caller, found: Conversation, change: SettingsChange) -> None:
-    """Raise Refused if the change allows more than before and the caller may not do that, UsageError if a folder does not exist."""
+    """Raise Refused if the change allows more than before but the caller may not allow more, UsageError if a folder does not exist."""
     # links are resolved, which may take long on a network disk
     wider = await to_thread.run_sync(widened, server.engine.runtime.settings, found, change.applied(found))
     if wider and not caller.may("tools"):

@@ -19,9 +19,9 @@ class UndoIn(In):
     """An undo of the last prompt."""
 
     part: UndoPart = "both"
-    """talk: only the messages · files: only the files that the prompt changed."""
+    """`talk` = only the messages. `files` = only the files that the prompt changed."""
     overwrite: bool = False
-    """Also replace files that were changed since. Without it, they are kept."""
+    """Also replace files that have been changed since then. By default, they are kept."""
     dry_run: bool = False
     """Only return what would happen."""
 
@@ -32,7 +32,7 @@ class RedoIn(In):
     part: UndoPart | None = None
     """null = the parts that were undone last."""
     overwrite: bool = False
-    """Also replace files that were changed since. Without it, they are kept."""
+    """Also replace files that have been changed since then. By default, they are kept."""
     dry_run: bool = False
     """Only return what would happen."""
 
@@ -48,7 +48,7 @@ class FileEffectOut(Out):
     """A file that is restored, created or deleted."""
 
     path: str
-    """Relative to the conversation's folder if it is inside."""
+    """Path of the file, relative to the conversation's folder if the file is in it."""
     change: Literal["restore", "create", "delete"]
 
 
@@ -58,7 +58,7 @@ class KeptFileOut(Out):
     path: str
     reason: str
     can_overwrite: bool
-    """True if it is replaced with `overwrite`."""
+    """True if `overwrite` replaces the file."""
 
 
 class LeftOutOut(Out):
@@ -89,7 +89,7 @@ router = Router(prefix="/api/conversations/{conversation_id}", tags=["conversati
 
 @router.post("/undo")
 async def undo_prompt(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, conversation_id: str, body: UndoIn) -> UndoOut:
-    """Undo the last prompt: its messages and the files that it changed. Repeat it to undo the prompt before."""
+    """Undo the last prompt: its messages and the files that it changed. Repeat the call to undo earlier prompts."""
     undo = Undo(server.engine.runtime, await _conversation(caller, attempt, conversation_id, body))
     return _out(await undo.undo(body.part, overwrite=body.overwrite, dry_run=body.dry_run))
 

@@ -1,4 +1,4 @@
-"""The files of a project's folder, and Git in it."""
+"""Routes for the files and the Git repository in a project's folder."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class FolderEntryOut(Out, of=FolderEntry, fields="name path type ignored"):
     path: ShownPath
     """Path relative to the project's folder."""
     type: Literal["file", "directory", "link", "other"]
-    """Links have the type of their target; `link` if it is missing or outside of the project's folder."""
+    """A link has the type of its target, or `link` if the target is missing or outside the project's folder."""
 
 
 class FolderOut(Out):
     """The entries of a folder, folders first."""
 
     path: ShownPath
-    """Path relative to the project's folder; empty for the folder itself."""
+    """Path relative to the project's folder; empty for the project's folder itself."""
     entries: list[FolderEntryOut]
     rest: int
     """Number of entries that were left out."""
@@ -64,12 +64,12 @@ class ProjectFileIn(In):
 
 
 class ChangedFileOut(Out, of=ChangedFile, fields="path change before"):
-    """A file that differs."""
+    """A changed file."""
 
     path: ShownPath
     """Path relative to the project's folder. An untracked folder ends with `/`."""
     change: Literal["added", "modified", "deleted", "renamed", "copied", "type", "conflict", "untracked"]
-    """`type`: a file became a link, or the other way around."""
+    """`type` = a file was replaced with a link, or the other way around."""
     before: ShownPath | None
     """Earlier path of a renamed or copied file, relative to the project's folder."""
 
@@ -80,24 +80,24 @@ class GitStatusOut(
     """The changes below the project's folder. The lists have at most 1,000 files each; the counts are complete."""
 
     upstream: str | None
-    """The branch that is tracked, such as `origin/main`."""
+    """The upstream branch, such as `origin/main`."""
     staged: list[ChangedFileOut]
     unstaged: list[ChangedFileOut]
     untracked: list[ChangedFileOut]
 
 
 class RepositoryOut(Out):
-    """Git in the project's folder."""
+    """State of the Git repository in the project's folder."""
 
     status: GitStatusOut | None
-    """Null outside of a repository."""
+    """Null outside a repository."""
 
 
 class DiffOut(Out):
     """The diff of a file."""
 
     diff: str
-    """In the unified format of `git diff`; empty if there is no difference."""
+    """The diff in the unified format of `git diff`; empty if there is no difference."""
     cut: bool
     """True if the diff was truncated."""
 
@@ -122,7 +122,7 @@ class CommitOut(Out):
 
 
 async def _root(caller: Caller, project: str) -> Path:
-    """Return the folder of a project of the caller. Raise NotFound, or UsageError if it has none."""
+    """Return the folder of the caller's project. Raise NotFound if the project does not exist, UsageError if it has no folder."""
     found = await caller.store.projects.get(project)
     if found.root_path is None:
         raise UsageError(f"The project {found.name!r} has no folder.", fix=f"moot projects edit {found.id} --root PATH")
@@ -134,7 +134,7 @@ async def _files(server: Server, caller: Caller, project: str) -> Files:
 
 
 async def _git(caller: Caller, project: str) -> Git:
-    """Return Git in a project's folder. Raise Refused for other users: Git would run with the settings and rights of the server's user."""
+    """Return access to Git in a project's folder. Raise Refused for other users, because Git runs with the rights of the server's user."""
     root = await _root(caller, project)
     if not caller.is_home_owner:
         raise Refused("Only the user who runs the server can use Git here.", fix="Use Git in a conversation of the project.")
@@ -152,7 +152,7 @@ async def list_folder(server: CurrentServer, caller: Chatter, project_id: str, p
 async def get_file(server: CurrentServer, caller: Chatter, response: Response, project_id: str, path: PathIn) -> ProjectFileOut:
     """Get a file of the project. The text of files over 1 MiB and of binary files is left out.
 
-    The ETag is the SHA-256 of the content. Send it with `PUT`.
+    The ETag is the SHA-256 of the content. Send it as `If-Match` with `PUT`.
     """
     files = await _files(server, caller, project_id)
     return _tagged(response, await to_thread.run_sync(files.read, path, abandon_on_cancel=True))
@@ -221,13 +221,13 @@ async def get_git_diff(
 
 @router.post("/git/stage", status_code=204)
 async def stage_files(caller: ToolUser, project_id: str, body: PathsIn) -> None:
-    """Stage the changes of files, including deletions, as `git add` does. This runs filters that the repository configures."""
+    """Stage the changes to files, including deletions, as `git add` does. This runs filters that the repository configures."""
     await (await _git(caller, project_id)).stage(body.paths)
 
 
 @router.post("/git/unstage", status_code=204)
 async def unstage_files(caller: ToolUser, project_id: str, body: PathsIn) -> None:
-    """Remove the changes of files from the next commit. The files keep their content."""
+    """Remove the changes to files from the next commit. The files keep their content."""
     await (await _git(caller, project_id)).unstage(body.paths)
 
 

@@ -189,7 +189,7 @@ async def list_files(
 
 
 async def files_of(server: Server, background: BackgroundTasks, folder: str, q: str, limit: int) -> ListOut[ListedFileOut]:
-    """Return the files of a folder that match `q`, best match first, without files ignored by Git. Empty if `folder` is empty.
+    """Return the files in a folder that match `q`, best match first, without files ignored by Git. Empty if `folder` is empty.
 
     An old index of a large folder is used for this response and refreshed after it.
     """

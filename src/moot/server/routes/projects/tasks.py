@@ -94,7 +94,7 @@ class TaskRunOut(Out, of=TaskRun, fields="watcher at reason run conversation sta
 
 
 class TaskHistoryOut(Out):
-    """The latest changes of a task, and the latest runs that watchers started for it."""
+    """The latest changes to a task, and the latest runs that watchers started for it."""
 
     changes: list[TaskChangeOut]
     """Newest first."""
@@ -111,7 +111,10 @@ async def _project(caller: Caller, id: str) -> str:
 
 
 def _author(caller: Caller) -> Author:
-    """Return the caller as an author. Watchers have more rights than the scope `chat`, so changes made with it don't start watchers."""
+    """Return the caller as an author.
+
+    Watchers have more rights than the scope `chat`, so changes made with `chat` don't start watchers.
+    """
     return Author(caller.owner_id, depth=0 if caller.may("tools") else DEEPEST)
 
 
@@ -204,6 +207,6 @@ async def comment_on_task(caller: Chatter, attempt: CurrentAttempt, project_id: 
 async def get_task_history(
     caller: Reader, project_id: str, task: Number, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> TaskHistoryOut:
-    """Get the latest changes of a task and the latest runs that watchers started for it."""
+    """Get the latest changes to a task and the latest runs that watchers started for it."""
     changes, runs = await caller.store.tasks.history(await _project(caller, project_id), task, limit=limit)
     return TaskHistoryOut(changes=[TaskChangeOut.of(change) for change in changes], runs=[TaskRunOut.of(run) for run in runs])

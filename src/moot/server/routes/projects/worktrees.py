@@ -1,4 +1,4 @@
-"""moot's git worktrees in the folder of a project."""
+"""Routes for moot's Git worktrees in a project's folder."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from moot.server.state import CurrentServer
 
 
 class WorktreeOut(Out, of=Worktree, fields="name path branch changes commits"):
-    """A git worktree in which an agent works."""
+    """A Git worktree in which an agent works."""
 
     path: ShownPath
-    """Absolute path of its folder."""
+    """Absolute path of the worktree's folder."""
     branch: str
-    """The branch of its commits."""
+    """Name of the worktree's branch."""
 
 
 class WorktreeDiffOut(Out):
-    """The work in a worktree since it was created, committed or not."""
+    """The changes in a worktree since it was created, committed or not."""
 
     diff: str
-    """In the unified format of `git diff`, for all files; empty if there is no difference."""
+    """The diff of all files in the unified format of `git diff`; empty if there is no difference."""
     cut: bool
-    """True if the diff is longer."""
+    """True if the diff was truncated."""
     untracked: list[ShownPath]
     """New files that Git does not track, relative to the worktree. They are not in the diff."""
 
@@ -42,7 +42,7 @@ class WorktreeRemoved(Out):
 
     removed: WorktreeOut
     branch_kept: bool
-    """True if its branch was kept because it has commits that are on no other branch."""
+    """True if the worktree's branch was kept because it has commits that are not on any other branch."""
 
 
 router = Router(prefix="/api/projects", tags=["projects"])
@@ -76,8 +76,8 @@ async def remove_worktree(
     caller: Operator,
     project_id: str,
     name: str,
-    force: Annotated[bool, Query(description="Remove it even if it has uncommitted changes, which are lost.")] = False,
+    force: Annotated[bool, Query(description="Remove the worktree even if it has uncommitted changes, which are lost.")] = False,
 ) -> WorktreeRemoved:
-    """Remove a worktree. It must not be in use. Its branch is kept if it has commits that are on no other branch."""
+    """Remove a worktree. It must not be in use. Its branch is kept if it has commits that are not on any other branch."""
     worktree, is_kept = await remove_unused(server.engine.store, await _root(caller, project_id), name, force=force)
     return WorktreeRemoved(removed=WorktreeOut.of(worktree), branch_kept=is_kept)

@@ -1,4 +1,4 @@
-"""Routes for agents: list those of a folder, and create, change and delete the ones in moot's home."""
+"""Routes for agents: list those available in a folder, and create, change and delete the ones in moot's home."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AgentOut(
     source: Source
     """Origin of the agent's definition. Only agents with the source `home` can be changed."""
     ready: bool
-    """True if its program is installed; moot's own agents need none."""
+    """True if the agent's program is installed. Always true for moot's own agents, which need no program."""
     program: str
     missing: str
     """Error if the program is not installed; otherwise empty."""
@@ -106,8 +106,8 @@ class PartOut(Out):
 
 router = Router(prefix="/api/agents", tags=["agents and tools"])
 
-InConversation = Annotated[str | None, Query(max_length=128, description="Include agents of this conversation's folder.")]
-InDirectory = Annotated[str | None, Query(max_length=4096, description="Include agents of this folder. Requires the scope `tools`.")]
+InConversation = Annotated[str | None, Query(max_length=128, description="Include agents defined in this conversation's folder.")]
+InDirectory = Annotated[str | None, Query(max_length=4096, description="Include agents in this folder. Requires the scope `tools`.")]
 
 
 @router.get("")
@@ -224,7 +224,7 @@ async def _changed(server: Server, caller: Caller, response: Response, name: str
 
 
 async def _place(server: Server, caller: Caller, conversation: str | None, directory: str | None) -> Conversation:
-    """Return the conversation, or an unsaved one in the directory. By default, it is in the directory of new conversations."""
+    """Return the conversation, or an unsaved one in the directory, by default the directory for new conversations."""
     if conversation is not None:
         place = await confined_conversation(server.engine.store, (await caller.store.conversations.get(conversation)).id)
     else:

@@ -52,7 +52,7 @@ class ConfigOut(Out):
     generation: int
     """Number of times the configuration was loaded successfully."""
     error: FaultOut | None
-    """Error because of which the current file is not loaded; null if there is none."""
+    """Error that prevents the current file from being loaded; null if there is none."""
     home: str
     config: dict[str, JsonValue]
     origin: dict[str, str]
@@ -119,7 +119,7 @@ Match = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
 class RuleOut(Out):
-    """A permission rule of the configuration, or a permission granted in one conversation (kind `grant`)."""
+    """A permission rule in the configuration, or a permission granted in one conversation (kind `grant`)."""
 
     kind: Literal["rule", "grant"]
     tool: str
@@ -163,14 +163,14 @@ class CallIn(In):
     subject: Annotated[str, Field(max_length=100_000)] = ""
     """The call's command, path or URL."""
     mode: Mode | None = None
-    """Permission mode; defaults to the mode of the conversation, or without one to the configured mode."""
+    """Permission mode; defaults to the conversation's mode, or to the configured mode if there is no conversation."""
     access: Access = "sandbox"
-    """The access that a command asks for."""
+    """The access that a shell command requests."""
     conversation: Annotated[str, Field(max_length=128)] | None = None
 
 
 class PartOut(Out, of=ApprovalPart, fields="text action why patterns always within edits"):
-    """A part of a tool call, such as one command of a shell line."""
+    """A part of a tool call, such as one command in a shell line."""
 
     origin: str
 

@@ -32,7 +32,7 @@ class McpToolOut(Out, of=McpTool, fields="name title description read_only diges
 
 
 class McpLoginOut(Out, of=McpLogin, fields="state address error"):
-    """The login at a remote MCP server."""
+    """The login to a remote MCP server."""
 
 
 class McpServerOut(Out):
@@ -51,7 +51,7 @@ class McpServerOut(Out):
 
 
 class McpResourceOut(Out, of=McpResource, fields="uri name description media_type size is_template"):
-    """A resource of an MCP server, or a template for the URIs of several."""
+    """A resource of an MCP server, or a template for the URIs of several resources."""
 
 
 class McpContentOut(Out):
@@ -146,7 +146,7 @@ async def connect_mcp_server(server: CurrentServer, _: Operator, name: ServerNam
 
 @router.post("/{name}/login")
 async def start_mcp_login(server: CurrentServer, _: Operator, name: ServerName) -> McpServerOut:
-    """Start signing in at an enabled remote MCP server (OAuth), and return the address to open in a browser on the server's machine.
+    """Start signing in to an enabled remote MCP server (OAuth), and return the address to open in a browser on the server's machine.
 
     `login.state` is `pending` until the browser has returned, for at most ten minutes. A pending login is replaced.
     """
@@ -158,7 +158,7 @@ async def start_mcp_login(server: CurrentServer, _: Operator, name: ServerName) 
 
 @router.delete("/{name}/login")
 async def delete_mcp_login(server: CurrentServer, _: Operator, name: ServerName) -> McpServerOut:
-    """Cancel the pending login at an MCP server. If there is none, sign out: delete the stored login and close the connections."""
+    """Cancel the pending login to an MCP server. If there is none, sign out: delete the stored login and close the connections."""
     servers, found = _found(server, name)
     await servers.logins.log_out(found)
     return _one(servers, found)

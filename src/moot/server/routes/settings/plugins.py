@@ -35,7 +35,7 @@ from moot.types.skill import Finding
 
 
 class PluginHookOut(Out):
-    """A hook of a plugin."""
+    """A hook in a plugin."""
 
     event: HookEvent
     matcher: str
@@ -45,7 +45,7 @@ class PluginHookOut(Out):
 
 
 class PluginServerOut(Out):
-    """An MCP server of a plugin. References to environment variables are not replaced."""
+    """An MCP server in a plugin. References to environment variables are not replaced."""
 
     name: str
     command: str
@@ -78,20 +78,20 @@ class PluginOut(PluginContentOut):
 
     status: PluginStatus
     problem: str
-    """Why the plugin is not used; empty if it is, or is disabled."""
+    """Why the plugin is not used; empty if it is used or disabled."""
     folder: ShownPath
 
 
 class PluginFindingOut(Out, of=Finding, fields="file line text is_error hides"):
-    """Text of a plugin that a viewer doesn't show but a model reads."""
+    """Text in a plugin that viewers don't show but models read."""
 
 
 class PluginTextOut(Out):
-    """A text of a plugin: a command, an agent, a skill, or another file if the plugin has hooks or starts MCP servers."""
+    """A text in a plugin: a command, an agent, a skill, or another file if the plugin has hooks or starts MCP servers."""
 
     title: str
     text: str
-    """For a binary or large file, its size and hash. Hidden characters are shown as names such as `<U+200B>`."""
+    """The text, or the size and hash of a binary or large file. Hidden characters are shown as names such as `<U+200B>`."""
 
 
 class PluginCandidateOut(PluginContentOut):
@@ -103,14 +103,14 @@ class PluginCandidateOut(PluginContentOut):
 
 
 class PluginSourceIn(In):
-    """A source of a plugin."""
+    """The source of a plugin."""
 
     source: Annotated[str, Field(min_length=1, max_length=4096)]
-    """Absolute path of a folder or an archive on the machine of the server, URL of an archive, or Git repository."""
+    """Absolute path of a folder or an archive on the server's machine, URL of an archive, or Git repository."""
     plugin: Annotated[str, Field(max_length=64)] = ""
-    """Name of the plugin, if the source is a marketplace with several."""
+    """Name of the plugin, if the source is a marketplace with several plugins."""
     commit: Annotated[str, Field(max_length=64)] = ""
-    """Full hash of a commit of a Git repository. Defaults to the latest one."""
+    """Full hash of a commit in a Git repository. Defaults to the latest commit."""
     path: Annotated[str, Field(max_length=1000)] = ""
     """Folder in the source."""
 
@@ -132,7 +132,7 @@ class PluginDigestIn(In):
 
 
 class PluginIn(In):
-    """The changes of a plugin."""
+    """The changes to a plugin."""
 
     enabled: bool
 
@@ -200,13 +200,13 @@ async def get_plugin_content(server: CurrentServer, _: Operator, name: PluginNam
 
 @router.post("/preview")
 async def preview_plugin(server: CurrentServer, _: Operator, body: PluginSourceIn) -> PluginCandidateOut:
-    """Read the plugin of a folder, an archive or a Git repository without installing anything."""
+    """Read a plugin from a folder, an archive or a Git repository without installing anything."""
     return _candidate(await _read(server, body))
 
 
 @router.post("", status_code=201)
 async def install_plugin(server: CurrentServer, _: Operator, body: PluginInstallIn) -> PluginOut:
-    """Install a plugin in moot's home, and let its hooks and MCP servers run. Return 409 if its content is not that of the preview."""
+    """Install a plugin in moot's home, and let its hooks and MCP servers run. Return 409 if its content differs from the preview."""
     candidate = await _read(server, body)
     if candidate.digest != body.digest:
         raise Problem(409, f"The plugin {candidate.name!r} has changed since you loaded it.", fix="Load it again, and review it.")
@@ -221,7 +221,7 @@ async def install_plugin(server: CurrentServer, _: Operator, body: PluginInstall
 
 @router.patch("/{name}")
 async def change_plugin(server: CurrentServer, _: Operator, name: PluginName, body: PluginIn) -> PluginOut:
-    """Use an installed plugin or not."""
+    """Enable or disable an installed plugin."""
     await to_thread.run_sync(set_enabled, server.engine.settings.home, name, body.enabled)
     found = await _found(server, name)
     if not body.enabled:

@@ -1,4 +1,4 @@
-"""Routes for skills: list and show them, decide about them, and install them."""
+"""Routes for skills: list, show, enable, disable, accept, install and delete them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from moot.types.skill import SKILL_FILE, Finding, ScriptPolicy, Skill, SkillPlac
 
 
 class SkillFindingOut(Out, of=Finding, fields="file line text is_error hides"):
-    """A problem of a skill."""
+    """A problem with a skill."""
 
 
 class SkillOut(Out):
@@ -38,7 +38,7 @@ class SkillOut(Out):
     description: str
     status: SkillStatus
     problem: str
-    """Why the skill is not used, if you can change this; empty otherwise."""
+    """Why the skill is not used, if you can change that; otherwise empty."""
     place: SkillPlace
     folder: ShownPath
     category: str
@@ -61,7 +61,7 @@ class SkillOut(Out):
     used_at: int
     """Time of the last activation in ms; 0 = never."""
     hides_text: bool
-    """True if `SKILL.md` contains text that a viewer doesn't show but a model reads."""
+    """True if `SKILL.md` contains text that viewers don't show but models read."""
     digest: str
     """Hash of all files."""
 
@@ -75,7 +75,7 @@ class SkillDetailOut(SkillOut):
 
 
 class SkillIn(In):
-    """The decisions about a skill to change."""
+    """The settings of a skill to change."""
 
     use: SkillUse | None = None
     priority: Annotated[int, Field(ge=-1000, le=1000)] | None = None
@@ -93,7 +93,7 @@ class SkillSourceIn(In):
     """A source of skills."""
 
     source: Annotated[str, Field(min_length=1, max_length=4096)]
-    """Absolute path of a folder or an archive on the machine of the server, URL of an archive, Git repository, or name in an index."""
+    """Absolute path of a folder or an archive on the server's machine, URL of an archive, Git repository, or name in an index."""
     commit: Annotated[str, Field(max_length=64)] = ""
     """Full hash of a commit, if the source is a Git repository."""
     path: Annotated[str, Field(max_length=1000)] = ""
@@ -109,7 +109,7 @@ class SkillInstallIn(SkillSourceIn):
 
 
 class SkillCandidateOut(Out):
-    """A skill of a source, before it is installed."""
+    """A skill in a source, before it is installed."""
 
     name: str
     description: str
@@ -121,7 +121,7 @@ class SkillCandidateOut(Out):
 
 
 class IndexEntryOut(Out, of=Entry, fields="kind name description category tags sha256 index"):
-    """A skill or an agent of an index."""
+    """A skill or an agent in an index."""
 
     kind: Literal["skill", "agent"]
     tags: list[str]
@@ -164,7 +164,7 @@ async def _found(server: Server, caller: Caller, name: str, project: str | None)
 async def list_skills(
     server: CurrentServer, caller: Operator, q: Text = "", category: Text = "", tag: Text = "", project: InProject = None
 ) -> ListOut[SkillOut]:
-    """List the skills of moot's home, of shared folders and, with `project`, of a project. The nearest come first."""
+    """List the skills in moot's home, in shared folders and, with `project`, in a project, the nearest first."""
     find = partial(find_skills, server.engine.settings.home, await _folder(caller, project), hashed=True)
     found = skills_like(await to_thread.run_sync(find), q, category, tag)
     return ListOut(data=[_shown(skill) for skill in found])
@@ -204,7 +204,7 @@ async def accept_skill(
 
 @router.post("/preview")
 async def preview_skills(server: CurrentServer, _: Operator, body: SkillSourceIn) -> ListOut[SkillCandidateOut]:
-    """Read the skills of a folder, an archive, a Git commit or an index without installing anything."""
+    """Read the skills in a folder, an archive, a Git commit or an index without installing anything."""
     return ListOut(data=[_candidate(candidate) for candidate in await _candidates(server, body)])
 
 
@@ -228,7 +228,7 @@ async def delete_skill(server: CurrentServer, caller: Operator, name: SkillName)
 
 @indexes_router.get("")
 async def list_index_entries(server: CurrentServer, _: Operator, q: Text = "") -> ListOut[IndexEntryOut]:
-    """List the skills and agents of the configured indexes."""
+    """List the skills and agents in the configured indexes."""
     places = server.engine.runtime.settings.skill_indexes
     found = matching(await read_indexes(places), q) if places else []
     return ListOut(data=[IndexEntryOut.of(entry, tags=[*entry.tags]) for entry in found])

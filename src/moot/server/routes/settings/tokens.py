@@ -22,7 +22,7 @@ class TokenOut(Out, of=Token, fields="id name owner kind scopes created_at used_
     """A token without its secret, which can't be retrieved."""
 
     owner: str
-    """Id of the user whose resources it grants access to."""
+    """Id of the user whose resources the token grants access to."""
 
 
 class TokenMade(TokenOut):
@@ -37,7 +37,7 @@ class TokenIn(In):
     name: Annotated[str, Field(min_length=1, max_length=100)]
     scopes: list[Scope] = Field(default=["chat"], min_length=1)
     user: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    """Name of the user whose resources it grants access to; created if missing. Defaults to the caller."""
+    """Name of the user whose resources the token grants access to; the user is created if missing. Defaults to the caller."""
     expires_in: Annotated[int, Field(ge=1, le=10 * 366 * 24 * 3600)] | None = None
     """Lifetime in seconds; null = until revoked."""
 
@@ -68,7 +68,10 @@ router = Router(prefix="/api/tokens", tags=["tokens"])
 
 @router.get("")
 async def list_tokens(server: CurrentServer, caller: Admin, revoked: bool = Query(default=False)) -> ListOut[TokenOut]:
-    """List your tokens, newest first; with the scope `machine`, those of all users. `revoked` adds tokens that are no longer valid."""
+    """List your tokens, newest first; with the scope `machine`, list the tokens of all users.
+
+    `revoked` adds tokens that are no longer valid.
+    """
     found = await server.engine.store.tokens.list(revoked=revoked)
     return ListOut(data=[TokenOut.of(token) for token in found if _manages(caller, token)])
 
@@ -80,7 +83,7 @@ async def create_token(server: CurrentServer, caller: Admin, attempt: CurrentAtt
     """
     request.scope[SECRET] = True
     if body.user is not None and not caller.may("machine"):
-        raise Refused("Creating tokens of other users requires the 'machine' scope.", fix="Omit `user`.")
+        raise Refused("Creating tokens for other users requires the 'machine' scope.", fix="Omit `user`.")
     owner = caller.owner_id if body.user is None else (await server.engine.store.tokens.user(body.user)).id
     scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in body.scopes)
     if not expand_scopes(scopes) <= caller.scopes & {*scopes_for(owner)}:

@@ -61,7 +61,7 @@ class Copied:
 
     @property
     def entry(self) -> tuple[int, str]:
-        """Size and hash of the data read so far."""
+        """The size and hash of the data read so far."""
         return self.size, self._hash.hexdigest()
 
 

@@ -33,7 +33,8 @@ _ROOM = 64 << 20  # bytes that must stay free on the disk when a backup is unpac
 def restore(backup: Path, home: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
     """Restore a backup; return its description, and the path of the previous home if it was replaced.
 
-    Raise UsageError if the home is not empty, Busy if it is in use, StoreTooNew or StoreCorrupt; nothing is changed then.
+    Raise UsageError if the home is not empty, Busy if it is in use, or StoreTooNew or StoreCorrupt if the backup can't be used. Nothing is
+    changed in these cases.
     """
     home = home.expanduser().resolve()
     try:
@@ -91,7 +92,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def unpack(backup: Path, home: Path) -> Backup:
-    """Unpack a backup into an empty folder and upgrade the database. Raise like `restore`."""
+    """Unpack a backup into an empty folder and upgrade the database. Errors are those of `restore`."""
 
     def take(name: str, stream: IO[bytes]) -> None:
         try:

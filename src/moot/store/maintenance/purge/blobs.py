@@ -35,7 +35,7 @@ _REFERENCES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("event", "chunks"),
     ("event", "body"),
 )
-"""Columns in which a hash is a reference to a blob; in raw bytes, a vendor only repeats the hash."""
+"""Columns in which a hash is a reference to a blob; hashes in raw bytes are only repeated by the vendor."""
 _WHOSE: dict[LiteralString, LiteralString] = {
     "conversation": "t.owner_id FROM conversation AS t",
     "event": "c.owner_id FROM event AS t JOIN conversation AS c ON c.no = t.id >> 32",
@@ -61,7 +61,7 @@ def named_in(queries: Queries, conversation: int) -> set[str]:
 
 
 def are_blobs(queries: Queries, names: Collection[str]) -> set[str]:
-    """Return those of the names that belong to existing blobs."""
+    """Return the names that belong to existing blobs."""
     found: Any = queries.execute(
         "SELECT b.sha256 FROM json_each(?) AS j JOIN blob AS b ON b.sha256 = j.value", (dumps(sorted(names)).decode(),)
     )
@@ -135,7 +135,10 @@ def mark(work: EraseJob, queries: Queries) -> Marked:
 
 
 def sweep(work: EraseJob, marked: Marked, transaction: Transaction) -> tuple[EraseJob, int]:
-    """Delete unreferenced blobs. Return the job, with the blobs that must wait or whose files must be deleted, and how many must wait."""
+    """Delete unreferenced blobs.
+
+    Return the job, which keeps the blobs that must wait or whose files must be deleted, and the number of blobs that must wait.
+    """
     work = deepcopy(work)
     again = set[str]()
     newer: list[bytes] = [data for (data,) in transaction.execute(_NEWER, marked.through).fetchall()]
@@ -177,7 +180,7 @@ def _remove(transaction: Transaction, work: EraseJob, name: str) -> bool:
 
 
 def unlink(work: EraseJob, files: BlobFiles, transaction: Transaction) -> EraseJob:
-    """Delete the files of blobs without a row. During the transaction, such a row can't be created."""
+    """Delete the files of blobs that have no row. No such row can be created during the transaction."""
     work = deepcopy(work)
     for name in sorted(work.blobs):
         if transaction.row("SELECT 1 FROM blob WHERE sha256 = ?", (name,)) is None:

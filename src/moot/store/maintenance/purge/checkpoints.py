@@ -1,4 +1,4 @@
-"""Purging and redacting checkpoints, which have a database of their own. All functions block and can be repeated."""
+"""Purging and redacting checkpoints, which have their own database. All functions block and can be repeated."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def forget_checkpoints(database: Path, conversations: Collection[str], *, dry_ru
 def redact_checkpoints(
     database: Path, needles: Redactor, conversations: Collection[str] | None, *, dry_run: bool = False
 ) -> list[FileOutcome]:
-    """Delete the contents and paths that contain the secret; undo then keeps those files. None = of all conversations."""
+    """Delete the contents and paths that contain the secret; undo then leaves those files unchanged. `None` means all conversations."""
     path = checkpoints_path(database)
     if not path.exists():
         return []

@@ -84,7 +84,7 @@ def _days(days: int) -> str:
 
 
 def with_children(queries: Queries, ids: Sequence[str], owner: str | None) -> dict[int, Conversation]:
-    """Return the conversations and their sub-conversations by number. Raise NotFound."""
+    """Return the conversations and their sub-conversations by number. Raise NotFound if an id is unknown."""
     found: dict[int, Conversation] = {}
     waiting = [lookup.conversation(queries, id, owner) for id in ids]
     while waiting:

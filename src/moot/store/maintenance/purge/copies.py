@@ -1,4 +1,4 @@
-"""Copies of the store in other places: pre-upgrade copies are deleted, and backups are rewritten without the deleted data."""
+"""Copies of the store elsewhere: pre-upgrade copies are deleted, and backups are rewritten without the deleted data."""
 
 from __future__ import annotations
 

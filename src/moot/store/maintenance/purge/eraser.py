@@ -184,7 +184,7 @@ class Eraser:
 
     @asynccontextmanager
     async def _mirrors(self, work: EraseJob) -> AsyncGenerator[None]:
-        """Lock the copies of other machines' files from which a purge deletes. Raise Busy if one is being synchronized."""
+        """Lock the copies of other machines' files that a purge may delete from. Raise Busy if one of them is being synchronized."""
         if not self.reaches or work.receipt.kind != "purge":
             yield
             return

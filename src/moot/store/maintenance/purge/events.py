@@ -50,7 +50,7 @@ class Scan:
         """Joined texts by exchange (or run), then by text id."""
         self._raws: dict[Hashable, list[tuple[int, bytes]]] = {}
         self._summaries: set[int] = set()
-        """Seqs of events with a summary of messages."""
+        """Seqs of events that contain a summary of messages."""
 
     def row(self, row: Row) -> None:
         """Search the next event."""
@@ -235,7 +235,7 @@ class Rewriting:
         return sum(unindex(self._transaction, id) for (id,) in self._transaction.execute(sql, (self._no,)).fetchall())
 
     def _exchanges(self, touched: set[str], rows: Mapping[int, Row], runs: Mapping[int, str], now: int) -> dict[int, Row]:
-        """Redact exchanges and mark them. Return the new rows of their start events, which contain a digest of the exchange, by seq."""
+        """Redact exchanges and mark them. Return the new rows of their start events (which contain a digest of the exchange) by seq."""
         digests: dict[str, str] = {}
         found: Any = self._transaction.execute(f"SELECT {EXCHANGE} WHERE e.conversation = ?", (self._no,)).fetchall()
         for row in found:
@@ -267,7 +267,7 @@ class Rewriting:
         return found
 
     def _messages(self, runs: set[str]) -> None:
-        """Update messages: those of runs are folded again, others are redacted directly, like their events."""
+        """Update messages: messages written by runs are folded again, others are redacted directly, like their events."""
         transaction, needles = self._transaction, self._needles
         stored = transaction.execute(
             "SELECT id, run, parts, metadata, client_id FROM message WHERE conversation = ?", (self._no,)

@@ -75,7 +75,7 @@ def _blank(path: Path, needles: Redactor) -> int:
 
 
 def _blank_lines(path: Path, prompts: Collection[str]) -> int:
-    """Blank the lines of the history that are prompts of the conversation, or commands with a part of one; return their number."""
+    """Blank history lines that are prompts from the conversation, or commands that contain part of one. Return the number of lines."""
     places: list[tuple[int, int]] = []
     at = 0
     everything = "\n".join(prompts)

@@ -29,7 +29,7 @@ class EraseJob:
     owners: set[str] = field(default_factory=set[str])
     """Owners of those blobs; empty = all owners."""
     since: int = 0
-    """Time in milliseconds since 1970. Copies of the store from before it don't contain the data."""
+    """Time in milliseconds since 1970. Copies of the store made before this time don't contain the data."""
     unindexed: bool = False
     """True if anything was removed from the search index."""
 
@@ -64,7 +64,7 @@ def start(transaction: Transaction, work: EraseJob) -> EraseJob:
 
 
 def save(transaction: Transaction, work: EraseJob, *, cleaned: bool = False, done: bool = False) -> None:
-    """Store the progress in the same transaction as the changes. `cleaned` means that only the database file remains to be cleaned."""
+    """Store the progress in the same transaction as the changes. With `cleaned`, only the database file remains to be cleaned."""
     if done:
         work.receipt.done_at = transaction.now_ms
     transaction.execute(
@@ -76,7 +76,7 @@ def save(transaction: Transaction, work: EraseJob, *, cleaned: bool = False, don
 def note(
     work: EraseJob, transaction: Transaction, *, blobs: Collection[str] = (), left: str = "", files: Sequence[FileOutcome] = ()
 ) -> EraseJob:
-    """Add blobs, a note about data that is left, or outcomes of files to the job. Store it and return it."""
+    """Add blobs, a note about remaining data, or file outcomes to the job. Store and return the job."""
     work = deepcopy(work)
     work.blobs.update(blobs)
     work.receipt.left += [left] if left and left not in work.receipt.left else []

@@ -1,7 +1,7 @@
 """Mirrors, the folders with copies of other machines' files, and deletion of purged conversations from them. Originals are not changed.
 
-A list in each mirror names the files and folders that contained nothing but purged conversations, so that they are not fetched again. It
-is stored before their copies are deleted.
+A list in each mirror names the files and folders that contained nothing but purged conversations, so that they are not fetched again. The
+list is stored before the copies are deleted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SOURCES = (
 _LOGS = ("-wal", "-shm", "-journal")
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 _ENDINGS = re.compile(r"\.(?:(?:messages|settings|meta|conversation)\.json|jsonl(?:\.zst)?|json|txt|yaml|md|chat)")
-"""Endings of the files of sessions. Those of one session differ only in their ending."""
+"""Suffixes of session files. The files of one session differ only in their suffix."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _LONG = 8
 """Minimum length of the ids that files are searched for."""
@@ -47,7 +47,7 @@ _NEAR = 3
 
 @dataclass(slots=True)
 class MirroredSources:
-    """The sources on one machine of conversations to purge. All paths are relative to the home folder there."""
+    """The sources of conversations to purge on one machine. All paths are relative to the home folder there."""
 
     host: str
     purged: dict[str, set[str]] = field(default_factory=lambda: defaultdict[str, set[str]](set))
@@ -58,12 +58,12 @@ class MirroredSources:
     """Folders that contain sources of other conversations."""
 
     def is_own(self, path: PurePosixPath) -> bool:
-        """Return whether no other conversation is known to come from a file or folder."""
+        """Return True if no other conversation is known to come from a file or folder."""
         return str(path) not in self.kept and str(path) not in self.folders
 
 
 def mirrored_sources(queries: Queries, conversations: Collection[int]) -> list[MirroredSources]:
-    """Return the sources of these conversations on other machines."""
+    """Return the sources on other machines that these conversations were imported from."""
     found: dict[str, MirroredSources] = {}
     rows: Any = queries.execute(_SOURCES).fetchall()
     for no, host, shown, source_id in rows:
@@ -80,9 +80,9 @@ def mirrored_sources(queries: Queries, conversations: Collection[int]) -> list[M
 
 
 def take_mirror(mirror: Path) -> ExitStack | None:
-    """Take the lock of a mirror, which the returned context releases. Return None if another holder has it.
+    """Lock a mirror until the returned context ends.
 
-    Parts of files that an interrupted synchronization left are deleted at the beginning and at the end.
+    Return None if it is already locked. Partial files left by an interrupted synchronization are deleted at the beginning and at the end.
     """
     lock = FileLock(mirror / "lock")
     if not lock.take(wait=False):
@@ -100,7 +100,7 @@ def _delete_parts(mirror: Path) -> None:
 
 
 def lock_mirrors(hosts: Iterable[str], data: Path) -> ExitStack:
-    """Take the locks of several mirrors, so that nothing is fetched into them. Raise Busy if one is being synchronized."""
+    """Lock several mirrors, so that nothing is fetched into them. Raise Busy if one is being synchronized."""
     with ExitStack() as stack:
         for host in hosts:
             if not mirror_of(data, host).is_dir():
@@ -140,12 +140,12 @@ def delete_mirrored(found: Collection[MirroredSources], data: Path) -> list[File
 
 
 def is_purged(path: str, purged: AbstractSet[str]) -> bool:
-    """Return whether a file, or a folder that contains it, is in the list of purged ones."""
+    """Return True if a file, or a folder that contains it, is in the list of purged files."""
     return bool(purged) and not purged.isdisjoint(_with_folders(path))
 
 
 def purged_paths(mirror: Path) -> set[str]:
-    """Return the files and folders with nothing but purged conversations. Raise HostError if the list can't be read."""
+    """Return the files and folders that contain nothing but purged conversations. Raise HostError if the list can't be read."""
     try:
         return set(json.loads((mirror / _PURGED).read_bytes()))
     except FileNotFoundError:
@@ -170,7 +170,10 @@ def _remember(mirror: Path, paths: Iterable[str]) -> None:
 
 
 def _named_after(path: str, ids: Collection[str], sources: MirroredSources, home: Path) -> Iterator[PurePosixPath]:
-    """Yield the files and folders that contain nothing but the sessions: those named after them. Yield nothing if there may be others."""
+    """Yield the files and folders that are named after the sessions and contain nothing else.
+
+    Yield nothing if they may contain other sessions.
+    """
     place = PurePosixPath(path)
     if path.endswith(_DATABASES) or not sources.is_own(place):
         return
@@ -187,7 +190,7 @@ def _named_after(path: str, ids: Collection[str], sources: MirroredSources, home
 
 
 def _is_named(name: str, words: Iterable[str]) -> bool:
-    """Return whether a name is that of a session: its id, alone or after a prefix such as the time. Some names have only its first part."""
+    """Return True if a name is that of a session: its id, or a prefix such as the time, followed by the id or its first part."""
     return any(
         name == word or (_UUID.fullmatch(word) is not None and name.endswith((f"-{word}", f"_{word}", f"-{word[:8]}", f"_{word[:8]}")))
         for word in words
@@ -195,7 +198,7 @@ def _is_named(name: str, words: Iterable[str]) -> bool:
 
 
 def _files_beside(path: PurePosixPath, sources: MirroredSources, home: Path) -> Iterator[PurePosixPath]:
-    """Yield a source, and what belongs to it: the logs of a database, or files and a folder with the same name but another ending."""
+    """Yield a source and everything that belongs to it: a database's logs, or files and a folder with the same name but another suffix."""
     try:
         names = sorted(one.name for one in (home / path).parent.iterdir())
     except OSError:
@@ -209,9 +212,9 @@ def _files_beside(path: PurePosixPath, sources: MirroredSources, home: Path) -> 
 
 
 def _naming(home: Path, sources: MirroredSources, own: Iterable[Path]) -> Iterator[Path]:
-    """Yield other files of the same program that contain the id of a session or an id from its files. Skip sources of other conversations.
+    """Yield other files of the same program that contain a session's id or an id from the session's files.
 
-    Examples are lists of sessions with their titles, and logs that a session refers to by an id.
+    Skip sources of other conversations. Examples are session lists with titles, and logs that a session refers to by an id.
     """
     ids = {id.encode() for found in sources.purged.values() for id in found if len(id) >= _LONG}
     ids.update(id for file in own for id in _words(file) if _UUID.fullmatch(id.decode()))
@@ -224,13 +227,13 @@ def _naming(home: Path, sources: MirroredSources, own: Iterable[Path]) -> Iterat
 
 
 def _words(file: Path) -> Iterator[bytes]:
-    """Yield what can be an id in a file. Very large files are not read."""
+    """Yield everything in a file that could be an id. Very large files are not read."""
     if not file.is_symlink() and file.stat().st_size <= _READ:
         yield from (found[0] for found in _WORD.finditer(file.read_bytes()))
 
 
 def _base(name: str) -> str:
-    """Return the name without the ending of a session's file."""
+    """Return the name without the suffix of a session file."""
     return next((name[: end.start()] for end in _ENDINGS.finditer(name, 1) if end.end() == len(name)), name)
 
 

@@ -1,4 +1,4 @@
-"""Files of other programs that contain purged conversations: sessions of outside agents and sources of imports. moot never deletes them."""
+"""Files of other programs that contain purged conversations: outside agents' sessions and import sources. moot never deletes them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def original_files(found: Originals, home: Path, environ: Mapping[str, str]) -> 
 
 
 def _session_files(sessions: Mapping[str, str], home: Path, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Yield files that are named after a session, or are in a folder named after it, each with its agent."""
+    """Yield files that are named after a session or are in a folder named after one, each with the session's agent."""
     for name in FORMATS.names() if sessions else ():
         format = FORMATS.make(name)
         if not isinstance(format, Resumable) or not isinstance(format, HasLocations):

@@ -14,7 +14,7 @@ from moot.errors import UsageError
 from moot.types.maintenance import REDACTION_MARK
 
 DEEP = 64
-"""Maximum number of backslashes before a character, as many as six levels of nested JSON add. Longer runs would be very slow to match."""
+"""Maximum number of backslashes before a character, as added by six levels of nested JSON. Longer sequences would be slow to match."""
 _CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 
@@ -131,7 +131,7 @@ _STRETCH = re.compile(rf"(?<!\\)(?={_ANY}{{4}}){_LETTERS}{_MORE}*+{_PAD}{{0,2}}"
 """All lines but the last have at least 32 letters, so that words before or after base64 are not mistaken for it. A letter after a backslash
 is the rest of an escape sequence."""
 _LINES = re.compile(rf"(?:(?<!{_ANY})|(?<=\\[nrt]))(?={_ANY}{{32}}){_LETTERS}{_MORE}++{_PAD}{{0,2}}")
-"""Only stretches of several lines, from their beginning: matching from every position in a long one would take very long."""
+"""Matches only multi-line stretches, from their beginning: matching from every position in a long stretch would take very long."""
 _LEAST = 16  # minimum number of letters in a stretch that is decoded for patterns
 _LONG = 512  # letters from which patterns are found in any content; shorter stretches must decode to text, because ids look like base64
 _BREAKS = re.compile(_BREAK)

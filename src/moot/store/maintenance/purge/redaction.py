@@ -37,7 +37,7 @@ _UNCOUNT: tuple[LiteralString, ...] = (
     "DELETE FROM answer_tool WHERE message IN (SELECT message FROM answer WHERE conversation = ?)",
     "DELETE FROM answer WHERE conversation = ?",
 )
-"""Have a conversation's answers counted again, because counts and their sums contain the names of tools, agents and models."""
+"""Statements that have a conversation's answers counted again, because counts and sums contain the names of tools, agents and models."""
 _NULLED = frozenset({("conversation", "key"), ("conversation", "client_id"), ("message", "client_id")})
 """Columns with unique names, which are cleared instead of redacted."""
 
@@ -125,7 +125,7 @@ class Redaction:
         return await self._writer.write(partial(note, work, left=f"the conversation {id}: it kept changing during the redaction"))
 
     async def _blobs(self, work: EraseJob, needles: Redactor, searched: set[str], *, dry: bool) -> dict[str, str]:
-        """Map old to new names of changed blobs, among those not searched yet; with `dry`, store nothing."""
+        """Redact the blobs that are not searched yet, and map the old to the new names of changed ones. With `dry`, store nothing."""
         renamed: dict[str, str] = {}
         names = [name for name in await self._reader.read(partial(_names, work)) if name not in searched]
         searched.update(names)

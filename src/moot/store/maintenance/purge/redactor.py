@@ -96,7 +96,10 @@ class Redactor:
         return self._found.sub(self._mark, text)
 
     def _mark(self, match: re.Match[str]) -> str:
-        """Return the replacement. Backslashes after a secret that ends in one may escape a quote of nested JSON, which must remain."""
+        """Return the replacement.
+
+        If a secret ends in a backslash, the backslashes after it are kept, because they may escape a quote in nested JSON.
+        """
         if match[0] and self._backslashes and match.string.startswith('"', match.end()):
             run = _backslashes_at_end(match[0])
             for count in self._backslashes:

@@ -1,7 +1,7 @@
 """Scanning everything that is stored for secrets.
 
-Only a few hundred kilobytes are searched at a time, and other work may read in between. Findings keep the secrets in memory, for a
-redaction; nothing but fingerprints with a random key of the store is shown.
+Only a few hundred kilobytes are searched at a time, and other work may read in between. Findings keep the secrets in memory for a later
+redaction. Only fingerprints, made with the store's random key, are shown.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from moot.types.maintenance import LISTED_PLACES, ScanReport, ScanScope, SecretF
 from moot.types.message import is_tool, tool_name
 
 _BATCH = 256 << 10
-"""Bytes that are searched at once."""
+"""Number of bytes that are searched at once."""
 _STRETCH = 4 << 20
-"""Bytes after which others may read, and the progress is reported."""
+"""Number of bytes after which others may read and progress is reported."""
 _PAGE = 200
 _HEAD = 8192
-"""First bytes of a blob or file, which show if it is text."""
+"""Number of bytes at the start of a blob or file that are checked to detect whether it is text."""
 _BORDER = b"\n\0\n"
 _KEY, _CLEAN = "scan.key", "scan.clean"
 _BLOB = re.compile(rb"blob:([0-9a-f]{64})")
@@ -53,7 +53,7 @@ _CHOSEN = (
 )
 _MESSAGES = "SELECT no, id, role, parts, metadata, created_at FROM message WHERE conversation = ? AND no > ? ORDER BY no"
 _LEFT_OUT = BY_ITSELF - {"exchange"} | {"setting"}
-"""Tables that repeat what others have, those with a search of their own, and the one with the results of scans."""
+"""Tables that repeat the data of others, tables that are searched separately, and the table with scan results."""
 _NAMES: dict[str, str] = {"conversation": "settings", "exchange": "request", "run": "run"}
 
 
@@ -63,18 +63,18 @@ class _Source:
 
     place: SecretPlace
     is_copy: bool = False
-    """True for data that mostly repeats messages. Secrets that were found in the conversation before are not reported again."""
+    """True for data that mostly repeats messages. Secrets already found in the conversation are not reported again."""
     message: tuple[bytes, bytes] | None = None
     """Parts and metadata of a message."""
 
 
 _Piece: TypeAlias = tuple[int, _Source, bytes]
-"""A position, at which a later stretch can continue, and the data there."""
+"""A position from which a later step can continue, and the data there."""
 _Pieces: TypeAlias = Callable[[Connection, int], Iterator[_Piece]]
 
 
 class _Search:
-    """The search in one piece of data after the other."""
+    """A search that is fed one piece of data after the other."""
 
     def __init__(self, report: ScanReport, key: bytes) -> None:
         self.detected = 0
@@ -87,10 +87,10 @@ class _Search:
         self._sources: list[_Source] = []
         self._size = 0
         self._reported: set[tuple[str, str | None]] = set()
-        """Fingerprints of secrets, each with a conversation in which it was found in something other than a copy."""
+        """Fingerprints of secrets, each with a conversation in which it was found outside of copied data."""
 
     def add(self, source: _Source, data: bytes) -> None:
-        """Search the data, now or together with the next."""
+        """Search the data, now or together with the next piece."""
         self._texts.append(unescape(data))
         self._sources.append(source)
         self._size += len(data)
@@ -109,7 +109,7 @@ class _Search:
         return len(self._report.problems)
 
     def flush(self) -> None:
-        """Search what is waiting."""
+        """Search the data that is waiting."""
         starts, at = list[int](), 0
         for text in self._texts:
             starts.append(at)
@@ -229,7 +229,7 @@ class StoreScanner:
                 yield
 
     async def _rest(self, search: _Search, without: set[str]) -> AsyncGenerator[None, None]:
-        """Search what doesn't belong to conversations: other tables, other blobs, and files next to the database."""
+        """Search everything that doesn't belong to conversations: other tables, other blobs, and files next to the database."""
         async for _ in self._search(search, partial(_rows, None, SecretPlace(""))):
             yield
         names = {name for (name,) in await self._reader.rows("SELECT sha256 FROM blob", (), tuple[str])}
@@ -350,7 +350,7 @@ def _put(key: str, value: Json, transaction: Transaction) -> None:
 
 
 def _clean(queries: Queries) -> dict[int, int]:
-    """Return the conversations in which the same rules found nothing, with their next seq at that time."""
+    """Return the conversations in which the same rules found nothing, each with its next seq at that time."""
     row: Any = queries.execute("SELECT value FROM setting WHERE key = ?", (_CLEAN,)).fetchone()
     stored: JsonObject = {} if row is None else parse_stored_object(row[0])
     clean = stored.get("clean")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, LiteralString, TypeAlias
 
 Form: TypeAlias = Literal["text", "json", "parts", "page", "bytes"]
-"""text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · page: our HTML · bytes: anything else."""
+"""text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · page: moot's HTML · bytes: anything else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class ConversationJudge:
             self._body(queries, row, run, exchange)
 
     def _pass_by(self, queries: Queries, last: int) -> None:
-        """Report lost events up to `last`, if any, and stop checking the runs they belong to."""
+        """Report lost events up to `last`, if any, and stop checking the runs to which the events belong."""
         if not self._lost:
             return
         where = f"event {last}" if last == self._lost else f"events {self._lost} to {last}"

@@ -86,7 +86,7 @@ class RunJudge:
 
     @staticmethod
     def of(queries: Queries, no: int, conversation: int, findings: Findings) -> RunJudge | None:
-        """Return a check of the run, or None if the conversation has no such run."""
+        """Return a checker for the run, or None if the conversation has no such run."""
         row: Any = queries.execute(f"SELECT {_RUN} FROM run WHERE no = ?", (no,)).fetchone()
         return None if row is None or row[8] != conversation else RunJudge(row[0], row[1], row[2], findings)
 
@@ -184,7 +184,7 @@ class GrowthJudge:
         compare_json(self._findings, f"message {id}, its metadata", content[1], stored[3], row.seq)
 
     def _again(self, queries: Queries, id: str, first: int, before: int) -> _Content | None:
-        """Fold the earlier events of a message again. Needed if an import extended the message after it was compared."""
+        """Fold the earlier events of a message again. This is needed if an import extended the message after it was compared."""
         found: list[_Content] = []
         for row in log_rows(queries, self._no, first - 1, before - 1):
             if row.kind != "message" or id.encode() not in (row.body or b""):
@@ -217,7 +217,7 @@ class CompactionJudge:
         self._expected: dict[str, Compaction] = {}
 
     def note(self, row: Row, body: JsonObject) -> None:
-        """Handle a `tree` event, if it is about a summary."""
+        """Handle a `tree` event if it records, changes or withdraws a summary."""
         if (found := Compaction.of_body(body, row.seq)) is not None:
             self._expected.pop(found.through, None)
             if found.summary:
