@@ -706,7 +706,7 @@ export const text = {
     copyTitle: (name: string) => `Copy agent “${name}”`,
     delete: (name: string) => `Delete ${name}`,
     deleteTitle: (name: string) => `Delete agent “${name}”?`,
-    deleteAbout: 'Its file is deleted. This can’t be undone. Conversations with this agent are kept.',
+    deleteAbout: 'Its file will be deleted. This can’t be undone. Conversations with this agent will be kept.',
     deleteSubmit: 'Delete agent',
     nameHelp: 'Letters, digits, - and _.',
     description: 'Description',
@@ -885,7 +885,7 @@ export const text = {
 
   skills: {
     about:
-      'Instructions for specific tasks. The model sees the name and description of a skill and reads the instructions when it needs them. The instructions of an enabled skill are in every prompt.',
+      'Instructions for specific tasks. By default, the model sees only the name and description of a skill, and reads its instructions when it needs them. If you enable a skill, its instructions are part of every prompt.',
     add: 'Add skill',
     project: 'Project',
     noProject: 'Without a project',

@@ -137,7 +137,7 @@ class Request:
 
 
 async def run(
-    *prompt: Annotated[str, Parameter(help="Prompt text. Words are joined, and standard input is appended.")],
+    *prompt: Annotated[str, Parameter(help="Prompt text. Several words need no quotes. Standard input is appended.")],
     file: Files | None = None,
     continue_: Continue | None = None,
     reply: Annotated[

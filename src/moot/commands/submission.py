@@ -70,7 +70,7 @@ async def store_agent(context: CommandContext) -> None:
 
 
 def text_of_reply(reply: Reply) -> str:
-    """Return a reply as text, or nothing if it has none."""
+    """Return the text of a reply, or an empty string if it has none."""
     if isinstance(reply, Notice | Compose | Copy):
         return reply.text
     return f"{reply.title}: {', '.join(choice.value for choice in reply.choices)}" if isinstance(reply, Choose) else ""

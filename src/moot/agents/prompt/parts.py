@@ -67,7 +67,7 @@ async def prompt_parts(context: PromptContext) -> tuple[PromptPart, ...]:
 
 
 def _filled(agent: Agent, values: dict[str, str]) -> Agent:
-    """Return the agent with each `{{name}}` in its texts replaced by the value, once. Unknown names stay as they are."""
+    """Return the agent with each `{{name}}` in its texts replaced by its value, which is not searched again. Unknown names stay."""
     if not values:
         return agent
 

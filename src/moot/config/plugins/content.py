@@ -45,15 +45,15 @@ def entries(folder: Path, skipped: Collection[str] = SKIPPED) -> list[Entry]:
     for entry in _walk(os.fspath(folder), "", 0, skipped):
         found.append(entry)
         if len(found) > FILES:
-            raise Refused(f"{str(folder)!r} has more than {FILES:,} files, the maximum.")
+            raise Refused(f"{str(folder)!r} has more than the maximum of {FILES:,} files.")
     if sum(entry.size for entry in found) > BYTES:
-        raise Refused(f"{str(folder)!r} is larger than {BYTES >> 20} MiB, the maximum.")
+        raise Refused(f"{str(folder)!r} is larger than the maximum of {BYTES >> 20} MiB.")
     return sorted(found, key=lambda entry: entry.path)
 
 
 def _walk(folder: str, prefix: str, depth: int, skipped: Collection[str]) -> Iterator[Entry]:
     if depth > DEPTH:
-        raise Refused(f"{folder!r} is nested deeper than {DEPTH} folders, the maximum.")
+        raise Refused(f"{folder!r} is nested deeper than the maximum of {DEPTH} folders.")
     with os.scandir(folder) as listed:
         for item in listed:
             if item.name in skipped:

@@ -109,7 +109,7 @@ def _read(data: mmap.mmap) -> Packed:
     (epsilon,) = cursor.take("f")
     block, count, begin, end, _pad, unknown = cursor.take("6i")
     if block != _NUMBERS:
-        raise ValueError(f"It has unsupported blocks of {block} numbers.")
+        raise ValueError(f"Its block size is not supported: {block}.")
     (size,) = cursor.take("Q")
     places = np.frombuffer(cursor.bytes((count + 1) * 4), "<u4").tolist()
     scores = tuple(np.frombuffer(cursor.bytes(count * 4), "<f4").tolist())

@@ -94,7 +94,7 @@ class StoredJobs:
 
         def work(transaction: Transaction) -> JobState:
             if transaction.row("SELECT count(*) FROM cron_job WHERE owner_id = ?", (job.owner,))[0] >= MOST_JOBS:
-                raise LimitReached(f"There are {MOST_JOBS:,} jobs already.", fix="Remove some with `moot cron remove`.")
+                raise LimitReached(f"There are already {MOST_JOBS:,} jobs.", fix="Remove some with `moot cron remove`.")
             if not _insert_job(transaction, job.owner, job.name, dumps(_to_json(job))):
                 raise Busy(f"A job named {job.name!r} already exists.", fix=f"Remove it with `moot cron remove {job.name}`.")
             return JobState(job, now := transaction.now_ms, now)

@@ -137,7 +137,7 @@ def _results(page: Page, engine: _Engine) -> list[JsonObject]:
     for name in engine.results:
         found = found.get(name) if isinstance(found, dict) else found
     if not isinstance(found, list):
-        raise Refused(f"The search engine's answer has no list of results at {'.'.join(engine.results)!r}.")
+        raise Refused(f"The search engine's response has no list of results at {'.'.join(engine.results)!r}.")
     return [_result(item) for item in found if isinstance(item, dict) and isinstance(item.get("url"), str)]
 
 

@@ -40,7 +40,7 @@ def list_(
     project: Annotated[str, Parameter(metavar="PROJECT", help="Only conversations in the project with this name or id.")] = "",
     agent: Annotated[str, Parameter(metavar="AGENT", help="Only conversations with this agent, or imported from it.")] = "",
     model: Annotated[str, Parameter(metavar="MODEL", help="Only conversations with this model.")] = "",
-    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or in a period (30d).")] = "",
+    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or period (30d).")] = "",
     until: Annotated[str, Parameter(metavar="TIME", help="Only conversations created before a date or age.")] = "",
     plain: Annotated[bool, Parameter(help="Print the list without the interactive browser.")] = False,
     json: AsJson = False,

@@ -57,7 +57,7 @@ async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags,
     return await repl(conversation, output, prompt=parts, overrides=overrides, allowed=allowed, yes=flags.yes, directory=directory)
 
 
-Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are joined, and standard input is appended.")]
+Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Several words need no quotes. Standard input is appended.")]
 
 
 async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = NO_FLAGS, shown: ShowFlags = NO_SHOW, output: Out) -> int:

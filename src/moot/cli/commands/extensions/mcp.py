@@ -97,7 +97,7 @@ async def add_server(
     trust_hints: Annotated[
         bool, Parameter(help="Trust the server's hints about which of its tools are read-only. These tools then run without approval.")
     ] = False,
-    no_connect: Annotated[bool, Parameter(help="Don't connect to the server now.")] = False,
+    no_connect: Annotated[bool, Parameter(help="Don't connect to the server yet.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

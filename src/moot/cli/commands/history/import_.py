@@ -292,7 +292,7 @@ async def import_(
     agent_type: Annotated[
         str, Parameter(metavar="TYPE", help="Type of the agent whose output stream was captured in the file. Detected by default.")
     ] = "",
-    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or in a period (30d).")] = "",
+    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or period (30d).")] = "",
     watch: Annotated[bool, Parameter(help="Keep importing new messages until Ctrl+C.")] = False,
     dry_run: Annotated[bool, Parameter(help="Show what would be imported without storing anything.")] = False,
     configuration: Annotated[

@@ -101,7 +101,7 @@ _BREAKS = frozenset("=:@")
 def words(
     shell: Annotated[Shell, Parameter(help="Shell to complete for.")],
     line: Annotated[str, Parameter(help="Command line up to the cursor.")],
-    last: Annotated[str, Parameter(help="The part of the line that the shell will replace.")] = "",
+    last: Annotated[str, Parameter(help="The word to complete, which the shell replaces.")] = "",
     /,
     *,
     output: Annotated[Lines, Plain],

@@ -100,7 +100,7 @@ def find_editor(environ: Mapping[str, str], *, attended: bool) -> Editor:
             try:
                 return Editor(tuple(shlex.split(value)), name)
             except ValueError as error:
-                raise UsageError(f"{name} is not a valid command: {value!r}: {error}", fix=_FIX) from error
+                raise UsageError(f"{name} is not a valid command: {value!r} ({error})", fix=_FIX) from error
     for program in _FALLBACKS if attended else ():
         if found := shutil.which(program, path=environ.get("PATH")):
             return Editor((found,), "")

@@ -104,7 +104,7 @@ async def _check_root(caller: Caller, root: str) -> None:
     """Raise Refused unless the caller runs the server. Other users must not choose the folders that they can access."""
     if not caller.is_home_owner:
         raise Refused(
-            "Only the administrator of this machine can set the folder of your projects.",
+            "Only the administrator of this machine can set the folder of a project.",
             fix="Omit `root_path`, and ask the administrator to set it.",
         )
     await check_directory(caller, root)
