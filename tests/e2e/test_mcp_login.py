@@ -330,7 +330,7 @@ async def test_a_login_is_refreshed_only_at_a_safe_address(tmp_path: Path, url: 
     if is_safe:
         assert str((await anext(flow)).url) == endpoint
     else:
-        with pytest.raises(ProviderError, match="not safe"):
+        with pytest.raises(ProviderError, match="unsafe login address"):
             await anext(flow)
     await flow.aclose()
 
@@ -392,7 +392,7 @@ async def test_a_login_refuses_unsafe_addresses_of_the_server(tmp_path: Path) ->
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         server = McpServer("vault", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp")
-        with anyio.fail_after(20), pytest.raises(ProviderError, match=r"not safe: 'http://192\.0\.2\.1'"):
+        with anyio.fail_after(20), pytest.raises(ProviderError, match=r"unsafe login address: 'http://192\.0\.2\.1'"):
             await oauth.log_in(tmp_path, server, tmp_path, browse)
         assert set(asked) == {"/mcp"}
     finally:
