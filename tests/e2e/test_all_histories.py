@@ -49,7 +49,8 @@ def test_histories_of_every_program_are_imported_once_searchable_and_counted(moo
     sums = asked(moot, "stats")
     assert (sums["conversations"], sums["messages"]) == (sum({**COMING, **GIVEN}.values()), report["added"])
     agents = {one["name"]: one["runs"] for one in asked(moot, "stats", "--by", "agent")["agents"]}
-    assert agents.keys() == ({*COMING, *GIVEN} - {"claude"}) | {"claude-code"}
+    own_names = {"claude": "claude-code", "clai": "cody", "mtm": "implementer", "talkcody": "planner"}
+    assert agents.keys() == {own_names.get(format, format) for format in {*COMING, *GIVEN}}
     assert sum(agents.values()) == sums["total"]["runs"]
     assert moot.run("redact", "--yes", stdin=b"ship on Friday\nrun_shell_command\n").returncode == 0
     assert asked(moot, "search", '"ship on Friday"')["data"] == []

@@ -16,6 +16,7 @@ from anyio.from_thread import start_blocking_portal
 
 from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
+from moot.cli.repl.screen import HINT
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.testing.scripted import ScriptedServer
@@ -92,7 +93,8 @@ class Viewer:
         start = max((at for at, line in enumerate(lines) if line.startswith("›")), default=None)
         if start is None or not lines[-1].startswith("scripted@mine"):
             return None
-        return "\n".join(lines[start:-1])[1:].strip()
+        typed = "\n".join(lines[start:-1])[1:].strip()
+        return "" if typed == HINT else typed
 
     @property
     def draft(self) -> list[str]:
