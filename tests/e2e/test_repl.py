@@ -19,7 +19,7 @@ from moot.testing.script import Reply, ToolCall
 
 pytestmark = pytest.mark.slow
 
-ESCAPE, UP, DELETE, ENTER, TAB, SHIFT_TAB, CTRL_X = "\x1b", "\x1b[A", "\x1b[3~", "\r", "\t", "\x1b[Z", "\x18"
+ESCAPE, UP, DOWN, DELETE, ENTER, TAB, SHIFT_TAB, CTRL_X = "\x1b", "\x1b[A", "\x1b[B", "\x1b[3~", "\r", "\t", "\x1b[Z", "\x18"
 READY = "scripted@mine · ask"
 START = 30
 """Maximum seconds for a start on a busy machine."""
@@ -208,6 +208,18 @@ def test_enter_runs_the_highlighted_command_also_before_the_menu_appears(screen:
     screen.send(ENTER)
     screen.send("herons")
     screen.wait_for("› /search herons")
+    screen.send("\x03")
+    screen.wait_for("Draft set aside")
+    screen.send("/mo")
+    screen.wait_for("/mode [MODE]")
+    screen.send(DOWN)
+    wait_until(screen, lambda: "› /mode" in screen.lines)
+    screen.send("\x03")
+    screen.wait_for("Draft set aside")
+    screen.send("/git comm")
+    screen.wait_for("commit what is staged")
+    screen.send(TAB + ENTER + "Count the herons")
+    screen.wait_for("› /git commit Count the herons")
     screen.send("\x03")
     screen.wait_for("Draft set aside")
     screen.send("/mode ed")

@@ -28,6 +28,8 @@ class Choice:
     label: str = ""
     """The text to show in a list; empty = show `value`."""
     about: str = ""
+    needs_more: bool = False
+    """True if more words must follow, so that the command can't run yet."""
 
 
 # ── replies: instructions to the user interface ─────────────────────────────────────────────────────────────────────────────────────

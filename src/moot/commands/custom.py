@@ -149,8 +149,11 @@ class CustomCommand(BaseCommand):
         self.agent, self.examples, self.origin = facts.agent, facts.examples, facts.origin
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        first = next(iter(self.parameters), None)
-        return [Choice(value, about=first.description) for value in first.choices] if first is not None else ()
+        if not self.parameters:
+            return ()
+        first, *others = self.parameters
+        needs_more = any(one.required for one in others)
+        return [Choice(value, about=first.description, needs_more=needs_more) for value in first.choices]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         current = await context.current()

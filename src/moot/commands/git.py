@@ -33,9 +33,9 @@ class GitCommand(BaseCommand):
         return [
             Choice("diff", about="show the changes"),
             Choice("log", about="show recent commits"),
-            Choice("stage", about="stage changes to files; . = all"),
-            Choice("unstage", about="unstage changes to files; . = all"),
-            Choice("commit", about="commit what is staged, with this message"),
+            Choice("stage", about="stage changes to files; . = all", needs_more=True),
+            Choice("unstage", about="unstage changes to files; . = all", needs_more=True),
+            Choice("commit", about="commit what is staged, with this message", needs_more=True),
         ]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:

@@ -53,7 +53,7 @@ _POST = "moot.engine.channels:post"
 """Loaded by path, because channels import the whole engine."""
 
 _EXPANDED, _JOB_COMMAND = "moot.commands.submission:expanded", "moot.commands.submission:job_command"
-"""Loaded by path, from a room above, when a job's prompt is a slash command."""
+"""Paths of functions in a room above, imported when a job's prompt is a slash command."""
 
 _NEXT, _LAST = "moot.config.schedules:next_after", "moot.config.schedules:last_until"
 """Loaded by path when there is a job."""

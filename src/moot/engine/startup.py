@@ -46,7 +46,7 @@ SETTLING = 3.0
 """Maximum number of seconds to wait when closing, for runs that are being stopped and for titles."""
 
 _RUN_IN_JOB = "moot.commands.submission:run_in_job"
-"""Loaded by path, from a room above, when a cron job is a slash command."""
+"""Path of a function in a room above, imported when a cron job runs a slash command."""
 
 log = logging.getLogger("moot.engine")
 

@@ -48,7 +48,7 @@ export interface Import {
   unclaimed: { count: number; some: string[] }
 }
 
-/** A folder of an agent from which nothing can be read. */
+/** An agent's folder that moot can't read. */
 export type Unread = components['schemas']['UnreadOut']
 
 /** The state of automatic import. */

@@ -82,7 +82,7 @@ class ReplCompleter(Completer):
                         display=f"/{one.name} {one.argument}".rstrip(),
                         about=one.help,
                         is_name=True,
-                        needs_argument=bool(one.argument) and not one.argument.startswith("["),
+                        needs_more=bool(one.argument) and not one.argument.startswith("["),
                     )
                     for one in self._catalogue.starting_with(name)
                 ]
@@ -161,7 +161,9 @@ class ReplCompleter(Completer):
         matches = [choice for choice in self._arguments[1] if typed in choice.value.lower() or typed in choice.label.lower()]
         matches.sort(key=lambda choice: not choice.value.lower().startswith(typed))
         return [
-            CommandCompletion(one.value, -len(argument), display=clean(one.label or one.value), about=clean(one.about))
+            CommandCompletion(
+                one.value, -len(argument), display=clean(one.label or one.value), about=clean(one.about), needs_more=one.needs_more
+            )
             for one in matches[:MAX_COMPLETIONS]
         ]
 

@@ -24,11 +24,11 @@ _UNENCODABLE = re.compile("[\ud800-\udfff]")
 class CommandCompletion(Completion):
     """Completion of a command or its argument. Enter runs the command."""
 
-    def __init__(self, text: str, start_position: int, *, display: str, about: str, is_name: bool = False, needs_argument: bool = False):
+    def __init__(self, text: str, start_position: int, *, display: str, about: str, is_name: bool = False, needs_more: bool = False):
         super().__init__(text, start_position, display=display, display_meta=about)
         self.is_name = is_name
-        self.needs_argument = needs_argument
-        """True if Enter only inserts the name, because an argument must follow."""
+        self.needs_more = needs_more
+        """True if Enter only inserts it, because more words must follow."""
 
 
 class Composer(Buffer):

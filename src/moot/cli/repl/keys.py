@@ -150,7 +150,7 @@ class KeyHandler:
             "cancel": self._cancel,
             "end": lambda: composer.delete() if composer.text else actions.do("exit"),
             "up": self._up,
-            "down": composer.auto_down,
+            "down": self._down,
             "delete": self._delete,
             "complete": lambda: (
                 composer.complete_next()
@@ -189,7 +189,7 @@ class KeyHandler:
         if (chosen := composer.highlighted()) is not None:
             is_typed = composer.text == f"/{chosen.text}"
             composer.apply_completion(chosen)
-            if isinstance(chosen, CommandCompletion) and chosen.needs_argument and not is_typed:
+            if isinstance(chosen, CommandCompletion) and chosen.needs_more and not is_typed:
                 composer.insert_text(" ")
             elif isinstance(chosen, CommandCompletion):
                 self._send("queue")
@@ -227,6 +227,12 @@ class KeyHandler:
             self.stash = ""
         else:
             composer.auto_up()
+
+    def _down(self) -> None:
+        composer, state = self._composer, self._composer.complete_state
+        if state is not None and state.complete_index is None and composer.highlighted() is not None:
+            composer.complete_next()  # select the entry that is highlighted already
+        composer.auto_down()
 
     def _delete(self) -> None:
         if self._composer.text:

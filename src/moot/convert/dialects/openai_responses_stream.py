@@ -1,4 +1,4 @@
-"""Conversion of the events of OpenAI's Responses API to chunks (reference: OpenAI API, streaming events of responses).
+"""Conversion of the Responses API's stream events to chunks (reference: OpenAI API, streaming events).
 
 A response is a list of items, each with a start and an end event. Other fields of an item (its id, encrypted content, unknown fields) are
 stored in the metadata of its part, so that the item can be sent back unchanged. Items of unknown kinds become `custom` parts. An item that

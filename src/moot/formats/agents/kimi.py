@@ -2,7 +2,7 @@
 `~/.kimi-code/sessions/wd_NAME_HEX/session_ID/agents/NAME/wire.jsonl`.
 
 Both are logs of events. Text and arguments of a call arrive in pieces, and one event has the tokens of a model call. Reference:
-`kimi_cli/wire/{file,types}.py` of https://github.com/MoonshotAI/kimi-cli, and the locations and events documented by other programs.
+`kimi_cli/wire/{file,types}.py` of https://github.com/MoonshotAI/kimi-cli, and other programs that document the locations and events.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def _state(path: Path) -> _State:
 
 
 class _Answers:
-    """The events of answers. The tool calls of one model call are separate events, the first of which contains the text."""
+    """Collects the events that make up each answer. A model call has one event for each tool call, and its text is in the first one."""
 
     def __init__(self, state: _State, folder: Path) -> None:
         self._calls, self._others = _calls_of_answers(state.calls, folder)

@@ -32,7 +32,7 @@ class Place:
 
     @property
     def expression(self) -> str:
-        """The regular expression for the paths to copy: the place itself, and the files in it with one of the names."""
+        """A regular expression that matches the paths to copy: the location itself, and the files in it that the format names."""
         place, names = _expression(self.path), "|".join(map(_expression, self.names))
         return f"{place}|(?={place}/)(?:.*/)?(?:{names})" if names else place
 

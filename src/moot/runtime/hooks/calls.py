@@ -29,7 +29,7 @@ from moot.types.templates import fill, fill_line, variables_in
 from moot.types.tool import Tool
 
 _SEARCHED = 100_000
-"""Number of characters of an output that `skip_if` examines."""
+"""Number of characters at the beginning of an output that `skip_if` examines."""
 
 _EARLIER = 20
 """Number of earlier runs to search for an answer with text. Skipped runs have none."""

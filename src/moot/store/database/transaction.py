@@ -223,7 +223,10 @@ class Transaction:
 
 
 def insert_many(execute: Callable[..., object], statements: Mapping[int, str], rows: Sequence[tuple[object, ...]]) -> None:
-    """Insert the rows. The keys of `statements` are the numbers of rows that each statement inserts, in descending order down to 1."""
+    """Insert the rows, as many as possible with each statement.
+
+    `statements` maps a number of rows to the statement that inserts as many, from the largest number down to 1.
+    """
     done = 0
     for count, statement in statements.items():
         while len(rows) - done >= count:

@@ -18,7 +18,7 @@ _SMALL = 1 << 16
 
 
 class Mtm:
-    """Format of notebooks without a version. All notebooks of Mutsumi can be read, but only unversioned ones are recognized and written."""
+    """Mutsumi notebooks without a format version. Notebooks with a version can be read too, but are not detected or written."""
 
     name = "mtm"
     version = 3
