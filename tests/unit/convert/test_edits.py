@@ -48,6 +48,7 @@ BLOCKS = "<<<<<<< SEARCH\nsame\nold\n=======\nsame\nnew\nmore\n>>>>>>> REPLACE\n
         ({"input": PATCH}, [("a.py", 2, 1), ("b.py", 0, None), ("c.py", 1, 0)]),
         ({"command": f"apply_patch <<'EOF'\n{PATCH}\nEOF"}, [("a.py", 2, 1), ("b.py", 0, None), ("c.py", 1, 0)]),
         ({"changes": [{"path": "a", "diff": "+x"}, {"path": "b"}]}, [("a", 1, 0), ("b", None, None)]),
+        ({"input": "*** Begin Patch"}, []),
         ({"path": "a", "pattern": "x"}, []),
         ({"path": "a" * 5000, "content": "x"}, []),
         ({"path": 7, "content": "x"}, []),

@@ -120,8 +120,9 @@ def _of_blocks(lines: list[str]) -> tuple[int, int]:
 def _of_patch(patch: str, tool: str) -> Iterator[Edit]:
     """Yield the files of a patch in Codex's format."""
     found = list(_PATCHED.finditer(patch))
-    for match, following in zip(found, [*found[1:], None], strict=True):
-        body = patch[match.end() : following.start() if following is not None else len(patch)]
+    ends = [*(match.start() for match in found[1:]), len(patch)]
+    for match, end in zip(found, ends, strict=False):  # a patch without files has one end too many
+        body = patch[match.end() : end]
         yield Edit(match[1].strip(), tool, *(_of_diff(body) if "Delete File" not in match[0] else (0, None)))
 
 
