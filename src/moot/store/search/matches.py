@@ -204,9 +204,8 @@ def scope_of(connection: Connection, query: Query, asked: SearchOptions, before:
     checks, values = _checks(connection, query, asked.owner)
     terms = [[phrase(term)] for term in query.terms]
     for word in (word for pattern in query.patterns for word in attribute(f"{_REGEXES}:words_of")(pattern)):
-        parts = Parts(connection)
-        spelled = [quoted(word.text)] if word.is_whole else parts.phrases(word.text)
-        terms += [] if parts.cut else [spelled]
+        spelled = [quoted(word.text)] if word.is_whole else Parts(connection).joined(word.text)
+        terms += [spelled] if spelled else []
     match = _match(connection, query, asked, terms)
     return Scope(connection, query, asked, match, (after, before), checks, values)
 

@@ -44,7 +44,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
             f"Invalid regular expression /{pattern}/: {reason.replace(_LINES, '', 1)}.",
             fix=f'The syntax is that of RE2, without lookaround and backreferences. To search for the text itself, quote it: "/{pattern}/"',
         ) from error
-    if any(match is not None and match.start() == match.end() for match in map(found.search, _PROBES)):
+    if any(match.start() == match.end() for probe in _PROBES for match in found.finditer(probe)):
         raise UsageError(
             f"The regular expression /{pattern}/ also matches empty text, so it would find every message.",
             fix="Require at least one character, for example with + instead of *.",
@@ -57,7 +57,10 @@ class Word(NamedTuple):
 
     text: str
     is_whole: bool
-    """False if non-ASCII letters may precede or follow the word, because RE2's `\\b` matches between them and ASCII letters."""
+    """False if non-ASCII letters may precede or follow the word, because RE2's `\\b` matches between them and ASCII letters.
+
+    Such words are looked up in the vocabulary, which leaves out words of over 40 characters and those with five or more digits.
+    """
 
 
 @lru_cache(64)

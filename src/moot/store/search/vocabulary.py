@@ -25,6 +25,10 @@ _HOLDS = (
     "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"
     " WHERE i.search_infix MATCH ? AND instr(t.term, ?) > 0 ORDER BY i.rowid LIMIT ?"
 )
+_JOINS = (
+    "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"
+    " WHERE i.search_infix MATCH ? AND instr(t.term, ?) > 0 AND t.term GLOB '*[^ -~]*' ORDER BY i.rowid LIMIT ?"
+)
 _ENDS_SO = (
     "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"
     " WHERE i.search_infix MATCH ?1 AND substr(t.term, -length(?2)) = ?2 ORDER BY i.rowid LIMIT ?3"
@@ -86,16 +90,28 @@ class Parts:
         spelled = (quoted(" ".join((first, *middle, last))) for first, last in product(dict.fromkeys(firsts), dict.fromkeys(lasts)))
         return list(dict.fromkeys([phrase(term), *spelled]))
 
+    def joined(self, word: str) -> list[str]:
+        """Return FTS5 phrases for an ASCII word and for the longer words in which non-ASCII letters are joined to it.
+
+        The result is empty if there may be others: those of numbers, ids and long words are not in the vocabulary.
+        """
+        if len(word) >= _LONGEST or _is_id(word):
+            return []
+        rows = self._queries.execute(_JOINS, (_grams(word), word, _MOST + 1)).fetchall()
+        return [] if len(rows) > _MOST else [quoted(word), *(quoted(row[0]) for row in rows)]
+
     def _terms(self, piece: str, *, left: bool, right: bool, most: int) -> list[str]:
         """Return the most common words that contain the piece. `left` allows text before it, `right` text after it."""
         if not left:
             end = f"{piece}{chr(0x10FFFF)}" if right else f"{piece}\0"
             rows = self._queries.execute(_BEGINS, (piece, end, most + 1)).fetchall()
         else:
-            last = len(piece) - _GRAM
-            rows = self._queries.execute(
-                _HOLDS if right else _ENDS_SO,
-                (" AND ".join(dict.fromkeys(quoted(piece[start : start + _GRAM]) for start in (0, last // 2, last))), piece, most + 1),
-            ).fetchall()
+            rows = self._queries.execute(_HOLDS if right else _ENDS_SO, (_grams(piece), piece, most + 1)).fetchall()
         self.cut = self.cut or len(rows) > most
         return [row[0] for row in rows[:most]]
+
+
+def _grams(piece: str) -> str:
+    """Return an FTS5 expression for the first, the middle and the last trigram of a piece of at least three characters."""
+    last = len(piece) - _GRAM
+    return " AND ".join(dict.fromkeys(quoted(piece[start : start + _GRAM]) for start in (0, last // 2, last)))

@@ -69,7 +69,9 @@ async def test_an_unsupported_expression_is_a_usage_error(pattern: str, reason: 
         parse("-/x/", now=0)
 
 
-@pytest.mark.parametrize("pattern", ["x*", "^$", r"^\s*$", "()", "$", r"\b", r"\B", "x|y?", "(?-i)x{0,3}", r"foo|\b"])
+@pytest.mark.parametrize(
+    "pattern", ["x*", "^$", r"^\s*$", "()", "$", r"\b", r"\B", "x|y?", "(?-i)x{0,3}", r"foo|\b", r"a|\b", r"[a-z]+|\b"]
+)
 def test_an_expression_that_matches_empty_text_is_a_usage_error(pattern: str) -> None:
     with pytest.raises(UsageError, match="also matches empty text") as raised:
         parse(f"word /{pattern}/", now=0)
@@ -145,13 +147,17 @@ TEXTS = [
     "\u00e9TypeError\u4f60",
     "one\ntwo three",
     "trees",
+    "\u00e912345 z",
+    "\u00e9" + "b" * 45,
 ]
 PATTERNS = [
     *(
         r"[[:digit:]]test ",
         r"\btre\b",
         r"\bTRE",
-        r" skip |x=skip ",
+        r"=skip ",
+        r"\b12345\b",
+        rf"\b{'b' * 45}\b",
         r"[]b]+ foo ",
         r"\btypeerror\b",
         r"^two three$",
@@ -169,6 +175,17 @@ async def test_the_index_excludes_no_match(store: SqliteStore) -> None:
     for pattern in PATTERNS:
         expected = [text for text in TEXTS if compiled(pattern).search(text)]
         assert expected and sorted(hit.message for hit in (await store.search.search(f"/{pattern}/")).hits) == sorted(expected), pattern
+
+
+async def test_a_common_part_of_words_still_selects_the_messages(store: SqliteStore) -> None:
+    await store.conversations.create(Conversation("a"))
+    texts = ["an error here", "\u00e9error", *(f"errorkind{number:x}x" for number in range(450))]
+    for text in texts:
+        await store.conversations.add_message(Message(text, "user", (text_part(text),), conversation="a", created_at=1000))
+    await store.search.index()
+    query = parse(r"/\berror\b/", now=0)
+    expression = await store._reader.read(lambda connection: matches.scope_of(connection, query, matches.SearchOptions()).match)
+    assert '"error" OR "\u00e9error"' in expression
 
 
 @pytest.mark.parametrize(
