@@ -174,7 +174,7 @@ class Erasure(Protocol):
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
         """Purge the conversations with these ids, their sub-conversations and all their data.
 
-        Raise NotFound if an id is unknown, Busy if a run is active.
+        Raise NotFound if an id is unknown, Busy if a run is active or a machine that they come from is being synchronized.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -81,9 +81,35 @@ def test_only_the_files_of_the_conversation_are_deleted(tmp_path: Path, case: st
         outcomes = delete_mirrored([MirroredSources("laptop", {path: {id}})], tmp_path)
         assert {str(Path(one.path).relative_to(home)) for one in outcomes} == (set() if attempt else deleted)
         assert {str(one.relative_to(home)) for one in home.rglob("*") if one.is_file()} == others
-        assert purged_paths(home.parent) == purged
+        without_suffix = {str(PurePosixPath(path).with_suffix(""))} if path in purged else set[str]()
+        assert purged_paths(home.parent) == purged | without_suffix
     assert not any(is_purged(name, purged) for name in others)
     assert not purged or all(is_purged(name, purged) for name in deleted)
+
+
+@pytest.mark.parametrize(
+    ("path", "later"),
+    [
+        (f".claude/projects/p/{ID}.jsonl", f".claude/projects/p/{ID}/subagents/agent-a.jsonl"),
+        (
+            f".codex/sessions/2026/rollout-2026-08-01T10-00-00-{ID}.jsonl",
+            f".codex/sessions/2026/rollout-2026-08-01T10-00-00-{ID}.jsonl.zst",
+        ),
+    ],
+)
+def test_what_appears_later_for_a_purged_session_is_not_fetched(tmp_path: Path, path: str, later: str) -> None:
+    home = write(tmp_path, {path})
+    delete_mirrored([MirroredSources("laptop", {path: {ID}})], tmp_path)
+    assert is_purged(later, purged_paths(home.parent))
+    assert not is_purged(later.replace(ID, f"{ID[:-1]}6"), purged_paths(home.parent))
+
+
+def test_files_of_other_programs_are_not_searched(tmp_path: Path) -> None:
+    mine, other = f"Library/Application Support/Kiro/ws/{ID}.json", "Library/Application Support/io.x/app.json"
+    home = write(tmp_path, {mine, other})
+    (home / other).write_text(f'{{"id":"{ID}"}}')
+    delete_mirrored([MirroredSources("laptop", {mine: {ID}})], tmp_path)
+    assert not (home / mine).exists() and (home / other).exists()
 
 
 def test_a_folder_with_another_conversation_is_kept(tmp_path: Path) -> None:
@@ -110,4 +136,4 @@ def test_files_that_name_the_session_are_deleted_and_fetched_again(tmp_path: Pat
     outcomes = delete_mirrored([MirroredSources("laptop", {mine: {ID}}, {other}, {f"{kiro}/ws"})], tmp_path)
     assert {str(Path(one.path).relative_to(home)): "again" in one.why for one in outcomes} == {mine: False, titles: True, log: True}
     assert {str(one.relative_to(home)) for one in home.rglob("*") if one.is_file()} == {other, unrelated}
-    assert purged_paths(home.parent) == {mine}
+    assert purged_paths(home.parent) == {mine, mine.removesuffix(".json")}

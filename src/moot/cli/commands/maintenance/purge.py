@@ -112,10 +112,12 @@ async def redact(
         id = None if conversation is None else (await find_conversation(engine, conversation, str(here()))).id
         erasure = engine.store.erasure
         if finding:
-            chosen = select_findings(await scanned(engine.store, ScanScope(id), output), finding)
+            report = await scanned(engine.store, ScanScope(id), output)
+            chosen = select_findings(report, finding)
             if not chosen:
                 output.say("moot: no secrets found")
-                return _print_receipt(ErasureReceipt("redact"), json, output, dry_run=dry_run) if json else 0
+                receipt = ErasureReceipt("redact", left=report.problems)
+                return _print_receipt(receipt, json, output, dry_run=dry_run) if json or receipt.left else 0
             for one in () if json else chosen:
                 output.say(f"  {describe_finding(one)}")
             secret = Secret(tuple(sorted({string for one in chosen for string in one.strings})))

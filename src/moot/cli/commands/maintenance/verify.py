@@ -42,7 +42,7 @@ async def _upgrade(translations: Translations, conversation: str | None, output:
                 if not json:
                     progress.close()
                     _print_upgrade(each, output)
-            progress.show(f"{changed + same + skipped:,} runs translated again")
+            progress.show(f"{changed + same + skipped:,} runs converted again")
     progress.close()
     if json:
         counts: dict[str, Json] = {"changed": changed, "same": same, "skipped": skipped}
@@ -158,7 +158,7 @@ def _lines(receipt: Receipt) -> list[tuple[str, str]]:
         others.append(f"{count:,} not rebuilt: {why}")
     gone = [f"{receipt.redacted_exchanges:,} redacted"] if receipt.redacted_exchanges else []
     tombstones = f", {receipt.redacted:,} of them redacted" if receipt.redacted else ""
-    newer = [f"{receipt.translated:,} shown in a newer translation"] if receipt.translated else []
+    newer = [f"{receipt.translated:,} shown in a newer conversion"] if receipt.translated else []
     return [
         ("conversations", f"{receipt.conversations:,}"),
         ("runs", f"{receipt.runs:,}{live}"),

@@ -132,7 +132,9 @@ class Eraser:
                 async with AsyncExitStack() as mirrors:
                     try:
                         await mirrors.enter_async_context(self._mirrors(work))
-                    except Busy:  # a machine is being synchronized; the job stays unfinished
+                    except Busy as error:  # a machine is being synchronized; the job stays unfinished
+                        receipt.left.append(error.advice())
+                        found[no] = receipt
                         continue
                     found[no] = await self._work(work, silent)
             return [found[no] for no in sorted(found)]

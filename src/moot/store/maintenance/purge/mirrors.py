@@ -33,6 +33,8 @@ _SOURCES = (
     " WHERE instr(path, ':~/') > 1"
 )
 _LOGS = ("-wal", "-shm", "-journal")
+_FOLDERS_OF_ALL = ("Library/Application Support/", ".local/share/", "AppData/")
+"""Folders with a folder for each program."""
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
 _ENDINGS = re.compile(r"\.(?:(?:messages|settings|meta|conversation)\.json|jsonl(?:\.zst)?|json|txt|yaml|md|chat)")
 """Suffixes of session files. The files of one session differ only in their suffix."""
@@ -140,8 +142,9 @@ def delete_mirrored(found: Collection[MirroredSources], data: Path) -> list[File
 
 
 def is_purged(path: str, purged: AbstractSet[str]) -> bool:
-    """Return True if a file, or a folder that contains it, is in the list of purged files."""
-    return bool(purged) and not purged.isdisjoint(_with_folders(path))
+    """Return True if a file, with or without its suffix, or a folder that contains it is in the list of purged files."""
+    folder, slash, name = path.rpartition("/")
+    return bool(purged) and not purged.isdisjoint((*_with_folders(path), f"{folder}{slash}{_base(name)}"))
 
 
 def purged_paths(mirror: Path) -> set[str]:
@@ -180,6 +183,8 @@ def _named_after(path: str, ids: Collection[str], sources: MirroredSources, home
     words = {word for id in ids for word in (id, *id.split("/")) if word}
     if _is_named(_base(place.name), words):
         yield place
+        if sources.is_own(stem := place.with_name(_base(place.name))):
+            yield stem  # for what appears later: a folder of sub-agents, or the file with another suffix
         yield from (one for one in _files_beside(place, sources, home) if one != place)
         return
     sessions = {word for id in ids for word in (id, id.partition("/")[0]) if word}
@@ -218,12 +223,17 @@ def _naming(home: Path, sources: MirroredSources, own: Iterable[Path]) -> Iterat
     """
     ids = {id.encode() for found in sources.purged.values() for id in found if len(id) >= _LONG}
     ids.update(id for file in own for id in _words(file) if _UUID.fullmatch(id.decode()))
-    tops = {PurePosixPath(*PurePosixPath(path).parts[:2]) for path in sources.purged if not path.endswith(_DATABASES)}
+    tops = {_top(path) for path in sources.purged if not path.endswith(_DATABASES)}
     for file in _files(home, sorted(tops)) if ids else ():
         path = file.relative_to(home).as_posix()
         is_source = not sources.kept.isdisjoint(_with_folders(path)) or path.endswith((*_DATABASES, *_LOGS))
         if not is_source and any(word in ids for word in _words(file)):
             yield file
+
+
+def _top(path: str) -> PurePosixPath:
+    """Return the folder of a program, such as `.codex/sessions` or `.local/share/goose`."""
+    return PurePosixPath(*PurePosixPath(path).parts[: 3 if path.startswith(_FOLDERS_OF_ALL) else 2])
 
 
 def _words(file: Path) -> Iterator[bytes]:

@@ -138,7 +138,8 @@ class Redaction:
             try:
                 data = row[0] if row[0] is not None else await self._reader.call(partial(self._files.read_range, name, row[1], 0, None))
             except StoreError as error:
-                work.receipt.left.append(f"a blob, which was not searched: {error.message}")
+                note = f"a blob, which was not searched: {error.message}"
+                work.receipt.left += [note] if note not in work.receipt.left else []
                 continue
             changed = await self._reader.call(partial(needles.bytes, data))
             if changed == data:

@@ -79,6 +79,8 @@ class _Search:
     def __init__(self, report: ScanReport, key: bytes) -> None:
         self.detected = 0
         """Number of secrets detected so far, including those that are not reported again."""
+        self.missed = 0
+        """Number of times that data could not be searched."""
         self.blobs: dict[str, str] = {}
         """Names of the blobs to which the last conversation refers, each with a description."""
         self._report = report
@@ -99,14 +101,10 @@ class _Search:
             self.flush()
 
     def miss(self, problem: str) -> None:
-        """Report data that can't be searched."""
+        """Report data that can't be searched. A problem that several conversations share is listed once."""
+        self.missed += 1
         if problem not in self._report.problems:
             self._report.problems.append(problem)
-
-    @property
-    def missed(self) -> int:
-        """Number of problems so far."""
-        return len(self._report.problems)
 
     def flush(self) -> None:
         """Search the data that is waiting."""
