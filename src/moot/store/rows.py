@@ -109,6 +109,14 @@ def parse_stored_object(data: bytes) -> JsonObject:
     return {} if data == _EMPTY else cast("JsonObject", parse_stored(data))
 
 
+def readable(data: bytes) -> Json:
+    """Return stored JSON, decompressed if necessary, or None if it is damaged."""
+    try:
+        return parse_stored(plain(data))
+    except ValueError:
+        return None
+
+
 def optional(value: Json) -> bytes | None:
     return None if value is None else dumps(value)
 

@@ -14,7 +14,7 @@ from moot.store.database.connection import Connection
 from moot.store.database.transaction import Transaction
 from moot.store.log import segments
 from moot.store.log.rows import Row, before_redaction
-from moot.store.rows import EVENT, parse_stored, plain
+from moot.store.rows import EVENT, readable
 from moot.store.stats.windows import spans_of
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, is_tool, tool_name
@@ -243,7 +243,7 @@ def remaining(connection: Connection) -> int:
 def _record(connection: Connection, row: Any) -> Record:
     no, conversation, at, status, parts, data, agent, model, run = row[:9]
     owner, parent, parent_run, agent_type, id = row[16:]
-    facts = _readable(data)
+    facts = readable(data)
     metadata = facts if isinstance(facts, dict) else {}
     if "source" in metadata:
         return Record(no, conversation, owner, at)  # a fork's copy: its usage counts in the original conversation
@@ -251,7 +251,7 @@ def _record(connection: Connection, row: Any) -> Record:
     copies = {step for step, is_copy in identities if is_copy}
     if copies and len(copies) == len(identities):
         return Record(no, conversation, owner, at)  # a copy made by the program that it was imported from
-    value = _readable(parts)
+    value = readable(parts)
     is_damaged = not isinstance(facts, dict) or not isinstance(value, list)
     pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
     pieces, metadata = without_copies(pieces, metadata, copies)
@@ -259,7 +259,7 @@ def _record(connection: Connection, row: Any) -> Record:
         usage = usage_of(metadata, status, None)
         usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
     else:
-        error, spent = None if row[12] is None else _readable(row[12]), _readable(row[13])
+        error, spent = None if row[12] is None else readable(row[12]), readable(row[13])
         kind = str(error.get("kind", "failed")) if isinstance(error, dict) else ""
         spent = Usage.from_json(spent) if isinstance(spent, dict) else Usage()
         usage = usage_of(metadata, status, RunFacts(row[9], row[10], row[11], kind, spent, row[14]))
@@ -279,14 +279,6 @@ def _record(connection: Connection, row: Any) -> Record:
         edits=tuple(edits_of(pieces)),
         damaged=id if is_damaged else "",
     )
-
-
-def _readable(data: bytes) -> Json:
-    """Return the stored JSON, or None if it is damaged."""
-    try:
-        return parse_stored(plain(data))
-    except ValueError:
-        return None
 
 
 def _spans(at: int, metadata: JsonObject, usage: AnswerUsage) -> str | None:

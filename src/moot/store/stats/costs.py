@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, LiteralString
 
 from moot.store.database.connection import Connection
-from moot.store.rows import parse_stored_object
+from moot.store.rows import readable
 from moot.store.stats.answers import Step
 from moot.types.budget import Spending, SpendingQuery
 
@@ -25,7 +25,8 @@ _SPENT: LiteralString = (
     f"SELECT coalesce(sum(r.cost), 0), coalesce(sum({_TOKENS}), 0), 0{_ENDED} AND r.cost IS NOT NULL AND r.started_at >= ?2"
 )
 _SPENT_UNPRICED: LiteralString = (  # the known costs of runs whose cost is unknown are those of some steps
-    "SELECT coalesce(sum((SELECT sum(s.value ->> '$.cost') FROM message AS m, json_each(CAST(m.metadata AS TEXT), '$.steps') AS s"
+    "SELECT coalesce(sum((SELECT sum(s.value ->> '$.cost') FROM message AS m, "
+    " json_each(iif(json_valid(CAST(m.metadata AS TEXT)), CAST(m.metadata AS TEXT), '{}'), '$.steps') AS s"
     " WHERE m.id = r.message AND s.type = 'object')), 0),"
     f" coalesce(sum({_TOKENS}), 0), coalesce(sum(r.model <> ''), 0){_ENDED} AND r.cost IS NULL AND r.started_at >= ?2"
 )
@@ -55,7 +56,8 @@ def spent(connection: Connection, query: SpendingQuery, owner: str | None) -> Sp
 
 def _spent_since(since: int, cost: int | None, tokens: int, model: str, metadata: bytes | None, ended_at: int | None) -> Spending:
     """Return what a run has spent since a time (ms). Steps without a time, which old versions stored, count as new."""
-    stored = parse_stored_object(metadata).get("steps") if metadata is not None else None
+    facts = readable(metadata) if metadata is not None else None
+    stored = facts.get("steps") if isinstance(facts, dict) else None
     steps = [Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
     before = [step for step in steps if step.at is not None and step.at < since]
     later = [step for step in steps if step not in before] if before else steps
