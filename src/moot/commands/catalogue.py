@@ -87,9 +87,11 @@ class Catalogue:
             yield self.facts_of(name)
 
     def starting_with(self, typed: str) -> list[CommandFacts]:
-        """Return the facts of the commands whose names start with `typed`: an exact match first, then those that have an alias."""
-        found = [one for one in self.facts() if one.name.startswith(typed)]
-        return sorted(found, key=lambda one: (one.name != typed, not one.aliases, one.name))
+        """Return the facts of the commands whose names start with `typed`, or that have this alias: an exact match first, then those
+        that have an alias.
+        """
+        found = [one for one in self.facts() if one.name.startswith(typed) or typed in one.aliases]
+        return sorted(found, key=lambda one: (typed not in (one.name, *one.aliases), not one.aliases, one.name))
 
     def facts_of(self, name: str) -> CommandFacts:
         """Return the facts of the command with this name or alias. Raise the same errors as `find`."""

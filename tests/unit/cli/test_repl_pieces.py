@@ -26,24 +26,41 @@ from moot.types.usage import Usage
 TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=40)
 
 
+def line(status: Status, width: int) -> str:
+    """Return the text of the status line."""
+    return "".join(text for _, text in status_line(status, width))
+
+
 @given(TEXT, TEXT, st.integers(0, 120), st.integers(0, 10**13) | st.none())
 def test_a_status_line_is_never_wider_than_the_terminal(model: str, directory: str, width: int, cost: int | None) -> None:
     status = Status(model=model, directory=directory, context=0.34, usage=Usage(68_000, 100), cost=cost, unpriced=1, queued=2)
-    assert get_cwidth(status_line(status, width)) <= width
+    assert get_cwidth(line(status, width)) <= width
 
 
 def test_a_narrow_status_line_keeps_the_most_important_fields() -> None:
     status = Status(model="big@mine", mode="plan", directory="/srv/app", branch="main", context=0.34, usage=Usage(68_000, 100), queued=2)
-    assert status_line(status, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/app (main) · 2 queued"
-    assert status_line(status, 40) == "big@mine · ctx 34% · plan · 2 queued"
-    assert status_line(status, 12) == "big@mine"
+    assert line(status, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/app (main) · 2 queued"
+    assert line(status, 40) == "big@mine · ctx 34% · plan · 2 queued"
+    assert line(status, 12) == "big@mine"
 
 
 def test_a_nearly_used_budget_is_among_the_most_important_fields() -> None:
     status = Status(model="big@mine", directory="/srv/app", context=0.34, usage=Usage(68_000, 100), budget="budget daily 84%")
-    assert status_line(status, 40) == "big@mine · budget daily 84% · ask"
+    assert line(status, 40) == "big@mine · budget daily 84% · ask"
     assert status.to_json()["budget"] == "budget daily 84%"
-    assert status_line(status, 3) == "big"
+    assert line(status, 3) == "big"
+
+
+def test_the_mode_auto_has_the_colour_of_warnings() -> None:
+    status = Status(agent="auto", model="auto", mode="auto")
+    assert status_line(status, 80)[:5] == [
+        ("class:status", "auto"),
+        ("class:status", " · "),
+        ("class:status", "auto"),
+        ("class:status", " · "),
+        ("class:note", "auto"),
+    ]
+    assert {style for style, _ in status_line(Status(model="m", mode="plan"), 80)} == {"class:status"}
 
 
 def test_the_status_line_names_the_agent_and_its_model() -> None:
@@ -53,7 +70,7 @@ def test_the_status_line_names_the_agent_and_its_model() -> None:
     known = Conversation("c", agent="default", model="other@mine", settings={"model": "other@mine"})
     status = current_status(chosen, known, queued=0)
     assert (status.agent, status.model) == ("claude-code", "")
-    assert status_line(status, 100).startswith("claude-code · ask")
+    assert line(status, 100).startswith("claude-code · ask")
     chosen.overrides.agent = None
     assert current_status(chosen, known, queued=0).model == "other@mine"
     assert current_status(chosen, None, queued=0).model == "big@mine"

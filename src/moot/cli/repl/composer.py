@@ -64,7 +64,8 @@ class Composer(Buffer):
         if state is None or state.current_completion is not None:
             return None if state is None else state.current_completion
         first = next(iter(state.completions), None)
-        return first if isinstance(first, CommandCompletion) and first.is_name else None
+        is_name = isinstance(first, CommandCompletion) and first.is_name
+        return first if is_name and self.document.is_cursor_at_the_end else None
 
     def full_text(self) -> str:
         """Return the text to send, with all pastes in full."""

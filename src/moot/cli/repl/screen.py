@@ -23,7 +23,7 @@ from moot.cli.repl.input import InputHandler
 from moot.cli.repl.keys import KeyHandler, bindings, register_sequences, table
 from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_statusline
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
-from moot.cli.repl.status import Status, coloured, current_status, status_line, truncate
+from moot.cli.repl.status import Status, current_status, status_line, truncate
 from moot.cli.repl.terminal import Terminal, TerminalWriter
 from moot.cli.terminal.look import look_of
 from moot.cli.terminal.prompts.editor import edit_text
@@ -224,8 +224,7 @@ class ReplScreen:
     def _status(self, width: int) -> StyleAndTextTuples:
         if self._custom_status:
             return [("class:status", truncate(self._custom_status, width))]
-        status = self._current()
-        return [*coloured(status_line(status, width), status)]
+        return [*status_line(self._current(), width)]
 
     def _hint(self) -> str:
         """Return a hint for new users, or an empty string after the first prompt of a conversation."""

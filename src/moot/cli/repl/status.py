@@ -17,6 +17,7 @@ from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
 _SEPARATOR = " · "
+_STYLE, _WARNING = "class:status", "class:note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,40 +83,33 @@ def current_status(context: CommandContext, conversation: Conversation | None, *
     )
 
 
-def status_line(status: Status, width: int) -> str:
-    """Return the status line in at most `width` columns. The least important fields are dropped first."""
+def status_line(status: Status, width: int) -> list[tuple[str, str]]:
+    """Return the status line as styled pieces, in at most `width` columns. The least important fields are dropped first.
+
+    The mode `auto` has the colour of warnings, because it allows nearly everything.
+    """
     fields = _fields(status)
-    for least in range(max(rank for rank, _ in fields), -1, -1):
-        line = _SEPARATOR.join(text for rank, text in fields if text and rank <= least)
-        if width_of(line) <= width:
-            return line
-    return truncate(next((text for _, text in fields if text), ""), width)
+    for least in range(max(rank for rank, *_ in fields), -1, -1):
+        shown = [(style, text) for rank, style, text in fields if text and rank <= least]
+        if width_of(_SEPARATOR.join(text for _, text in shown)) <= width:
+            return [piece for field in shown for piece in ((_STYLE, _SEPARATOR), field)][1:]
+    return [(_STYLE, truncate(next((text for _, _, text in fields if text), ""), width))]
 
 
-def coloured(line: str, status: Status) -> list[tuple[str, str]]:
-    """Return a status line as styled pieces. The mode `auto` has the colour of warnings, because it allows nearly everything."""
-    fields = line.split(_SEPARATOR)
-    if status.mode != "auto" or "auto" not in fields:
-        return [("class:status", line)] if line else []
-    at = fields.index("auto")
-    before, after = "".join(f"{one}{_SEPARATOR}" for one in fields[:at]), "".join(f"{_SEPARATOR}{one}" for one in fields[at + 1 :])
-    return [("class:status", before), ("class:note", "auto"), ("class:status", after)]
-
-
-def _fields(status: Status) -> Sequence[tuple[int, str]]:
-    """Return the fields in display order, each with its rank. Fields with the highest rank are dropped first."""
+def _fields(status: Status) -> Sequence[tuple[int, str, str]]:
+    """Return the fields in display order, each with its rank and style. Fields with the highest rank are dropped first."""
     used = (status.usage.input or 0) + (status.usage.output or 0)
     return [
-        (0, clean(status.agent) if status.agent != "default" else ""),
-        (0, clean(status.model) or ("no model" if status.agent == "default" else "")),
-        (2, "" if status.context is None else f"ctx {status.context:.0%}"),
-        (5, f"{short_count(used)} tokens" if used else ""),
-        (3, describe_cost(status.cost, status.unpriced, digits=2)),
-        (1, status.budget),
-        (1, status.mode),
-        (6, f"effort {status.effort}" if status.effort else ""),
-        (4, _location(status)),
-        (1, f"{status.queued} queued" if status.queued else ""),
+        (0, _STYLE, clean(status.agent) if status.agent != "default" else ""),
+        (0, _STYLE, clean(status.model) or ("no model" if status.agent == "default" else "")),
+        (2, _STYLE, "" if status.context is None else f"ctx {status.context:.0%}"),
+        (5, _STYLE, f"{short_count(used)} tokens" if used else ""),
+        (3, _STYLE, describe_cost(status.cost, status.unpriced, digits=2)),
+        (1, _STYLE, status.budget),
+        (1, _WARNING if status.mode == "auto" else _STYLE, status.mode),
+        (6, _STYLE, f"effort {status.effort}" if status.effort else ""),
+        (4, _STYLE, _location(status)),
+        (1, _STYLE, f"{status.queued} queued" if status.queued else ""),
     ]
 
 
