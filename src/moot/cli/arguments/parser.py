@@ -24,7 +24,7 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 def parse(words: Sequence[str]) -> Call:
     """Return the call for a command line, or a call that shows the help page if help is requested. Raise UsageError if it is invalid."""
-    if list(words[:1]) == ["help"] and (len(words) < 3 or words[1] in TREE.commands):  # `moot help me understand x` is a prompt
+    if list(words[:1]) == ["help"] and _asks_for_help(words):
         words = [*words[1:], "--help"]
     item, path, rest = command_at(words)
     options = rest[: rest.index("--")] if "--" in rest else rest
@@ -33,7 +33,8 @@ def parse(words: Sequence[str]) -> Call:
     if isinstance(item, Group) and item.prompt is not None and _is_prompt(item, options, rest):
         item = item.prompt
     if isinstance(item, Group):
-        needs_help = item.prompt is not None and any(word in HELP_FLAGS for word in options) and _starts_prompt(options)
+        needs_help = item.prompt is not None and any(word in HELP_FLAGS for word in options)
+        needs_help = needs_help and _starts_prompt(options) and not _is_mistyped(item, options)
         if options and options[0] not in HELP_FLAGS and not needs_help:
             kind, nearest = ("option", "") if options[0].startswith("-") else ("command", _suggestion(options[0], item.commands))
             fix = f"Run '{' '.join(('moot', *path))} --help' to list the commands."
@@ -58,12 +59,21 @@ def _is_prompt(group: Group, options: Sequence[str], words: Sequence[str]) -> bo
     """Return whether words that don't name a command are a prompt or its options: several words, one with a space, or options first."""
     if any(word in HELP_FLAGS for word in options):
         return False
+    return not _is_mistyped(group, options) and (_starts_prompt(options) or len(words) > len(options))
+
+
+def _is_mistyped(group: Group, options: Sequence[str]) -> bool:
+    """Return whether the words are a mistyped command and one more word, such as `moot serch word` or `moot chta list`."""
     plain = _plain(options)
-    if len(plain) == 2:  # such as `moot serch word` or `moot chta list`
-        meant = group.commands.get(_nearest(plain[0], group.commands))
-        if _nearest(plain[0], group.commands, _TYPING_ERROR) or (isinstance(meant, Group) and plain[1] in meant.commands):
-            return False
-    return _starts_prompt(options) or len(words) > len(options)
+    if len(plain) != 2:
+        return False
+    meant = group.commands.get(_nearest(plain[0], group.commands))
+    return bool(_nearest(plain[0], group.commands, _TYPING_ERROR)) or (isinstance(meant, Group) and plain[1] in meant.commands)
+
+
+def _asks_for_help(words: Sequence[str]) -> bool:
+    """Return whether the words after `help` name a command, if need be a mistyped one. `moot help me understand x` is a prompt."""
+    return len(words) < 3 or words[1] in TREE.commands or bool(_nearest(words[1], TREE.commands, _TYPING_ERROR))
 
 
 def _starts_prompt(options: Sequence[str]) -> bool:
