@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import stat
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
@@ -16,7 +18,7 @@ import pytest
 from host_stage import FILE, SESSION, Machines, line, opencode, titles
 from import_stage import stored
 from moot.config.settings import HostSettings
-from moot.imports.hosts.connection import connect
+from moot.imports.hosts.connection import _FIND, Listing, _ListReader, connect
 from moot.imports.hosts.mirror import Mirror
 from moot.imports.hosts.places import Places, remote_places
 
@@ -302,3 +304,20 @@ async def test_two_synchronizations_at_once_do_not_disturb_each_other(machines: 
             (report,) = await machines.sync(store, "laptop")
         assert report.error == ("Another process is synchronizing it or purging its conversations. Try again when it is finished.")
         assert not (await machines.sync(store, "laptop"))[0].faulty
+
+
+def test_the_script_suits_the_shell_of_macos() -> None:
+    """Bash 3.2 ends a command substitution at the first closing parenthesis that has no opening one."""
+    plain = re.sub(r"'[^']*'|\"[^\"]*\"", "", _FIND)
+    assert plain.count("(") == plain.count(")") > 1
+
+
+def test_long_names_cost_no_time() -> None:
+    listing = Listing()
+    reader = _ListReader(remote_places(), listing)
+    began = time.thread_time()
+    for number in range(64):
+        reader.feed(f"1 1.5 {number} ./.cline/data/sessions/{'1_' * 4000}\0".encode())
+    reader.close()
+    assert time.thread_time() - began < 1
+    assert listing.files == {}

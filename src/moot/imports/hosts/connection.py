@@ -38,6 +38,8 @@ _LISTED = 128 << 20
 """Maximum size of a list of files, in bytes."""
 _RECORD = 8 << 10
 """Maximum size of an entry of the list, in bytes."""
+_NAME = 255
+"""Maximum length of the name of a file or folder, in bytes."""
 _FILES = 1_000_000
 """Maximum number of files in the list."""
 _WANTED = 300_000
@@ -67,11 +69,12 @@ printf '\\n%s ready %s\\n' "$n" "$(date +%s)"
 """
 _PLACE = """if [ -L "$p" ] && [ -f "$p" ]; then printf 'link %s\\0' "$p"; elif [ -e "$p" ]; then set -- "$@" "$p"; fi"""
 """Commands for one place. The folder of a place can be a link; links to files are only listed, and links below a place are not followed."""
+# the parentheses before the patterns of `case` are for the shell of macOS, bash 3.2, which otherwise ends `$(` at the first of them
 _FIND = """e=0; l='*
 *'; {{ if [ $# -gt 0 ]; then e=$({{ case $k in
-gnu) find -H "$@" -maxdepth {deep} -type f -printf '%s %T@ %i %p\\0' >&4; echo $? >&3 ;;
-bsd) {{ find -H "$@" -maxdepth {deep} -type f ! -path "$l" -exec stat -f '%z %Fm %i %N' {{}} +; echo $? >&3; }} | tr '\\n' '\\000' >&4 ;;
-*) {{ find -H "$@" -maxdepth {deep} -type f ! -path "$l" -exec stat -c '%s %Y %i %n' {{}} +; echo $? >&3; }} | tr '\\n' '\\000' >&4 ;;
+(gnu) find -H "$@" -maxdepth {deep} -type f -printf '%s %T@ %i %p\\0' >&4; echo $? >&3 ;;
+(bsd) {{ find -H "$@" -maxdepth {deep} -type f ! -path "$l" -exec stat -f '%z %Fm %i %N' {{}} +; echo $? >&3; }} | tr '\\n' '\\000' >&4 ;;
+(*) {{ find -H "$@" -maxdepth {deep} -type f ! -path "$l" -exec stat -c '%s %Y %i %n' {{}} +; echo $? >&3; }} | tr '\\n' '\\000' >&4 ;;
 esac; }} 3>&1 2>/dev/null </dev/null); fi; }} 4>&1; printf '\\n%s %s.\\n' "$n" "$e"
 """
 _NUMBERS = re.compile(r"(\d{1,18}) (-?\d{1,20}(?:\.\d{1,10})?) (\d{1,20})")
@@ -316,7 +319,8 @@ class _ListReader:
             return
         numbers, _, name = record.partition(b" ./")
         state, path = _state(numbers.decode("ascii", "replace")), os.fsdecode(name)
-        is_wanted = self.places.wants(path)
+        # patterns take long for a long name, which no file system has
+        is_wanted = all(len(part) <= _NAME for part in name.split(b"/")) and self.places.wants(path)
         if is_wanted and state is not None and _is_plain(path):
             self.found.files[path] = state
         elif numbers == b"link" and _is_plain(path):
@@ -342,5 +346,5 @@ def _is_plain(path: str) -> bool:
         parts = path.encode().split(b"/")
     except UnicodeEncodeError:
         return False
-    is_short = len(path.encode()) <= 1_000 and len(parts) <= 48 and all(len(part) <= 255 for part in parts)
+    is_short = len(path.encode()) <= 1_000 and len(parts) <= 48 and all(len(part) <= _NAME for part in parts)
     return is_short and _is_below(path) and not any(ord(one) < 32 or ord(one) == 127 for one in path)

@@ -82,7 +82,9 @@ class HostReport:
 
     def problem(self, text: str) -> None:
         self._omitted += len(self.problems) >= _PROBLEMS
-        self.problems[_PROBLEMS:] = [f"{self._omitted:,} more problems."] if self._omitted else [text]
+        self.problems[_PROBLEMS:] = (
+            [f"{self._omitted:,} more {'problem' if self._omitted == 1 else 'problems'}."] if self._omitted else [text]
+        )
 
     def to_json(self) -> JsonObject:
         files: JsonObject = {name: getattr(self, name) for name in ("new", "grown", "changed", "unchanged", "gone")}
