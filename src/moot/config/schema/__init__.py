@@ -244,7 +244,7 @@ class CronPart(Part):
         if not self.prompt.strip():
             raise ValueError("The prompt is empty.")
         first = self.prompt.split()[0]
-        if first[0] == "/" and first[1:] in JOB_COMMANDS and (self.retries or not self.wake or self.delivery == "tool"):
+        if self.prompt[0] == "/" and first[1:] in JOB_COMMANDS and (self.retries or not self.wake or self.delivery == "tool"):
             raise ValueError(f"A job that runs {first} can't have `retries`, `wake: false` or `delivery: tool`, because it runs no agent.")
         try:
             attribute("moot.config.schedules:check_schedule")(self.cron, self.every, self.at, self.tz or "UTC")
