@@ -232,7 +232,7 @@ async def list_found(server: CurrentServer, caller: Operator) -> ListOut[Machine
 
 
 @router.get("/unread")
-async def list_unread(server: CurrentServer, caller: Operator) -> ListOut[UnreadOut]:
+async def list_unread(server: CurrentServer, _: Operator) -> ListOut[UnreadOut]:
     """List the folders and files of agents on the server's machine that can't be read."""
     data = server.engine.settings.database.parent
 
