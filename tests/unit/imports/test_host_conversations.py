@@ -170,6 +170,9 @@ async def test_a_purge_waits_for_no_synchronization_and_leaves_nothing(machines:
         assert not await store.has_pending_erasure()
         assert (machines.copied("laptop"), await titles(store)) == ({FILE}, [("laptop", "hello", 1)])
         (mirror / "part3").write_text(line(1, "hello"))  # a killed synchronization
+        planned = (await store.erasure.purge([only.id], dry_run=True)).files
+        assert [(file.path, file.what) for file in planned[:1]] == [(str(mirror / "home" / FILE), "deleted")]
+        assert machines.copied("laptop") == {FILE} and not (mirror / "purged.json").exists()
         await store.erasure.purge([only.id])
         assert {path.name for path in mirror.iterdir()} == {"home", "lock", "files.json", "purged.json"}
         assert not (await machines.sync(store, "laptop"))[0].faulty
@@ -183,9 +186,12 @@ async def test_an_interrupted_purge_is_finished_after_the_synchronization(machin
         (machines.home / "data" / "hosts" / "laptop" / "purged.json").write_text("[")
         with pytest.raises(HostError, match="Can't read the list of purged files"):
             await store.erasure.purge([only.id])
+        (receipt,) = await store.erasure.finish()
+        assert receipt.done_at is None and "Can't read the list of purged files" in receipt.left[-1]
         (machines.home / "data" / "hosts" / "laptop" / "purged.json").unlink()
         with Mirror(machines.home / "data" / "hosts" / "laptop").locked():
             (receipt,) = await store.erasure.finish()
             assert receipt.done_at is None and machines.copied("laptop") == {FILE}
+            assert "Conversations of laptop are being synchronized" in receipt.left[-1]
         (receipt,) = await store.erasure.finish()
-        assert receipt.done_at is not None and machines.copied("laptop") == set()
+        assert receipt.done_at is not None and not receipt.left and machines.copied("laptop") == set()

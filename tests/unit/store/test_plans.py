@@ -6,6 +6,7 @@ from typing import LiteralString
 
 import pytest
 
+from conformance.stores import end, prompt
 from moot.config.settings import Settings
 from moot.store import SqliteStore
 from moot.store.database.connection import Connection
@@ -18,6 +19,7 @@ from moot.types.budget import Spending, SpendingQuery
 from moot.types.conversation import Conversation, ListChoices
 from moot.types.ids import new_id
 from moot.types.run import OPEN, STARTED, RunStatus
+from moot.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +67,19 @@ async def test_sums_of_spending_read_only_runs_of_the_period(store: SqliteStore,
     assert scans <= {"SCAN r USING INDEX run_started"}, "an index of the open runs"
     assert any("conversation_owner" in plan for plan in found) or query.run
     await reader.close()
+
+
+async def test_damaged_metadata_does_not_stop_the_sum_of_spending(store: SqliteStore) -> None:
+    stored: dict[str, bytes] = {}
+    for metadata in (b'{"steps":[{"cost":3},{"cost":null}]}', b'{"steps":'):
+        accepted = await store.records.submit(prompt())
+        await end(store, accepted, usage=Usage(input=5, output=7), model="m@p")
+        stored[accepted.run.id] = metadata
+        changed = (metadata, accepted.run.message)
+        await store._writer.write(lambda transaction, row=changed: transaction.execute("UPDATE message SET metadata = ? WHERE id = ?", row))
+    (everything, *single) = await store.stats.spent([SpendingQuery("local", 1), *(SpendingQuery(run=id) for id in stored)])
+    assert everything == Spending(3, 24, 2)
+    assert [(one.cost, one.unpriced) for one in single] == [(3, 1), (0, 1)]
 
 
 FILTERS = [

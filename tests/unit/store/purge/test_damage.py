@@ -16,7 +16,7 @@ from moot.store.maintenance.purge.files import redact_files
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.types.conversation import Conversation
 from moot.types.maintenance import ScanReport, Secret
-from moot.types.message import Message, text_part
+from moot.types.message import Message, Part, text_part
 
 pytestmark = pytest.mark.anyio
 
@@ -86,6 +86,18 @@ async def test_a_scan_lists_what_it_could_not_search_and_continues(damaged: Sqli
         assert len(report.findings) == 1
         assert [problem.split()[1] for problem in report.problems] == ["message", "file"] and blob.sha256 in report.problems[1]
     assert report.unchanged == 1 and report.to_json()["problems"] == report.problems
+
+
+async def test_each_conversation_that_shares_a_problem_is_scanned_again(store: SqliteStore, settings: Settings) -> None:
+    blob = await store.blobs.put(b"text " * PACKED)
+    for id in ("a", "b"):
+        await store.conversations.create(Conversation(id))
+        picture: Part = {"type": "file", "mediaType": "text/plain", "url": f"blob:{blob.sha256}"}
+        await store.conversations.add_message(Message(f"m{id}", "user", (picture,), conversation=id, created_at=1000))
+    (settings.home / "data" / "blobs" / blob.sha256[:2] / blob.sha256).unlink()
+    for _ in range(2):
+        report = await scanned(store)
+        assert report.unchanged == 0 and len(report.problems) == 1
 
 
 async def test_files_that_vanish_during_a_scan_or_a_redaction_are_ignored(store: SqliteStore, settings: Settings) -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import anyio
 from anyio import to_thread
 
-from moot.errors import Busy, StoreFull, UsageError
+from moot.errors import Busy, HostError, StoreFull, UsageError
 from moot.store.content.blobs import BlobFiles
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
@@ -76,7 +76,10 @@ class Eraser:
                 work.count(await self._reader.read(partial(purging.counted, conversation=no)))
                 work.receipt.conversations.append(id)
             forget = partial(forget_checkpoints, self._path, list(work.conversations.values()), dry_run=True)
-            work.receipt.files += [*await to_thread.run_sync(forget), *await self._originals(work)]
+            sources = await self._reader.read(lambda connection: mirrored_sources(connection, work.conversations))
+            mirrored = partial(delete_mirrored, sources, self._path.parent, dry_run=True)
+            copies = await to_thread.run_sync(mirrored) if self.reaches else []
+            work.receipt.files += [*await to_thread.run_sync(forget), *copies, *await self._originals(work)]
             return work.receipt
         if not work.conversations:
             raise UsageError("Nothing to purge.", fix="Use `moot purge ID` or `moot purge --deleted`.")
@@ -129,14 +132,12 @@ class Eraser:
                 if work is None:
                     found[no] = await self._cleaned(receipt, True)
                     continue
-                async with AsyncExitStack() as mirrors:
-                    try:
-                        await mirrors.enter_async_context(self._mirrors(work))
-                    except Busy as error:  # a machine is being synchronized; the job stays unfinished
-                        receipt.left.append(error.advice())
-                        found[no] = receipt
-                        continue
-                    found[no] = await self._work(work, silent)
+                try:
+                    async with self._mirrors(work):
+                        found[no] = await self._work(work, silent)
+                except (Busy, HostError) as error:  # such as a machine that is being synchronized; the job stays unfinished
+                    receipt.left.append(error.advice())
+                    found[no] = receipt
             return [found[no] for no in sorted(found)]
 
     async def register_files(self, files: Sequence[StoredCopy]) -> None:

@@ -114,8 +114,8 @@ def lock_mirrors(hosts: Iterable[str], data: Path) -> ExitStack:
         return stack.pop_all()
 
 
-def delete_mirrored(found: Collection[MirroredSources], data: Path) -> list[FileOutcome]:
-    """Delete the copies of these sources and of the files that belong to them. The mirrors must be locked. Blocks."""
+def delete_mirrored(found: Collection[MirroredSources], data: Path, *, dry_run: bool = False) -> list[FileOutcome]:
+    """Delete the copies of these sources and of the files that belong to them. Blocks. Except for a dry run, the mirrors must be locked."""
     outcomes: list[FileOutcome] = []
     for sources in found:
         mirror = mirror_of(data, sources.host)
@@ -123,7 +123,8 @@ def delete_mirrored(found: Collection[MirroredSources], data: Path) -> list[File
             continue
         home = mirror / "home"
         whole = {path: [*_named_after(path, ids, sources, home)] for path, ids in sources.purged.items()}
-        _remember(mirror, (str(place) for places in whole.values() for place in places))
+        if not dry_run:
+            _remember(mirror, (str(place) for places in whole.values() for place in places))
         own = {file for places in whole.values() for file in _files(home, places)}
         shared = {
             *(
@@ -136,7 +137,8 @@ def delete_mirrored(found: Collection[MirroredSources], data: Path) -> list[File
         }
         for file in sorted(own | shared):
             again = "where the original remains" if file in own else "which is fetched again, because it may contain other conversations"
-            file.unlink(missing_ok=True)
+            if not dry_run:
+                file.unlink(missing_ok=True)
             outcomes.append(FileOutcome(str(file), "deleted", f"a copy of a file of {sources.host}, {again}"))
     return outcomes
 
