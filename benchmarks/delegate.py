@@ -78,7 +78,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ScriptedProcess(script(given.calls, given.rounds)) as model:
         home = Path(folder)
         (home / "config.yaml").write_text(model.config())
-        anyio.run(measure, home, given.calls, given.rounds)
+        anyio.run(measure, home, given.calls, given.rounds, backend_options={"use_uvloop": True})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Protocol
@@ -15,6 +15,7 @@ from moot.engine.clock import Clock
 from moot.errors import MootError
 from moot.runtime.children import is_awaited
 from moot.runtime.runtime import Runtime, log_fields
+from moot.types.approval import Approval
 from moot.types.run import Run
 
 ANSWERS = 1_000
@@ -29,7 +30,7 @@ log = logging.getLogger("moot.engine")
 class CancelListener:
     """A task that exists while this process has runs and checks their inboxes whenever another process has committed.
 
-    Requests that arrived before `begin` are not reported. The code that starts a run checks for them.
+    Requests that arrived before `begin` are not reported. The code that starts a run checks for them after `begin`.
     """
 
     def __init__(self, runtime: Runtime, group: TaskGroup, driven: Collection[str], cancel: Callable[[str], None]) -> None:
@@ -55,6 +56,7 @@ class CancelListener:
     async def _listen(self, scope: anyio.CancelScope) -> None:
         with scope:
             async with aclosing(self._runtime.hub.foreign()) as commits:
+                await anext(commits)  # begins to listen
                 async for _ in commits:
                     await self._check_inboxes()
 
@@ -116,16 +118,16 @@ class ParkedRuns:
                 if frozenset(one.id for one in asked if one.answer is not None) != answered:
                     await self._driver.wake(run.id)
                 else:
-                    await self.schedule(run)
+                    await self.schedule(run, [one for one in asked if one.answer is None])
         except MootError as error:
             log.error("run %s is waiting and may have missed an answer: %s", run.id, error, extra=log_fields(run))
 
     def __contains__(self, run: str) -> bool:
         return run in self._parked
 
-    async def schedule(self, run: Run) -> None:
-        """Resume a parked run now if it is due, otherwise as soon as it is."""
-        due = await self.due(run)
+    async def schedule(self, run: Run, asked: Sequence[Approval] | None = None) -> None:
+        """Resume a parked run now if it is due, otherwise as soon as it is. `asked` are its open requests, if already read."""
+        due = await self.due(run, asked)
         if due is not None and due <= self._now:
             await self._driver.wake(run.id)
             return
@@ -135,17 +137,20 @@ class ParkedRuns:
             self._clock.at("answers", self._now + ANSWERS, self._check_elsewhere)
         self._parked[run.id] = object()
 
-    async def child_ended(self, parent: Run) -> None:
+    async def child_ended(self, parent: str) -> None:
         """Resume the run whose sub-agent has ended here, if it is due.
 
         If it is parked in another process, where someone may follow it, that process resumes it at its next check.
         """
-        if parent.status != "waiting" or parent.held:
+        found = await self._runtime.store.records.parked([parent])
+        if parent not in found:
             return
-        if parent.id in self._parked:
-            await self.schedule(parent)
-        else:
-            self._clock.at(f"parent:{parent.id}", self._now + ELSEWHERE, partial(self._resume_if_due, parent.id))
+        if parent not in self._parked:
+            self._clock.at(f"parent:{parent}", self._now + ELSEWHERE, partial(self._resume_if_due, parent))
+        elif found[parent]:
+            await self._driver.wake(parent)
+        else:  # such as a run with an open request as well
+            await self.schedule(await self._runtime.store.records.run(parent))
 
     @property
     def _now(self) -> int:
@@ -171,13 +176,13 @@ class ParkedRuns:
         if self._parked:
             self._clock.at("answers", self._now + ANSWERS, self._check_elsewhere)
 
-    async def due(self, run: Run) -> int | None:
+    async def due(self, run: Run, asked: Sequence[Approval] | None = None) -> int | None:
         """Return when a parked run can be resumed, in ms: 0 = now, None = only after someone has answered.
 
         A run is due when all its requests are answered, one has expired, all sub-agents that it awaits have ended, or its time has come.
         """
         records = self._runtime.store.records
-        asked = await records.approvals(run=run.id)
+        asked = await records.approvals(run=run.id) if asked is None else asked
         times = [approval.expires_at for approval in asked if approval.expires_at is not None]
         if run.awaits == "time":
             times.append(run.wake_at or 0)

@@ -234,9 +234,11 @@ class LocalRuns:
             if found.status not in ("queued", "running") and not closing and not await self._goes_on(found):
                 return found
             # a run of an outside agent, or with MCP servers, can wait for a person while its task continues, without a notification
-            polls = run not in self._scopes or found.agent_type != "moot" or bool(self._runtime.settings.mcp)
-            with anyio.move_on_after(_POLL_SECONDS if polls else None):
+            polls = found.agent_type != "moot" or bool(self._runtime.settings.mcp)
+            with anyio.move_on_after(_POLL_SECONDS if polls or run not in self._scopes else None):
                 await changed.wait()
+                while not polls and run in self._scopes:  # nothing that this waits for happens before the end of its task
+                    await self._changed.wait()
 
     async def _goes_on(self, run: Run) -> bool:
         """Return whether a waiting run continues by itself: neither it nor a sub-agent is waiting for a person or the client."""
@@ -390,18 +392,17 @@ class LocalRuns:
         finally:
             if self._scopes.get(fence.run) is scope:  # otherwise an answer has already started the next leg
                 del self._scopes[fence.run]
-            if not self._scopes:
-                self._hearing.end()
-            if run is not None and run.status == "finished":
+            if run is not None and run.status == "finished" and run.parent_run is None:
                 self._finishing[run.id] += 1
                 self._group.start_soon(self._entitle, run)
             self._finishing[fence.run] += 1
-            self._notify()
         if run is None:
             self._cancelled.discard(fence.run)
         else:
             await self._follow_up(run, answered)
         self._finishing -= Counter([fence.run])  # drops zeros
+        if not self._scopes:  # the end of a sub-agent may have resumed its parent
+            self._hearing.end()
         self._notify()
         await self._tidy()
 
@@ -417,7 +418,7 @@ class LocalRuns:
             if run.status != "finished":
                 await self._cancel_children(run.id)
             if run.parent_run is not None:
-                await self._parking.child_ended(await self._runtime.store.records.run(run.parent_run))
+                await self._parking.child_ended(run.parent_run)
         except MootError as error:  # the next check of the parent's process resumes it, or the next start of a server
             log.error("could not resume the run that started %s: %s", run.id, error, extra=log_fields(run))
 
@@ -452,10 +453,8 @@ class LocalRuns:
 
     async def wake(self, run: str) -> None:
         """Resume a parked run here, unless it is not parked (yet) or has another owner."""
-        found = await self._runtime.store.records.run(run)
-        if found.status == "waiting" and not found.held:
-            with suppress(Busy):
-                await self._claim(run, frozenset({"waiting"}))
+        with suppress(Busy):
+            await self._claim(run, frozenset({"waiting"}))
 
     async def _queue(self, run: Run) -> None:
         """Wait for a queued run's turn and drive it. Does nothing if the run's turn is already awaited here."""

@@ -79,6 +79,7 @@ class Parent(Protocol):
     request: RunRequest
     index: Journal
     parking: Park
+    has_background: bool
 
 
 class LegChildren:
@@ -110,6 +111,7 @@ class LegChildren:
                 (run,) = (run for run in own if run.conversation == known.id)
                 return await self._child(run if run.status in TERMINAL else await runs.revive(run.id), known)
             prompt = await self._prompt(name, task, background)
+            self._leg.has_background |= background
             submitted = await runs.submit(prompt)
         point("child.started")
         return await self._child(submitted.run, submitted.conversation)
@@ -131,11 +133,8 @@ class LegChildren:
     async def result(self, child: Child) -> Child:
         if child.run.status in TERMINAL:
             return child
-        run = await self._runtime.store.records.run(child.run.id)
-        if run.status not in TERMINAL:
-            self._leg.parking = Park("run")
-            raise Parked
-        return await self._child(run)
+        self._leg.parking = Park("run")  # if the child has ended meanwhile, the run is resumed at once
+        raise Parked
 
     async def cancel(self, run: str) -> None:
         if all(child.id != run for child in await self._known()) or self._runtime.runs is None:
@@ -165,6 +164,8 @@ class LegChildren:
         These are the run's own, and those of earlier runs that ended after the previous run had started.
         """
         request, records = self._leg.request, self._runtime.store.records
+        if not self._leg.has_background:
+            return []
         found = [run for run in await self._known() if run.status in TERMINAL and run.settings.get(BACKGROUND) is True]
         own = request.run
         if all(run.parent_run == own.id for run in found):

@@ -148,7 +148,7 @@ async def _open(runtime: Runtime, fence: Fence, snapshot: RunSnapshot) -> Leg:
     except MootError:
         agent = Agent(name=run.agent)  # the agent was removed from the configuration; the first step reports this
     request = RunRequest(run, conversation, agent, options, await servers_to_hand_out(runtime.settings, agent))
-    leg = Leg(runtime, request, fence, snapshot.message, events, snapshot.inbox, snapshot.project)
+    leg = Leg(runtime, request, fence, snapshot.message, events, snapshot.inbox, snapshot.project, has_background=snapshot.has_background)
     if "run" not in leg.index.starts and not _damaged(events):
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}
         await leg.append(Event("chunks", (chunk.start(fence.message, facts),), phase="start", key="run"))

@@ -129,6 +129,8 @@ class Leg(OutsideLeg):
         events: Sequence[Event],
         inbox: Sequence[InboxItem] | None = None,
         project: Project = _NO_PROJECT,
+        *,
+        has_background: bool = True,
     ) -> None:
         """`inbox` has the items that had arrived when the leg started, or None if they have not been read yet."""
         super().__init__()
@@ -159,6 +161,8 @@ class Leg(OutsideLeg):
         """True if the last step event in the log is a start."""
         self._order = asyncio.Lock()
         self.children = LegChildren(self)
+        self.has_background = has_background
+        """False if the conversation certainly has no sub-agents in the background."""
         self.parking = Park()
         """The wait to record if this leg ends without an open request to a person or the client."""
         self.recorder: Recorder | None = None

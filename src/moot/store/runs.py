@@ -76,7 +76,8 @@ def _grant(transaction: Transaction, conversation: int, grants: Iterable[Grant])
 _INBOX = "SELECT kind, body, no, at FROM inbox WHERE run = ? AND taken_at IS NULL ORDER BY no"
 _ANSWERED = "SELECT id FROM approval WHERE run = ? AND approved IS NOT NULL"
 _CALLED_OFF = "SELECT DISTINCT run FROM inbox WHERE run IN (SELECT value FROM json_each(?)) AND kind = 'cancel' AND taken_at IS NULL"
-_IS_AWAITED = f"{IS_OPEN} AND json_extract(CAST(r.settings AS TEXT), '$.{BACKGROUND}') IS NOT 1"
+_IN_BACKGROUND = f"json_extract(CAST(r.settings AS TEXT), '$.{BACKGROUND}') IS 1"
+_IS_AWAITED = f"{IS_OPEN} AND NOT {_IN_BACKGROUND}"
 """The condition for a sub-agent's run that has not ended and that its parent is waiting for."""
 _PARKED = (
     "SELECT p.id, NOT EXISTS (SELECT 1 FROM approval AS a WHERE a.run = p.id AND a.approved IS NULL)"
@@ -105,6 +106,7 @@ def run_snapshot(id: str, events: Events, queries: Queries) -> RunSnapshot:
         tuple(events.all(queries, row[13], id)),
         tuple(map(_item, queries.execute(_INBOX, (id,)))),
         frozenset(found[0] for found in queries.execute(_ANSWERED, (id,))),
+        bool(queries.execute(_HAS_BACKGROUND, (conversation.id,)).fetchone()[0]),
     )
 
 
@@ -121,6 +123,8 @@ def cancelled_runs(runs: bytes, queries: Queries) -> frozenset[str]:
 _TREE = "WITH RECURSIVE tree (id) AS (VALUES (?) UNION SELECT r.id FROM run AS r JOIN tree AS t ON r.parent_run = t.id) SELECT id FROM tree"
 """Selects the ids of a run and of all its sub-agents' runs, at any depth."""
 _RUNS_OF = "SELECT p.id FROM run AS p WHERE p.conversation = (SELECT no FROM conversation WHERE id = ?)"
+
+_HAS_BACKGROUND = f"SELECT EXISTS (SELECT 1 FROM run AS r WHERE r.parent_run IN ({_RUNS_OF}) AND {_IN_BACKGROUND})"
 
 
 class SqliteRunReader:

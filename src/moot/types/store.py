@@ -295,6 +295,8 @@ class RunSnapshot:
     """Unhandled items, in order."""
     answered: frozenset[str]
     """Ids of the run's answered approvals."""
+    has_background: bool
+    """True if this or an earlier run of the conversation has started a sub-agent in the background."""
 
 
 class RunReader(Protocol):
