@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from fastapi.routing import APIRoute
+from jsonschema import Draft202012Validator
 
 from e2e.server.conftest import LiveServer
 from moot.server.app import routed
@@ -16,7 +17,8 @@ from moot.server.auth import PUBLIC, Route, needed
 from moot.server.routes.documentation import routes_of, specification
 from moot.types.canonical import JsonObject
 
-PATHS: Any = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text(encoding="utf-8"))["paths"]
+DESCRIPTION: Any = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text(encoding="utf-8"))
+PATHS, COMPONENTS = DESCRIPTION["paths"], DESCRIPTION["components"]
 OPERATIONS = [(path, method, cast("JsonObject", told)) for path, item in PATHS.items() for method, told in item.items()]
 NAMES = [f"{method.upper()} {path}" for path, method, _ in OPERATIONS]
 IMAGINED = "0190a5a0-0000-7000-8000-000000000000"
@@ -60,6 +62,56 @@ def test_every_response_is_described(path: str, method: str, told: Any) -> None:
     assert "204" in told["responses"] or any(content for answer in good for content in answer.get("content", {}).values()), (
         "give it a response model, or `responses={200: {'content': …}}` where it sends something else than JSON"
     )
+
+
+def media(told: Any) -> list[tuple[str, Any]]:
+    """Return the bodies of an operation and of its successful responses, each with its media type."""
+    good = [answer for status, answer in told["responses"].items() if status.startswith("2")]
+    return [one for place in (told.get("requestBody", {}), *good) for one in place.get("content", {}).items()]
+
+
+@pytest.mark.parametrize(("path", "method", "told"), OPERATIONS, ids=NAMES)
+def test_every_operation_has_valid_examples(path: str, method: str, told: Any) -> None:
+    for kind, content in media(told):
+        assert ("example" in content) == (kind in ("application/json", "text/event-stream", "text/plain")), kind
+        if "example" in content:
+            Draft202012Validator({**content["schema"], "components": COMPONENTS}).validate(content["example"])
+    for parameter in told.get("parameters", []):
+        assert ("example" in parameter) == parameter["required"], parameter["name"]
+
+
+def test_the_examples_of_bodies_are_accepted() -> None:
+    checked = 0
+    for context in routes_of(routed()):
+        route = cast("APIRoute", context.original_route)
+        for method in context.methods or ():
+            content = PATHS[context.path_format][method.lower()].get("requestBody", {}).get("content", {})
+            if route.body_field is not None and "application/json" in content:
+                _, errors = route.body_field.validate(content["application/json"]["example"])
+                assert not errors, f"{method} {context.path_format}"
+                checked += 1
+    assert checked > 40
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"])
+async def test_answers_have_the_described_format(server: LiveServer, path: str) -> None:
+    operation = PATHS[path]["post"]
+    body = operation["requestBody"]["content"]["application/json"]["example"]
+    answer = await server.client.post(path, json={**body, "model": "agent:default"})
+    assert answer.status == 200, await answer.text()
+    described = operation["responses"]["200"]["content"]["application/json"]
+    found = await answer.json()
+    Draft202012Validator(described["schema"]).validate(found)
+    assert described["example"].keys() <= found.keys()
+
+
+@pytest.mark.anyio
+async def test_the_list_of_models_has_the_described_format(server: LiveServer) -> None:
+    described = PATHS["/v1/models"]["get"]["responses"]["200"]["content"]["application/json"]
+    found = await (await server.client.get("/v1/models")).json()
+    Draft202012Validator(described["schema"]).validate(found)
+    assert found["data"] and described["example"]["data"][0].keys() == found["data"][0].keys()
 
 
 @pytest.mark.anyio

@@ -11,8 +11,9 @@ from moot.convert.callers.messages import MessagesAnswer, message_answer, read_m
 from moot.convert.history import estimate
 from moot.server.auth import Chatter, Reader
 from moot.server.dialects.answers import CallResponse, Encoder
+from moot.server.dialects.bodies import COUNT_ANSWER, COUNT_BODY, MESSAGES_ANSWER, MESSAGES_BODY
 from moot.server.dialects.calls import submit_call
-from moot.server.dialects.router import ANSWER, BODY, OBJECT, body_of, router_of
+from moot.server.dialects.router import body_of, router_of
 from moot.server.idempotency import CurrentAttempt
 from moot.server.state import CurrentServer
 from moot.types.canonical import dumps
@@ -23,7 +24,7 @@ router = router_of("message")
 _PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
-@router.post("/messages", response_class=Response, responses=ANSWER, openapi_extra=BODY)
+@router.post("/messages", response_class=Response, responses=MESSAGES_ANSWER, openapi_extra=MESSAGES_BODY)
 async def messages(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request) -> Response:
     """Create a message in the Anthropic format. `model` is `agent:NAME` or `model@provider`."""
     call = await submit_call(server, caller, read_messages(await body_of(request)), request.headers, attempt)
@@ -33,7 +34,7 @@ async def messages(server: CurrentServer, caller: Chatter, attempt: CurrentAttem
     return CallResponse(call, Encoder(answer, whole, "message", keep_alive=_PING, queued=_PING))
 
 
-@router.post("/messages/count_tokens", response_class=Response, responses=OBJECT, openapi_extra=BODY)
+@router.post("/messages/count_tokens", response_class=Response, responses=COUNT_ANSWER, openapi_extra=COUNT_BODY)
 async def count_tokens(_: Reader, request: Request) -> Response:
     """Estimate the number of tokens of a request without calling a model."""
     parsed = read_messages(await body_of(request), counting=True)

@@ -12,8 +12,9 @@ from moot.engine.submissions import default_directory
 from moot.errors import NotFound
 from moot.server.auth import Reader
 from moot.server.credentials import Caller
+from moot.server.dialects.bodies import MODEL, MODELS
 from moot.server.dialects.calls import AGENT
-from moot.server.dialects.router import OBJECT, router_of
+from moot.server.dialects.router import router_of
 from moot.server.state import CurrentServer, Server
 from moot.types.canonical import JsonObject, dumps
 
@@ -22,7 +23,7 @@ router = router_of("completion")
 MOST = 1000
 
 
-@router.get("/models", response_class=Response, responses=OBJECT)
+@router.get("/models", response_class=Response, responses=MODELS)
 async def models(
     server: CurrentServer,
     caller: Reader,
@@ -40,7 +41,7 @@ async def models(
     return Response(dumps(body), media_type="application/json")
 
 
-@router.get("/models/{model_id:path}", response_class=Response, responses=OBJECT)
+@router.get("/models/{model_id:path}", response_class=Response, responses=MODEL)
 async def model(server: CurrentServer, caller: Reader, model_id: str) -> Response:
     """Get a model or agent."""
     engine = server.engine

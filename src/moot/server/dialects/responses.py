@@ -12,8 +12,9 @@ from moot.convert.callers.responses import Head, ResponsesAnswer, read_responses
 from moot.server.auth import Chatter, Reader
 from moot.server.credentials import Caller
 from moot.server.dialects.answers import CallResponse, Encoder, outcome_of
+from moot.server.dialects.bodies import RESPONSE, RESPONSES_ANSWER, RESPONSES_BODY
 from moot.server.dialects.calls import AGENT, run_of_response, submit_call
-from moot.server.dialects.router import ANSWER, BODY, OBJECT, body_of, router_of
+from moot.server.dialects.router import body_of, router_of
 from moot.server.idempotency import CurrentAttempt
 from moot.server.state import CurrentServer, Server
 from moot.types.canonical import dumps
@@ -23,7 +24,7 @@ from moot.types.served import Served
 router = router_of("completion")
 
 
-@router.post("/responses", response_class=Response, responses=ANSWER, openapi_extra=BODY)
+@router.post("/responses", response_class=Response, responses=RESPONSES_ANSWER, openapi_extra=RESPONSES_BODY)
 async def responses(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request) -> Response:
     """Create a response in the format of the OpenAI Responses API. `model` is `agent:NAME` or `model@provider`."""
     call = await submit_call(server, caller, read_responses(await body_of(request)), request.headers, attempt)
@@ -31,13 +32,13 @@ async def responses(server: CurrentServer, caller: Chatter, attempt: CurrentAtte
     return CallResponse(call, Encoder(ResponsesAnswer(head), partial(response_answer, head)))
 
 
-@router.get("/responses/{response_id}", response_class=Response, responses=OBJECT)
+@router.get("/responses/{response_id}", response_class=Response, responses=RESPONSE)
 async def response(server: CurrentServer, caller: Reader, response_id: str) -> Response:
     """Get a response, complete or in progress."""
     return await _shown(server, caller, await run_of_response(caller, response_id))
 
 
-@router.post("/responses/{response_id}/cancel", response_class=Response, responses=OBJECT)
+@router.post("/responses/{response_id}/cancel", response_class=Response, responses=RESPONSE)
 async def cancel_response(server: CurrentServer, caller: Chatter, response_id: str) -> Response:
     """Cancel a response in progress; its output so far is kept."""
     run = await run_of_response(caller, response_id)

@@ -20,15 +20,6 @@ from moot.types.exchange import Failure
 LARGE = 256 * 1024
 """Body size in bytes above which JSON is parsed in a thread, so that other streams are not blocked."""
 
-BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}
-"""Request body in the OpenAPI description. The vendor's API defines its format."""
-
-OBJECT: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}
-ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}}
-}
-"""Response in the OpenAPI description: an object of the vendor's API, or a stream of events if `stream` is set."""
-
 
 async def body_of(request: Request) -> Json:
     """Parse the body's JSON. Raise UsageError if it is invalid or ambiguous."""

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
 from moot import __version__
 from moot.server.auth import FOREIGN, Reader, Router, needed
+from moot.server.examples import add_examples
 from moot.server.problems import MEDIA_TYPE
 from moot.types.canonical import JsonObject, dumps
 
@@ -108,6 +109,7 @@ def specification(app: FastAPI) -> JsonObject:
         },
     }
     components["securitySchemes"] = _SCHEMES
+    add_examples(document)
     return document
 
 

@@ -53,7 +53,11 @@ async def readyz(server: CurrentServer) -> HealthOut:
     return HealthOut(status="ok")
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}, "example": 'moot_live_runs{status="running"} 1\n'}}}},
+)
 async def metrics(server: CurrentServer, _: Reader) -> Response:
     """Get the server's metrics in the Prometheus text format."""
     engine = server.engine

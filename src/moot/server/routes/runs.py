@@ -11,6 +11,7 @@ from starlette.responses import Response
 from moot.engine.locks import owner_place
 from moot.errors import UsageError
 from moot.server.auth import Chatter, Reader, Router
+from moot.server.examples import EVENTS
 from moot.server.idempotency import CurrentAttempt
 from moot.server.models import ListOut, RunOut, run_out
 from moot.server.resources import LIVE, Cursor, Limit, conversation_of, current_runs, run_of
@@ -88,7 +89,7 @@ events_router = Router(prefix="/api", tags=["events"])
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events. The id is the event's `seq`, the data is the event. See docs/streams.md.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": EVENTS}},
     }
 }
 After = Annotated[int, Query(ge=0, le=0xFFFFFFFF, description="`seq` of the last event received")]

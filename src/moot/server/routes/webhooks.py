@@ -46,7 +46,12 @@ router = Router(prefix="/api/webhooks", tags=["webhooks"])
     "/{name}",
     status_code=202,
     responses={200: {"model": HookedOut, "description": "The run ended within `wait` seconds."}},
-    openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": {}}}}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {}, "example": {"repository": "shop", "branch": "main"}}},
+        }
+    },
 )
 async def receive_webhook(
     server: CurrentServer,

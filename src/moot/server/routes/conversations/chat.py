@@ -11,6 +11,7 @@ from moot.convert.unfold import Version
 from moot.errors import NotFound
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
+from moot.server.examples import STREAMED
 from moot.server.idempotency import CurrentAttempt
 from moot.server.state import CurrentServer, Server
 from moot.server.streams.chat import ChatIn, Stopped, continued_conversation, open_stream
@@ -32,7 +33,7 @@ LastEventId = Annotated[str | None, Header(alias="last-event-id", description="I
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A stream of chunks: see docs/streams.md.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": STREAMED}},
     }
 }
 MESSAGES: dict[int | str, dict[str, Any]] = {
