@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,11 +48,11 @@ async def wants_weights(providers: Providers, model: str) -> bool:
     return choice.provider.name == "local" and _is_missing(choice.model.id.model, providers.settings.home)
 
 
-async def ask_model(settings: Settings, model: str) -> TestAnswer:
-    """Send a short prompt to the model and return its answer. Raise UsageError or ProviderError on failure."""
+async def ask_model(settings: Settings, model: str, *, seconds: float = inf) -> TestAnswer:
+    """Send a short prompt to the model and return its answer. Raise UsageError or ProviderError on failure, also after `seconds`."""
     providers = Providers(settings)
     try:
-        return await ask_with(providers, model)
+        return await ask_with(providers, model, seconds=seconds)
     finally:
         await providers.close()
 

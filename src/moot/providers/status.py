@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
+
+import anyio
 
 from moot.config.settings import ProviderSettings
 from moot.errors import MootError, ProviderError
@@ -63,9 +66,17 @@ class TestAnswer:
     seconds: float
 
 
-async def check_model(providers: Providers, model: str) -> TestAnswer:
-    """Return the model's answer to a short question. Raise UsageError or ProviderError on failure."""
-    choice = await providers.choice(model)
+async def check_model(providers: Providers, model: str, *, seconds: float = math.inf) -> TestAnswer:
+    """Return the model's answer to a short question. Raise UsageError or ProviderError on failure, also after this many seconds."""
+    try:
+        with anyio.fail_after(seconds):
+            return await _answer(await providers.choice(model))
+    except TimeoutError as error:
+        message = f"{model.removeprefix('@')} did not answer within {seconds:.0f} seconds."
+        raise ProviderError(message, fix="Try again, or choose another model.", kind="transport", retryable=True) from error
+
+
+async def _answer(choice: Choice) -> TestAnswer:
     message = Message("0", "user", (text_part(QUESTION),))
     settings = ModelSettings(max_tokens=64 if not choice.model.reasoning else None)
     prompt = ModelPrompt(choice.model, "", (message,), settings=settings, quirks=choice.provider.quirks)

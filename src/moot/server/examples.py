@@ -42,6 +42,7 @@ BODIES: Mapping[str, Json] = {
     "ProjectFileIn": {"text": "print('hello')\n"},
     "ProjectIn": {"name": "shop", "root_path": "/home/me/shop"},
     "PromptIn": {"text": "What is in this folder?"},
+    "ProviderIn": {"api_key": "KEY", "main": True},
     "RedoIn": {"dry_run": True},
     "RuleIn": {"tool": "shell", "action": "allow", "match": "npm test"},
     "ShareIn": {"conversation": ID, "expires_in": 604800},

@@ -14,6 +14,7 @@ from e2e.server.conftest import LiveServer
 from moot.agents.known import known_agents, presence_of
 from moot.cli.app import main
 from moot.config.agents.builtin import BUILT_IN
+from moot.testing.script import Reply
 from moot.types.agent import Agent
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
@@ -65,6 +66,49 @@ async def test_lists_are_paginated(server: LiveServer) -> None:
 async def test_a_provider_is_tested_with_a_short_prompt(server: LiveServer) -> None:
     tried = await told(await server.client.post("/api/providers/mine/test", json={"model": "scripted"}))
     assert tried["ok"] and tried["model"] == "scripted@mine" and tried["text"] == "Hello there."
+
+
+async def test_a_provider_is_tested_then_saved_and_removed(server: LiveServer) -> None:
+    at, key = "/api/providers/other", "key-with-${HOME}-0123"
+    body = {"api_key": key, "base_url": server.model.openai_url, "model": "scripted", "main": True}
+    tried = await told(await server.client.put(at, json=body))
+    assert (tried["model"], tried["text"]) == ("scripted@other", "Hello there.")
+    settings, file = server.engine.runtime.settings, server.engine.settings.home / "config.yaml"
+    assert settings.providers["other"].api_key == key and settings.models.main == "scripted@other"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert server.model.requests[-1].headers["authorization"] == f"Bearer {key}"
+    (listed,) = [one for one in (await told(await server.client.get("/api/providers?limit=200")))["data"] if one["name"] == "other"]
+    assert str(file) in listed["key"] and listed["is_saved"] and not listed["is_built_in"]
+    assert key not in await (await server.client.get("/api/config")).text()
+    assert (await server.client.delete(at)).status == 204 and "other" not in server.engine.runtime.settings.providers
+    assert (await server.client.delete(at)).status == 404
+    async with server.caller(scopes=["admin"]) as admin:
+        assert (await admin.put(at, json=body)).status == (await admin.delete(at)).status == 403
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "problem"),
+    [
+        ("nowhere", {"api_key": "key-0123456789", "model": "scripted"}, "base_url is required"),
+        ("mine", {"api_key": "two words"}, "api_key"),
+        ("a.b", {"api_key": "key-0123456789"}, "name"),
+    ],
+)
+async def test_an_unusable_provider_is_not_saved(server: LiveServer, name: str, body: Any, problem: str) -> None:
+    answer = await server.client.put(f"/api/providers/{name}", json=body)
+    text = await answer.text()
+    assert 400 <= answer.status < 500 and problem in text and body["api_key"] not in text
+    assert not (server.engine.settings.home / "config.yaml").exists()
+
+
+async def test_a_key_that_a_provider_refuses_is_not_saved(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(status=401, error="no access with wrong-key-0123456789", times=0)]) as server:
+        body = {"api_key": "wrong-key-0123456789", "base_url": server.model.openai_url, "model": "scripted"}
+        answer = await server.client.put("/api/providers/other", json=body)
+        text = await answer.text()
+        assert answer.status >= 400 and "no access with" in text and "wrong-key" not in text
+        assert "other" not in server.engine.runtime.settings.providers
+        assert not (server.engine.settings.home / "config.yaml").exists()
 
 
 async def test_the_command_line_prints_the_same_lists(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:

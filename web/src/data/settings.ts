@@ -71,13 +71,7 @@ export function useModels() {
   })
 }
 
-export interface Provider {
-  name: string
-  /** `available`, or a description of what is missing. */
-  state: string
-  dialect: string
-  base_url: string
-}
+export type Provider = components['schemas']['ProviderOut']
 
 export function useProviders() {
   return useQuery({
@@ -85,6 +79,21 @@ export function useProviders() {
     queryFn: ({ signal }) => api.get<Page<Provider>>('/providers', { query: { limit: 200 }, signal }),
     staleTime: 30_000,
   })
+}
+
+/** Save a provider's key and address after a test, or remove them from the configuration. */
+export function useProviderActions() {
+  const client = useQueryClient()
+  const onSuccess = () => client.invalidateQueries()
+  const at = (name: string) => `/providers/${encodeURIComponent(name)}`
+  return {
+    save: useMutation({
+      mutationFn: ({ name, body }: { name: string; body: components['schemas']['ProviderIn'] }) =>
+        api.put<components['schemas']['TestOut']>(at(name), body),
+      onSuccess,
+    }),
+    remove: useMutation({ mutationFn: (name: string) => api.delete<void>(at(name)), onSuccess }),
+  }
 }
 
 /** Send a short test prompt to a model. */

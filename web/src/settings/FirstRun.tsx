@@ -1,6 +1,8 @@
 import { Check, Copy } from 'lucide-react'
+import { useState } from 'react'
 import { Link } from 'wouter'
-import { useConfigChange, useMain, useModels, useTrial } from '@/data/settings'
+import { useConfigChange, useMain, useModels, useProviders, useTrial } from '@/data/settings'
+import { ProviderForm } from '@/settings/ProviderForm'
 import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
@@ -12,6 +14,8 @@ export function FirstRun() {
   const { data: models } = useModels()
   const trial = useTrial()
   const change = useConfigChange()
+  const { data: providers } = useProviders()
+  const [isAdding, setIsAdding] = useState(false)
   if (main !== '' || !models) return null
   const found = models.data
   const problems = Object.entries(models.problems ?? {})
@@ -66,6 +70,12 @@ export function FirstRun() {
           ))}
         </ul>
       )}
+      <p className="mt-4">
+        <Button look={found.length ? 'quiet' : 'primary'} onClick={() => setIsAdding(true)}>
+          {text.firstRun.connect}
+        </Button>
+      </p>
+      {isAdding && <ProviderForm providers={providers?.data ?? []} main onClose={() => setIsAdding(false)} />}
       <p className="mt-4 text-muted">{text.firstRun.terminal}</p>
       <Command command="moot models choose" />
     </section>

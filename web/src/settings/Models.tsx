@@ -3,6 +3,7 @@ import { ChevronRight, Plug } from 'lucide-react'
 import { useState } from 'react'
 import { type Model, type Provider, useConfigChange, useMain, useModels, useProviders, useTrial } from '@/data/settings'
 import { Area } from '@/settings/Area'
+import { ProviderForm } from '@/settings/ProviderForm'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
@@ -31,15 +32,21 @@ export default function Models() {
 
 function Providers() {
   const { data } = useProviders()
+  const [form, setForm] = useState<{ chosen?: Provider } | null>(null)
   if (!data?.data.length) return null
+  const change = (chosen: Provider) => setForm({ chosen })
   const here = data.data.filter(isAvailable)
   const further = data.data.filter((provider) => !isAvailable(provider))
   return (
     <section aria-labelledby="providers" className="mb-7">
-      <h2 id="providers" className="mb-2 text-sm font-semibold">
-        {text.models.providers}
-      </h2>
-      <Row providers={here} />
+      <div className="mb-2 flex items-center justify-between gap-2">
+        <h2 id="providers" className="text-sm font-semibold">
+          {text.models.providers}
+        </h2>
+        <Button onClick={() => setForm({})}>{text.providers.add}</Button>
+      </div>
+      {form && <ProviderForm providers={data.data} {...form} onClose={() => setForm(null)} />}
+      <Row providers={here} change={change} />
       {further.length > 0 && (
         <details className="mt-2 text-sm">
           <summary className="flex w-fit cursor-pointer items-center gap-1 py-1 text-muted hover:text-ink max-md:min-h-11">
@@ -47,7 +54,7 @@ function Providers() {
             {text.models.moreProviders(further.length)}
           </summary>
           <div className="mt-2">
-            <Row providers={further} />
+            <Row providers={further} change={change} />
           </div>
         </details>
       )}
@@ -59,20 +66,27 @@ function isAvailable(provider: Provider): boolean {
   return provider.state === 'available'
 }
 
-function Row({ providers }: { providers: readonly Provider[] }) {
+function Row({ providers, change }: { providers: readonly Provider[]; change: (provider: Provider) => void }) {
   return (
     <ul className="flex flex-wrap gap-2">
       {providers.map((provider) => (
-        <li key={provider.name} className="flex items-center gap-2 rounded-lg border border-line px-3 py-2 text-sm">
-          <span
-            aria-hidden
-            className={clsx(
-              'size-2 shrink-0 rounded-full',
-              isAvailable(provider) ? 'bg-good' : 'border-2 border-line-strong',
-            )}
-          />
-          <span className="font-medium">{provider.name}</span>
-          <span className="text-xs text-muted">{isAvailable(provider) ? provider.dialect : provider.state}</span>
+        <li key={provider.name}>
+          <button
+            type="button"
+            aria-label={text.providers.edit(provider.name)}
+            onClick={() => change(provider)}
+            className="flex min-h-9 items-center gap-2 rounded-lg border border-line px-3 py-2 text-sm hover:border-line-strong hover:bg-sunken max-md:min-h-11"
+          >
+            <span
+              aria-hidden
+              className={clsx(
+                'size-2 shrink-0 rounded-full',
+                isAvailable(provider) ? 'bg-good' : 'border-2 border-line-strong',
+              )}
+            />
+            <span className="font-medium">{provider.name}</span>
+            <span className="text-xs text-muted">{isAvailable(provider) ? provider.dialect : provider.state}</span>
+          </button>
         </li>
       ))}
     </ul>

@@ -8,8 +8,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import anyio
-
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured
 from moot.cli.download import ask_model, provide_weights
@@ -22,10 +20,9 @@ from moot.config.changes import set_values
 from moot.config.home import KEY_VARIABLES
 from moot.config.loader import FILE, Loaded
 from moot.config.settings import ProviderSettings, Settings
-from moot.errors import MootError, ProviderError, UsageError
+from moot.errors import MootError, UsageError
 from moot.providers.catalogue import default_model
 from moot.providers.pool import Providers
-from moot.providers.status import TestAnswer
 
 _KEY = re.compile(r"[\x21-\x7e]{16,}")
 
@@ -160,7 +157,7 @@ class _Chooser:
             finally:
                 await providers.close()
         self._tell(f"Testing {offer.id if offer.model else offer.provider} …", "dim")
-        answered = await _try(settings, offer)
+        answered = await ask_model(settings, offer.id, seconds=SECONDS)
         file = self.settings.home / FILE
         set_values(file, {**offer.values, "models.main": str(answered.choice.model.id)}, os.environ)
         skip_file(self.settings).unlink(missing_ok=True)
@@ -213,14 +210,3 @@ class _Chooser:
     def _say(self, lines: Sequence[Line]) -> None:
         for text, style in lines:
             self.output.say(text, style)
-
-
-async def _try(settings: Settings, offer: Offer) -> TestAnswer:
-    """Send a test prompt and return the model's answer. Raise ProviderError if the call fails or takes too long."""
-
-    try:
-        with anyio.fail_after(SECONDS):
-            return await ask_model(settings, offer.id)
-    except TimeoutError as error:
-        message = f"{offer.id} did not answer within {SECONDS:.0f} seconds."
-        raise ProviderError(message, fix="Try again, or choose another model.", kind="transport", retryable=True) from error

@@ -34,6 +34,7 @@ from moot.server.routes.settings.config import permissions_router as permissions
 from moot.server.routes.settings.config import router as config
 from moot.server.routes.settings.mcp import router as mcp
 from moot.server.routes.settings.plugins import router as plugins
+from moot.server.routes.settings.providers import router as providers
 from moot.server.routes.settings.skills import indexes_router as skill_indexes
 from moot.server.routes.settings.skills import router as skills
 from moot.server.routes.settings.tokens import login_router as login
@@ -81,6 +82,7 @@ ROUTERS = (
     plugins,
     memory,
     knowledge,
+    providers,
     deciding,
     commands,
     permissions,

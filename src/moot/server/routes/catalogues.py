@@ -1,17 +1,14 @@
-"""Routes that list models, providers, tools, channels and formats."""
+"""Routes that list models, tools, channels and formats."""
 
 from __future__ import annotations
-
-from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
 from moot.convert.serialization import model_json
 from moot.errors import NotFound
 from moot.plugins import CHANNELS, FORMATS
-from moot.providers.status import answer_json, check_model, providers_json
-from moot.server.auth import Admin, Reader, Router
-from moot.server.models import In, ListOut, Out
+from moot.server.auth import Reader, Router
+from moot.server.models import ListOut, Out
 from moot.server.resources import Cursor, Limit, cut, page_out
 from moot.server.state import CurrentServer
 from moot.tools.catalogue import find_tool, is_tool, tool_facts, tool_json, tool_names, unknown_tool
@@ -40,35 +37,6 @@ class ModelsOut(Out):
     data: list[ModelOut]
     next_cursor: str | None = None
     problems: dict[str, str]
-
-
-class ProviderOut(Out):
-    """A provider of models and its status."""
-
-    name: str
-    state: str
-    missing: str | None
-    dialect: str
-    base_url: str
-    needs_key: bool
-    priority: int
-
-
-class TestIn(In):
-    """Model to test."""
-
-    model: Annotated[str, Field(max_length=200)] = ""
-    """One of the provider's models; empty = its default."""
-
-
-class TestOut(Out):
-    """Reply of the tested model."""
-
-    ok: Literal[True]
-    model: str
-    text: str
-    seconds: float
-    usage: dict[str, int]
 
 
 class ToolOut(Out):
@@ -125,18 +93,6 @@ async def list_models(server: CurrentServer, _: Reader, provider: str = "", limi
     page = cut(listing.models, limit, cursor, lambda model: str(model.id))
     data = [ModelOut.model_validate(model_json(model)) for model in page.items]
     return ModelsOut(data=data, next_cursor=page.next_cursor, problems=dict(listing.problems))
-
-
-@router.get("/providers")
-async def list_providers(server: CurrentServer, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ProviderOut]:
-    """List providers in the order in which model names are resolved. `missing` says what a provider lacks, such as an API key."""
-    return page_out(cut(await providers_json(server.engine.providers), limit, cursor, _name), ProviderOut.model_validate)
-
-
-@router.post("/providers/{name}/test")
-async def test_provider(server: CurrentServer, _: Admin, name: str, body: TestIn) -> TestOut:
-    """Send a one-word prompt to a provider to test it."""
-    return TestOut.model_validate(answer_json(await check_model(server.engine.providers, f"{body.model}@{name}")))
 
 
 @router.get("/tools")
