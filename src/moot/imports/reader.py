@@ -52,7 +52,7 @@ class Prices:
         self._known: dict[tuple[str, str, int], Price | None] = {}
 
     def estimated(self, metadata: JsonObject, at: int = 0) -> JsonObject:
-        """Add an estimated cost to each step that has usage, a known model and no cost. Return the same object if there is none.
+        """Add an estimated cost to each step that has usage, a known model and no cost. Return the same object if nothing was added.
 
         The prices are those at the time `at`, in ms since the epoch; 0 = now.
         """

@@ -1,4 +1,4 @@
-"""OAuth 2.1 at remote MCP servers, as the SDK does it. Imported for servers with a login, and to log in."""
+"""OAuth 2.1 for remote MCP servers, as implemented by the SDK. Imported for servers with a login, and to log in."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Storage:
 
 
 class _Provider(OAuthClientProvider):
-    """The SDK's provider, which also stores where and until when the tokens are valid, and notices a login or logout elsewhere."""
+    """The SDK's provider, which also stores where and until when the tokens are valid, and notices when another process logs in or out."""
 
     def __init__(
         self,

@@ -211,7 +211,7 @@ class McpServers:
         )
 
     def _login_status(self, server: McpServer, error: MootError | None) -> McpLogin:
-        """Return the state of the login at a server. `error` is the reason why there is no connection."""
+        """Return the state of the login to a server. `error` is the reason why there is no connection."""
         if not server.url or has_key(server):
             return McpLogin()
         if (pending := self.logins.of(server)) is not None:

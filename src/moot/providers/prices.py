@@ -82,7 +82,7 @@ def _list(home: Path | None) -> DataSnapshot:
 
 @cache
 def _newer(path: Path, changed: int) -> DataSnapshot:
-    """Read a list. `changed` is its time of modification, so that a later version is read too."""
+    """Read a list. The result is cached by `changed`, the file's modification time, so that a later version is read again."""
     try:
         return _read(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -52,7 +52,7 @@ def merged(settings: Settings, stored: Iterable[JobState]) -> list[JobState]:
 
 
 def next_of(state: JobState, now: int) -> int | None:
-    """Return the next time of a job after `now`, in ms; None if the job is paused, is ignored or has no further time."""
+    """Return the next time of a job after `now`, in ms; None if the job is paused, ignored or never due again."""
     if state.paused_at is not None or state.error:
         return None
     return attribute(_NEXT)(state.job, now, state.created_at or now)

@@ -181,9 +181,9 @@ _CUT = "[The beginning of the conversation is not included.]\n\n"
 async def compact(
     runtime: Runtime, conversation: str, head: str | None, *, keep: int, model: str = "", room: int | None = None, focus: str = ""
 ) -> Compaction | None:
-    """Summarize the branch that ends with `head`, except its last `keep` messages; None if there is nothing to summarize.
+    """Summarize the branch that ends if `head` is set, except its last `keep` messages; None if there is nothing to summarize.
 
-    With `room`, the messages that are not summarized have at most half as many tokens, if possible. `model` is used if neither
+    If `room` is set, the messages that are not summarized have at most `room / 2` tokens, if possible. `model` is used if neither
     `models.compaction` nor `models.small` is set. Stored messages don't change. Raise MootError if the model fails, returns nothing or
     returns a summary that is too long, Busy if the messages were changed meanwhile.
     """

@@ -134,7 +134,7 @@ class Watch:
                 self._hub.ticks.soon(self.wake)
 
     def touch(self) -> None:
-        """Make the reader read from the store, because it has events that the hub does not. Called by the hub."""
+        """Make the reader read from the store, because the store has events that the hub does not have. Called by the hub."""
         self._stale = True
         self.wake()
 

@@ -94,7 +94,7 @@ class Pages:
         await response(scope, receive, send)
 
     async def _find(self, path: str) -> File | None:
-        """Return the file at a path, the page for a path without a file, or None if a file is missing."""
+        """Return the file at a path, or the web page for a path that can't be that of a file. Return None if the file is missing."""
         state = await anyio.to_thread.run_sync(_state, self._built / "index.html")
         if state != self._state or state is None:
             self._state = state

@@ -135,7 +135,7 @@ Cursor: TypeAlias = Annotated[str | None, Query(max_length=1000, description="`n
 
 
 def page_out(page: Page[Entity], to_wire: Callable[[Entity], Item]) -> ListOut[Item]:
-    """Return a page of the store as a response."""
+    """Return a page of results from the store as a response."""
     return ListOut(data=[to_wire(item) for item in page.items], next_cursor=page.next_cursor)
 
 

@@ -157,7 +157,7 @@ class Memory:
         return text
 
     def search(self, query: str) -> MemorySearch:
-        """Return the lines that contain all words of the query, or if there are none, most of them. Case is ignored."""
+        """Return the lines that contain the most words of the query, ideally all of them. Case is ignored."""
         words = query.casefold().split()
         found: list[MemoryMatch] = []
         best, problems = 1, list[MemoryFile]()

@@ -269,7 +269,7 @@ class Approval:
 
     @property
     def edits(self) -> bool:
-        """True if the answer `edits` may be offered: all file edits in this conversation."""
+        """True if the answer `edits`, which allows all file edits in this conversation, may be offered."""
         asking = [part for part in self.parts if part.action == "ask"]
         return bool(asking) and all(part.edits for part in asking)
 

@@ -66,7 +66,7 @@ class Shares(Protocol):
         ...
 
     async def list(self, *, conversation: str | None = None, closed: bool = False) -> Sequence[Share]:
-        """List shares, newest first; with `closed`, include expired and revoked ones."""
+        """List shares, newest first; if `closed` is set, include expired and revoked ones."""
         ...
 
     async def revoke(self, reference: str) -> Share:

@@ -76,7 +76,7 @@ class End:
     """The end of the run, which also updates the conversation's sums.
 
     The append fails with Busy if the status is `finished` but the inbox has an unhandled steer: the run must continue for it.
-    With another status, unread steering messages are stored as user messages at the end of the run's branch.
+    If the status is a different one, unread steering messages are stored as user messages at the end of the run's branch.
     """
 
     status: Literal["finished", "failed", "cancelled"]
@@ -162,7 +162,7 @@ class SetSession:
 
 @dataclass(frozen=True, slots=True)
 class WarnBudget:
-    """A notice to outgoing webhooks that most of a budget, or of one of the run's limits, is used."""
+    """A notice to outgoing webhooks that most of a budget, or of one of the run's limits, has been used."""
 
     limit: Literal["cost", "tokens"]
     used: int
@@ -192,7 +192,7 @@ class LogReader(Protocol):
     ) -> list[Event]:
         """Return at most `limit` events after `after`, in order, from one snapshot of segments and rows; optionally only those of one run.
 
-        With `newest`, chunks come from the newest translation of each exchange, else from the original one.
+        If `newest` is set, chunks come from the newest translation of each exchange, else from the original one.
         """
         ...
 
@@ -309,7 +309,7 @@ class RunReader(Protocol):
     async def runs(
         self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200, before: int | None = None
     ) -> list[Run]:
-        """List runs, newest first; with `before`, only those with a lower `no`."""
+        """List runs, newest first; if `before` is set, only those with a lower `no`."""
         ...
 
     async def last_answer(self, message: str) -> Run | None:
@@ -325,14 +325,14 @@ class RunReader(Protocol):
     async def children(self, run: str = "", *, conversation: str = "", tree: bool = False) -> list[Run]:
         """List the runs that this run, or all runs of this conversation, have started as sub-agents, oldest first.
 
-        With `tree`, include sub-agents of sub-agents at any depth.
+        If `tree` is set, include sub-agents of sub-agents at any depth.
         """
         ...
 
     async def approvals(
         self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True, tree: bool = False
     ) -> list[Approval]:
-        """List approvals, oldest first. With `tree`, include the approvals of sub-agents at any depth."""
+        """List approvals, oldest first. If `tree` is set, include the approvals of sub-agents at any depth."""
         ...
 
     async def exchange(self, id: str) -> Exchange | None: ...

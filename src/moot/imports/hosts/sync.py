@@ -131,7 +131,7 @@ class _Fetch:
     total: int = 0
 
     async def run(self, listing: Listing, units: Sequence[_Unit]) -> None:
-        """Fetch the units. Raise HostError if the connection fails; what arrived completely is kept."""
+        """Fetch the units. Raise HostError if the connection fails. What has already arrived completely is kept."""
         try:
             if listing.is_complete:  # before fetching, because a file can have the name of a deleted folder
                 self.report.gone = await to_thread.run_sync(self.mirror.keep_only, listing.files)
@@ -269,7 +269,7 @@ class _Fetch:
         return None
 
     def _certain(self, state: FileState) -> FileState:
-        """Return the state to remember. A recent time in whole seconds may not change with the next change of the file."""
+        """Return the state to remember. It has no time if that is recent and in whole seconds: the file may still change in that second."""
         is_recent = "." not in state.modified and int(state.modified) >= self.connection.now - 2
         return state._replace(modified="") if is_recent else state
 
@@ -360,8 +360,8 @@ async def sync_hosts(
 ) -> list[HostReport]:
     """Fetch from the machines, several at a time, and import. Return a report for each. Raise StoreError if storing fails.
 
-    A problem with one machine doesn't affect the others. If the connection fails, nothing of that machine is imported; what arrived
-    completely is used next time. `data` is the folder of the database.
+    A problem with one machine doesn't affect the others. If the connection fails, nothing of that machine is imported, but files that
+    have arrived completely are kept for the next time. `data` is the folder of the database.
     """
     reports = [HostReport(host.name, imported=Report(lambda: reported(reports))) for host in hosts]
     limit, importing = anyio.CapacityLimiter(PARALLEL), anyio.Lock()

@@ -35,7 +35,7 @@ class Offer:
     """Sentences that say why earlier sources could not be used."""
 
     def lines(self, *, verbose: bool = False) -> list[str]:
-        """Return a line with name, size and origin. With `verbose`, add the failed sources, the license and the source."""
+        """Return a line with name, size and origin. If `verbose` is set, add the failed sources, the license and the source."""
         weights = self.weights
         size = f"{weights.size / 1_000_000:,.0f} MB"
         if self.missing < weights.size:

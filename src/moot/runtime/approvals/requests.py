@@ -244,7 +244,7 @@ def replies_of(value: Json) -> tuple[tuple[str, ...], ...]:
 
 
 def question_json(item: Question) -> Json:
-    """Return a question as `Approval.questions` contains it."""
+    """Return a question in the form in which `Approval.questions` contains it."""
     return {
         "header": item.header,
         "text": item.text,

@@ -177,7 +177,7 @@ async def _variables(leg: Leg, templates: Json) -> Mapping[str, str]:
 
 
 async def _earlier(leg: Leg) -> dict[str, str]:
-    """Return the start of the conversation's last finished run before this one, and the last answer with text."""
+    """Return the start time of the conversation's last finished run before this one, and the last answer with text."""
     run, store = leg.request.run, leg.runtime.store
     found = await store.records.runs(conversation=run.conversation, statuses=_FINISHED, limit=_EARLIER, before=run.no)
     values = {"last_run": "", "last_response": ""}

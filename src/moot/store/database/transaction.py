@@ -85,7 +85,7 @@ class Transaction:
         self._runs: dict[str, int] = {}
 
     def forget(self) -> None:
-        """Drop cached ids: a transaction that is rolled back may have created them."""
+        """Drop cached ids, because a transaction that is rolled back may have created them."""
         self._numbers.clear()
         self._runs.clear()
 
@@ -225,7 +225,7 @@ class Transaction:
 def insert_many(execute: Callable[..., object], statements: Mapping[int, str], rows: Sequence[tuple[object, ...]]) -> None:
     """Insert the rows, as many as possible with each statement.
 
-    `statements` maps a number of rows to the statement that inserts as many, from the largest number down to 1.
+    `statements` maps a number of rows to the statement that inserts that many, from the largest number down to 1.
     """
     done = 0
     for count, statement in statements.items():

@@ -98,7 +98,7 @@ def pack(rows: Sequence[Row]) -> bytes:
 
 
 def unpack(data: bytes, base: int, first: int) -> list[tuple[Any, ...]]:
-    """Decode the rows; `base` is the conversation's part of their ids. A checksum that matches its event is returned as None."""
+    """Decode the rows. Their ids start if `base` is set, which identifies the conversation. A checksum that matches is returned as None."""
     frame = _DECODER.decode(data)
     ats = _read_ints(frame.times)
     groups = [_reader(group) for group in frame.groups]

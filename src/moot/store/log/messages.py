@@ -49,7 +49,7 @@ def add(
     body: JsonObject | None = None,
     move_head: bool = True,
 ) -> Message:
-    """Store a complete message and its event, and return it with its seqs. With `move_head`, it becomes the conversation's head."""
+    """Store a complete message and its event, and return it with its seqs. If `move_head` is set, it becomes the conversation's head."""
     stays: JsonObject = {} if move_head else {"head": False}
     seq = transaction.add(conversation, (message_event(message, raw=raw, body={**(body or {}), **stays}),))[-1]
     stored = placed(message, seq)

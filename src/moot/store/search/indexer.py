@@ -136,7 +136,7 @@ class Filler:
 
 
 def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
-    """Remove a message from the index, if present. With `purged`, none of its words remains once the index is merged."""
+    """Remove a message from the index, if present. If `purged` is set, none of its words remains once the index is merged."""
     rows = queries.execute(
         "SELECT s.no, EXISTS (SELECT 1 FROM search_words WHERE rowid = s.no) FROM search AS s WHERE s.message = ?", (message,)
     ).fetchall()

@@ -222,7 +222,7 @@ def _report(connection: Connection, values: dict[str, Any], by: Sequence[Groupin
 
 
 def _inside(values: Mapping[str, Any], unit: int) -> dict[str, Any]:
-    """Add the first and last boundaries of whole units in the period. If it contains none, both are the end of the period."""
+    """Add the first and last boundaries of whole units in the period. If the period contains no whole unit, both are its end."""
     first, last = -(-values["since"] // unit) * unit, values["until"] // unit * unit
     return {**values, "first": first, "last": last} if first <= last else {**values, "first": values["until"], "last": values["until"]}
 
@@ -290,7 +290,7 @@ def _by_host(connection: Connection, values: Mapping[str, Any]) -> dict[str, Cou
 
 
 def _edits(connection: Connection, *, owner: str | None, limit: int, before: str | None) -> tuple[list[FileEdit], str | None]:
-    """Return changes of files, newest first, and the cursor of the next page."""
+    """Return changes to files, newest first, and the cursor of the next page."""
     place = (_EVER, 0, 0) if before is None else tuple(int(group, 16) for group in match_cursor(_CURSOR, before).groups())
     owners = [owner] if owner is not None else [row[0] for row in connection.execute("SELECT id FROM user")]
     found: list[Any] = []

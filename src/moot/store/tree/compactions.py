@@ -20,7 +20,7 @@ _COLUMNS = "through, summary, plan, exchange, seq, at"
 
 
 def compactions(queries: Queries, conversation: int, among: Sequence[str] | None = None) -> list[Compaction]:
-    """Return the conversation's summaries, oldest first; with `among`, only those that end with one of these messages."""
+    """Return the conversation's summaries, oldest first; if `among` is set, only those that end with one of these messages."""
     where, values = "conversation = ?", [conversation, *([] if among is None else [dumps(list(among)).decode()])]
     if among is not None:
         where += " AND through IN (SELECT value FROM json_each(?))"

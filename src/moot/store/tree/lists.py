@@ -169,7 +169,7 @@ _HELD = "SELECT 1 FROM conversation WHERE {} = ? AND +owner_id = ? LIMIT 1"
 
 
 def live(connection: Queries) -> dict[str, RunStatus]:
-    """Return the status of the live run of each conversation that has one, by id. A started run precedes queued ones."""
+    """Return the status of the live run of each conversation that has one, by id. A started run takes precedence over queued ones."""
     wanted = sorted(STARTED | frozenset[RunStatus]({"queued"}))
     sql = "SELECT c.id, r.status FROM run AS r JOIN conversation AS c ON c.no = r.conversation WHERE r.status IN (?, ?, ?, ?)"
     rows: list[tuple[str, RunStatus]] = connection.execute(sql, wanted).fetchall()

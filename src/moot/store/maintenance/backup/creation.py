@@ -197,7 +197,7 @@ def silent(_words: str) -> None:
 
 @asynccontextmanager
 async def alone(state: Path, turn: anyio.Lock) -> AsyncGenerator[None, None]:
-    """Wait until no other purge, redaction or backup runs in this process. Raise Busy if one runs in another process."""
+    """Wait until no other purge, redaction or backup is running in this process. Raise Busy if one is running in another process."""
     lock = FileLock(state / FORGETTING)
     async with turn:
         if not await to_thread.run_sync(partial(lock.take, wait=False)):
