@@ -63,7 +63,7 @@ class Conversations:
         return await self._store.records.runs(conversation=(await self.get(reference)).id)
 
     async def events(self, reference: str, *, after: int = 0) -> AsyncGenerator[Event, None]:
-        """Yield all stored events with a `seq` greater than `after`. Their field `raw` has the bytes received from the vendor."""
+        """Yield all stored events with a `seq` greater than `after`. Their field `raw` contains the bytes received from the vendor."""
         id = (await self.get(reference)).id
         while page := await self._store.log.read(id, after=after):
             for event in page:

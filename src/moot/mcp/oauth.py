@@ -65,7 +65,7 @@ class _Storage:
         return OAuthClientInformationFull.model_validate(found) if (found := self.login.get("client")) else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Do nothing: it is stored together with the tokens."""
+        """Do nothing: the client's information is stored together with the tokens."""
 
 
 class _Provider(OAuthClientProvider):
@@ -220,7 +220,7 @@ class RegisteredClient:
 
 
 async def log_in(home: Path, server: McpServer, directory: Path, show: Show, port: int = 0, client: RegisteredClient | None = None) -> None:
-    """Log in at a server and store the login. `show` gets the address that the person must open in a browser on this machine.
+    """Log in at a server and store the login. `show` is called with the address that the person must open in a browser on this machine.
 
     Raise UsageError if the server can't be logged in to or needs no login, ProviderError if the login fails.
     """

@@ -149,7 +149,7 @@ class McpServers:
 
     @asynccontextmanager
     async def _in_use(self, server: McpServer, directory: str) -> AsyncGenerator[Connection]:
-        """Return the connection for a folder, which is not closed as idle during the block. Raise MootError if it can't be opened."""
+        """Return the connection for a folder. It is not closed as idle during the block. Raise MootError if it can't be opened."""
         slot, connection = await self._connected(server, directory)
         slot.calls += 1
         try:
@@ -223,7 +223,7 @@ class McpServers:
     async def _connected(self, server: McpServer, directory: str) -> tuple[_Slot, Connection]:
         """Return the connection for a folder, opening it if necessary.
 
-        Raise MootError if that fails, also during the pause after a failure.
+        Raise MootError if that fails, or during the pause after a failure.
         """
         check_usable(server)
         slot = self._slot(server, directory)

@@ -132,7 +132,7 @@ class Leg(OutsideLeg):
         *,
         has_background: bool = True,
     ) -> None:
-        """`inbox` has the items that had arrived when the leg started, or None if they have not been read yet."""
+        """`inbox` contains the items that had arrived when the leg started, or None if they have not been read yet."""
         super().__init__()
         self.runtime = runtime
         self.request = request

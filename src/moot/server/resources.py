@@ -111,7 +111,7 @@ async def approval_of(caller: Caller, id: str) -> Approval:
 
 
 async def current_runs(server: Server, runs: Sequence[Run]) -> list[Run]:
-    """Return the runs with their current status: a running run whose process has died is marked interrupted first."""
+    """Return the runs with their current status: a running run whose process has died is first marked as interrupted."""
     return [await server.engine.runs.current(run.id) if run.status == "running" else run for run in runs]
 
 

@@ -142,7 +142,7 @@ class Ports(Protocol):
 
     @property
     def hooks(self) -> ToolHooks | None:
-        """The hooks of the user; None = none are configured."""
+        """The user's hooks, or None if none are configured."""
         ...
 
     def now(self) -> int:
@@ -192,7 +192,7 @@ class OutsideContext(Protocol):
         ...
 
     async def confinement(self, command: str, directory: Path, access: Access = "sandbox") -> Confinement | None:
-        """Return the sandbox for a command of the agent; None = none. Raise Refused if a sandbox is required but not available."""
+        """Return the sandbox for an agent's command, or None for no sandbox. Raise Refused if one is required but not available."""
         ...
 
     async def session(self) -> Session | None:
@@ -225,8 +225,8 @@ class RunContext(OutsideContext, Protocol):
     async def history(self, tokens: int, *, compact_to: int = 0) -> list[Message]:
         """Return at least the last `tokens` of the branch that this run answers, oldest first, without the run's own message.
 
-        It starts with the branch's summary if it was compacted. If `compact_to` is set, compact the branch first, to that many tokens if
-        possible.
+        It starts with the branch's summary if it was compacted. If `compact_to` is set, the branch is compacted before, to at most that
+        many tokens if possible.
         """
         ...
 

@@ -324,7 +324,7 @@ class Conversations(Protocol):
         ...
 
     async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
-        """Return the last `limit` messages of the shown branch, or of the one ending if `head` is set, oldest first.
+        """Return the last `limit` messages of the shown branch, or of the one ending with `head`, oldest first.
 
         A message that is still being written includes its latest events.
         """

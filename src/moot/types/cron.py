@@ -188,7 +188,7 @@ class JobStore(Protocol):
         ...
 
     async def ensure(self, schedules: Mapping[str, str]) -> None:
-        """Store the schedules of the configured jobs by name. Instants before a change of the schedule don't count as missed."""
+        """Store the schedules of the configured jobs, given by name. Instants before a change of the schedule don't count as missed."""
         ...
 
     async def pause(self, owner: str, name: str, *, paused: bool) -> None:

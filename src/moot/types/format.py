@@ -263,7 +263,7 @@ class TerminalReadable(Protocol):
 
 @runtime_checkable
 class HasSamples(Protocol):
-    """Optional capability: sample sources by name. Required for read-only formats."""
+    """Optional capability: provide sample sources, by name. Required for read-only formats."""
 
     samples: Mapping[str, Sample]
 

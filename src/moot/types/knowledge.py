@@ -99,7 +99,7 @@ class KnowledgeScope:
 
 
 def knowledge_folders(root: str) -> tuple[str, ...]:
-    """Return the `knowledge` folder in a project's root, which is always searched in that project; nothing if the project has no root."""
+    """Return the `knowledge` folder in a project's root; nothing if the project has no root. It is always searched in that project."""
     return (os.path.join(os.path.realpath(root), "knowledge"),) if root else ()  # noqa: PTH118  as text, like the other paths here
 
 

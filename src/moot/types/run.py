@@ -150,7 +150,7 @@ class Submitted:
 
     conversation: Conversation
     run: Run
-    """The new run; if `steer` is set, the active run that receives the prompt."""
+    """The new run; with `steer`, the active run that receives the prompt."""
     seq: int
     """The last `seq` before the run's own events. To get the run's events, watch the conversation after this position."""
     steered: bool = False

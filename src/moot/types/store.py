@@ -344,10 +344,10 @@ class Records(RunReader, Protocol):
     async def submit(self, submission: Submission) -> Accepted:
         """Store conversation, user message, assistant message, run and head in one durable transaction.
 
-        If a prompt with the same client id and parts was stored before, return its run. With `steer` and a running run, add the prompt to
-        the run's inbox instead. A run that is waiting and not `continuing`, interrupted, or queued without an owner is cancelled, and its
-        approvals are denied ("superseded"). Raise Busy if on_busy = reject and a run is running, `continuing` or queued, or LimitReached if
-        there are too many sub-agents. Also raise Busy if `due` is already recorded, or the job's last run has not ended.
+        If a prompt with the same client id and parts was stored before, return its run. If `on_busy` is `steer` and a run is running, add
+        the prompt to its inbox instead. A run that is waiting and not `continuing`, interrupted, or queued without an owner is cancelled,
+        and its approvals are denied ("superseded"). Raise Busy if `on_busy` is `reject` and a run is running, `continuing` or queued, or
+        LimitReached if there are too many sub-agents. Also raise Busy if `due` is already recorded, or the job's last run has not ended.
         """
         ...
 
@@ -425,7 +425,7 @@ class Indexes(Protocol):
 
 
 class OwnerStore(Indexes, Protocol):
-    """The parts of a store, for all owners or for one, see `Store.of`."""
+    """The parts of a store, for all owners or for one (see `Store.of`)."""
 
     @property
     def log(self) -> LogReader: ...

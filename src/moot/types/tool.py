@@ -141,7 +141,7 @@ class Confines(Protocol):
         ...
 
     async def confinement(self, command: str, access: Access = "sandbox") -> Confinement | None:
-        """Return the sandbox that a command must run in; None = none. Raise Refused if a sandbox is required but not available."""
+        """Return the sandbox in which a command must run, or None for no sandbox. Raise Refused if one is required but not available."""
         ...
 
 
@@ -244,7 +244,7 @@ class Tool(Protocol):
     """Examples for models, see `ToolDefinition.examples`."""
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
-        """Run the call. A model's mistake is reported as an output if `error` is set, not as an exception. Cancellation passes through."""
+        """Run the call. A model's mistake is reported as an output with `error`, not as an exception. Cancellation passes through."""
         ...
 
     def doing(self, arguments: Any) -> View:

@@ -59,7 +59,7 @@ class Mirror:
             self.states = {path: state for path, state in states.items() if not is_purged(path, self.purged)}
 
     def save(self) -> None:
-        """Store the states. All copies are made durable first, so that no state describes a copy that a power loss destroyed."""
+        """Store the states. Before that, all copies are made durable, so that no state describes a copy that a power loss destroyed."""
         for folder in self._changed:
             sync_folder(folder)
         self._changed.clear()
@@ -120,7 +120,7 @@ class Mirror:
     def keep_only(self, names: Collection[str]) -> int:
         """Delete the copies of files that no longer exist on the machine, and return their number.
 
-        The log of a database stays until the database is fetched again, because a copy may be damaged without it.
+        The log of a database is kept until the database is fetched again, because a copy may be damaged without it.
         """
         gone = [name for name in self.states if name not in names and database_of(name) not in names]
         for name in gone:

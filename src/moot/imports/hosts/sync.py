@@ -104,7 +104,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class _Unit:
-    """Files to fetch together: one file, or a database with its logs, which are consistent only if none changes meanwhile."""
+    """Files to fetch together: one file, or a database with its logs, which are consistent only if none of them changes meanwhile."""
 
     expected: dict[str, FileState | None]
     """Path → state, or None if the file doesn't exist."""
@@ -156,7 +156,7 @@ class _Fetch:
             raise HostError(f"There is not enough disk space: {size >> 20:,} MB are needed, {free >> 20:,} MB are free.")
 
     def plan(self, listing: Listing) -> list[_Unit]:
-        """Return the files to fetch, and count the others."""
+        """Return the files to fetch, and count the rest."""
         units: list[_Unit] = []
         for names in _units(listing.files):
             states = {name: listing.files.get(name) for name in names}
@@ -198,7 +198,7 @@ class _Fetch:
         return state is not None and self.mirror.is_current(name, state)
 
     async def _window(self, units: Sequence[_Unit], *, is_last: bool) -> list[_Unit]:
-        """Fetch some units. Return those to fetch again, because they changed meanwhile."""
+        """Fetch some units. Return those that changed meanwhile and must be fetched again."""
         self.connection.send("\n".join(commands(unit.parts, unit.expected) for unit in units))
         again: list[_Unit] = []
         for unit in units:

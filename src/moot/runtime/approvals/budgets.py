@@ -47,7 +47,7 @@ class Spender(Asker, Protocol):
 async def check_budgets(leg: Spender) -> None:
     """Add warnings to the answer about budgets that are nearly used up. If a budget is used up, ask whether the run may continue.
 
-    Raise Parked while the question is open, and LimitReached if the run may not continue.
+    Raise Parked if the question is still open, and LimitReached if the run may not continue.
     """
     chain = await _chain(leg)
     states = await _states(leg, chain)

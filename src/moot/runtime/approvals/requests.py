@@ -149,7 +149,7 @@ def _is_spent(approval: Approval, now: int) -> bool:
 
 
 async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the replies to a tool's questions. Raise Parked while they are pending."""
+    """Return the replies to a tool's questions. Raise Parked if they are still pending."""
     if leg.request.settings.get("unattended") == "deny":
         return tuple(() for _ in wanted)
     questions = [question_json(item) for item in wanted]

@@ -91,7 +91,7 @@ def _hooks_of(leg: Leg) -> RunHooks:
 
 
 async def _call(leg: Leg, side: HookSide, number: int, hook: RunHook) -> Part:
-    """Make the hook's call, once, and return its part of the answer. Raise Parked while an approval is pending."""
+    """Make the hook's call, once, and return its part of the answer. Raise Parked if an approval is still pending."""
     key, id = f"hook:{side}.{number}", f"hook-{side}-{number}-{leg.fence.run}"
     if leg.index.standing(key) != "ended":
         tools: dict[str, Tool] = {}

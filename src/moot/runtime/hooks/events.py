@@ -306,7 +306,7 @@ def tool_hooks(leg: HookLeg) -> _CallHooks:
 
 
 def _prompt_facts(parts: Sequence[Part]) -> JsonObject:
-    """Return a prompt as hooks get it: its text, including attached text files as models read them, and the names of all files."""
+    """Return a prompt in the form for hooks: its text, including attached text files as models read them, and the names of all files."""
     names = [str(part.get("filename") or part.get("mediaType") or "file") for part in parts if part.get("type") == "file"]
     return {"prompt": text_of(with_texts(parts)), "files": list[Json](names)}
 

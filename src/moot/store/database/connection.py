@@ -75,7 +75,7 @@ _SECONDS_TO_WAIT = 30.0
 def connect(path: Path, *, writing: bool = False, wait: float = _SECONDS_TO_WAIT, immutable: bool = False) -> Connection:
     """Open a connection in autocommit mode, for one thread at a time; read-only unless `writing`.
 
-    With `immutable`, SQLite takes no locks and ignores the write-ahead log, so the file must not change meanwhile.
+    With `immutable`, SQLite takes no locks and ignores the write-ahead log, so the file must not change while it is open.
     """
     mode = "rw" if writing else "ro&immutable=1" if immutable else "ro"
     # the timeout must be set first: switching the journal mode needs a lock that another process may hold for a moment

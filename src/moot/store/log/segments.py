@@ -1,7 +1,7 @@
 """Sealed segments of the log. A segment is a row of compressed frames; a frame holds up to 512 events.
 
 A conversation's segments cover the log without gaps from its first event to `log_head.sealed_through`; later events are rows of `event`.
-The index of a segment has the position and hash of each frame. So only one frame is unpacked to read one event, and a damaged frame is
+The index of a segment contains the position and hash of each frame. So only one frame is unpacked to read one event, and a damaged frame is
 detected before it is used.
 """
 

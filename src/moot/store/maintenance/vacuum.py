@@ -3,7 +3,7 @@
 Merging the full-text indexes into one segment drops the words of deleted texts. VACUUM rewrites every page from the existing rows, and a
 truncating checkpoint empties the write-ahead log. During VACUUM no one else can write; readers are not disturbed.
 
-There is no incremental way: even if `secure_delete` is set, text of deleted rows stays in gaps of pages from which rows were moved, and
+There is no incremental way: even with `secure_delete`, text of deleted rows stays in gaps of pages from which rows were moved, and
 returning free pages leaves such gaps unchanged. Of 2,700 rows deleted or changed at random, the text of 6 to 14 stayed; without
 `secure_delete`, the text of 1,600.
 """
@@ -36,7 +36,7 @@ _INTERVAL = 0.25  # seconds between progress messages during a long step
 
 
 async def rewrite_database(writer: Writer, reader: Reader, path: Path, tell: ReportProgress, *, unindexed: bool = False) -> tuple[int, int]:
-    """Rewrite the database and return its size before and after. Raise StoreFull if there is not enough space."""
+    """Rewrite the database and return its size before and after. Raise StoreFull if memory or disk space is low."""
     size = await reader.read(_size)
     lock = FileLock(path.parent.parent / "state" / SCRUBBING)
     seconds = 1 + size // _RATE

@@ -302,7 +302,7 @@ def _edits(connection: Connection, *, owner: str | None, limit: int, before: str
 
 
 def _with_names(groups: Mapping[str, Counts]) -> dict[str, Counts]:
-    """Replace the paths of repositories by their names, with as many parent folders as needed to tell them apart."""
+    """Replace the paths of repositories with their names, with as many parent folders as needed to tell them apart."""
     paths = {group: PurePath(group.removeprefix(_REPOSITORY)).parts for group in groups if group.startswith(_REPOSITORY)}
     taken = groups.keys() - paths.keys()
     found: dict[str, Counts] = {}

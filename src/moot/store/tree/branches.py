@@ -32,7 +32,7 @@ _DELETED_AT = 14
 
 
 def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None) -> list[Any]:
-    """Return the last `limit` rows of `MESSAGE` on the branch that ends if `end` is set, oldest first, without deleted messages."""
+    """Return the last `limit` rows of `MESSAGE` on the branch that ends with `end`, oldest first, without deleted messages."""
     wanted = _ALL if limit is None else limit
     # most branches are stored as consecutive messages; the rest is walked parent by parent
     chained = _chained(queries.execute(_STORED, (conversation, end, wanted)).fetchall(), end)

@@ -126,7 +126,7 @@ def listed_name(kind: Literal["agent", "model", "host"], name: str, listed: List
 
 
 def with_listed_names(wanted: ListFilter, listed: ListChoices) -> ListFilter:
-    """Return the filter with agent, model and host as listed. Raise NotFound if `listed_name` does."""
+    """Return the filter with agent, model and host as listed. Raise NotFound if `listed_name` raises it."""
     return replace(
         wanted,
         agent=listed_name("agent", wanted.agent, listed) if wanted.agent else wanted.agent,
