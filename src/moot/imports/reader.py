@@ -146,7 +146,7 @@ class ThreadReader:
 
 @asynccontextmanager
 async def pieces_of(source: Source, reading: SourceReader) -> AsyncGenerator[Pieces, None]:
-    """Read a source in the background and provide its entries in batches. If reading fails, they end and `problem` describes the error."""
+    """Read a source in the background and provide its entries in batches. If reading fails, they stop and `problem` is the error."""
     send, receive = anyio.create_memory_object_stream[Piece](_WAITING)
     pieces = Pieces(receive)
 

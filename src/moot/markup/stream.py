@@ -1,4 +1,4 @@
-"""Incremental parsing of Markdown that is still streaming, into complete blocks and the open rest."""
+"""Incremental parsing of Markdown that is still streaming, into complete blocks and the rest, which is still open."""
 
 from __future__ import annotations
 

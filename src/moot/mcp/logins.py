@@ -1,4 +1,4 @@
-"""The stored logins for MCP servers: one file for each, which only the owner of the home can read. It is not part of backups."""
+"""The stored logins for MCP servers: one file for each, which only the owner of the home can read. The files are not part of backups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 def has_key(server: McpServer) -> bool:
-    """Return whether a server is configured with a key, so that a login would not be used."""
+    """Return whether a server is configured with a key, in which case a login is not used."""
     return any(name.lower() == "authorization" for name in server.headers)
 
 

@@ -135,7 +135,7 @@ class _Provider(OAuthClientProvider):
             raise ProviderError(f"The MCP server {self._server.name!r} specifies an unsafe login address: {where!r}.", kind="protocol")
 
     async def _check_access(self, response: httpx2.Response) -> None:
-        """Raise ProviderError if the server refuses the stored login. Only a person's login asks the server where to sign in instead."""
+        """Raise ProviderError if the server refuses the stored login. The server is asked where to sign in only when a person logs in."""
         context = self.context
         is_too_narrow = response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
         if response.status_code != 401 and not is_too_narrow:
@@ -220,9 +220,9 @@ class RegisteredClient:
 
 
 async def log_in(home: Path, server: McpServer, directory: Path, show: Show, port: int = 0, client: RegisteredClient | None = None) -> None:
-    """Log in at a server and store the login. `show` is called with the address that the person must open in a browser on this machine.
+    """Log in to a server and store the login. `show` is called with the address that the person must open in a browser on this machine.
 
-    Raise UsageError if the server can't be logged in to or needs no login, ProviderError if the login fails.
+    Raise UsageError if the server doesn't support or need a login, ProviderError if the login fails.
     """
     _check(server)
     try:

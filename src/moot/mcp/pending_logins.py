@@ -37,7 +37,7 @@ class _Pending:
 
 
 class PendingLogins:
-    """The logins of a process that are not finished: at most one for each server. Their tasks run in the given task group."""
+    """The unfinished logins of a process, at most one for each server. Their tasks run in the given task group."""
 
     def __init__(self, home: Path, group: TaskGroup, reset: Callable[[str], None]) -> None:
         self._home = home
@@ -58,7 +58,7 @@ class PendingLogins:
     async def start(self, server: McpServer, directory: str) -> None:
         """Start a login and wait until the address that the person must open is known. Cancel an earlier login to the same server.
 
-        Raise MootError if the server can't be logged in to, and Busy if another login replaced this one.
+        Raise MootError if logging in to the server is not possible, and Busy if another login replaced this one.
         """
         self.cancel(server.name)
         pending = self._pending[server.name] = _Pending(server)

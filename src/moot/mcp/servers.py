@@ -239,7 +239,7 @@ class McpServers:
         return slot, slot.connection
 
     def _slot(self, server: McpServer, directory: str) -> _Slot:
-        """Return the slot for a folder. If the server's configuration has changed or its connection is being closed, it is a new one."""
+        """Return the slot for a folder. If the server's configuration has changed or its connection is being closed, return a new slot."""
         slot = self._slots.get((server.name, directory))
         if slot is not None and (slot.server != server or (slot.closing.is_set() and slot.starting is None)):
             slot.closing.set()
@@ -249,7 +249,7 @@ class McpServers:
         return slot
 
     def _start(self, slot: _Slot, directory: str) -> anyio.Event | None:
-        """Start the server unless it is connected, is already being started, or paused after a failure. Return the event that marks the end
+        """Start the server unless it is connected, already being started, or paused after a failure. Return the event that marks the end
         of the start."""
         if slot.connection is None and slot.starting is None and self._may_start(slot):
             slot.starting, slot.ended = anyio.Event(), anyio.Event()

@@ -43,7 +43,7 @@ class Describes(Protocol):
 
 @runtime_checkable
 class Listens(Protocol):
-    """Optional interface of a provider that can check if its server is running on this machine."""
+    """Optional interface of a provider that can check whether its server is running on this machine."""
 
     async def listening(self, seconds: float = 0.5) -> bool: ...
 

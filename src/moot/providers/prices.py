@@ -91,7 +91,7 @@ def _newer(path: Path, changed: int) -> DataSnapshot:
 
 
 def priced(vendor: str | None, name: str, at: int = 0, home: Path | None = None) -> Priced | None:
-    """Return a model's prices and context; None if it is unknown. Aliases and dated names match too. None as vendor means any vendor.
+    """Return a model's prices and context; None if it is unknown. Aliases and dated names match too. A `vendor` of None means any vendor.
 
     `at` is the time in ms since the epoch for which the prices are wanted; 0 = now. `home` is moot's home, which may have a newer list.
     """

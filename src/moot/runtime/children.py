@@ -1,4 +1,4 @@
-"""Sub-agents of a leg: runs in their own conversations. Their rights, folders, budget and depth never exceed those of the parent."""
+"""Sub-agents of a leg: runs in their own conversations. They never get more rights, folders, budget or nesting depth than the parent."""
 
 from __future__ import annotations
 

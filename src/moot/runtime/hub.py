@@ -172,7 +172,7 @@ def _only_deltas(batch: tuple[Event, ...]) -> bool:
 
 
 class Hub:
-    """Delivers committed events; one per process. `publish` never waits for a watcher."""
+    """Delivers committed events. There is one hub per process. `publish` never waits for a watcher."""
 
     def __init__(self, store: Store) -> None:
         self.published = 0

@@ -78,7 +78,7 @@ def find_agent(settings: Settings, name: str, options: JsonObject, directory: st
     if agent is None:
         known = ", ".join(sorted(available_agents(settings, directory)))
         raise UsageError(f"Agent {name!r} not found. Available agents: {known}.", fix="moot agents list --all")
-    if (workflow := Workflow.of(options)) is not None:  # its steps may be done by the run's own agent and by those that they name
+    if (workflow := Workflow.of(options)) is not None:  # steps use the agent that they name, or the run's own agent
         agent = dataclasses.replace(agent, agents=tuple(dict.fromkeys((name, *filter(None, (step.agent for step in workflow.steps))))))
     tools = options.get("tools")
     if tools is False:

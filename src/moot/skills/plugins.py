@@ -241,7 +241,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _decoded(plugin: Plugin) -> Iterator[tuple[str, str]]:
-    """Yield texts of the plugin's JSON files, which may hide characters as `\\u200b`, each with a name."""
+    """Yield the texts in the plugin's JSON files, each with a name. The files may hide characters as `\\u200b`."""
     yield MANIFEST, f"{plugin.version}\n{plugin.description}"
     for event, hook in plugin.hooks:
         yield f"hook {event}", f"{hook.matcher}\n{hook.command}"

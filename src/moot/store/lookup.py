@@ -120,7 +120,7 @@ def message_id(queries: Queries, conversation: int, reference: str) -> str:
 
 
 async def all_conversations(reader: Reader) -> AsyncGenerator[tuple[int, str], None]:
-    """Yield number and id of all conversations, including deleted ones, because their data exists until a purge."""
+    """Yield the number and id of all conversations, including deleted ones, because their data exists until a purge."""
     after, sql = 0, "SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT 200"
     while page := await reader.rows(sql, (after,), tuple[int, str]):
         for each in page:

@@ -66,7 +66,7 @@ def all_folders(home: Path, folder: str, name: str = "") -> tuple[MemoryFolder, 
 
 
 def _upwards(folder: str) -> Iterator[str]:
-    """Yield the folder and its parents, without a trailing slash, so that the root is an empty text."""
+    """Yield the folder and its parents, without a trailing slash, so that the root is an empty string."""
     # strings, because pathlib takes ten times as long, and this is called at each step
     folder = folder.rstrip("/")
     while folder:

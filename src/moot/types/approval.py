@@ -1,4 +1,4 @@
-"""Approvals: a person's answer to one request of a tool or an outside agent, used once."""
+"""Approvals: a person's answer to one request of a tool or an outside agent. It can be used only once."""
 
 from __future__ import annotations
 

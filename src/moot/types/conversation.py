@@ -247,7 +247,7 @@ class Conversations(Protocol):
     """Conversations and their messages. Lists are sorted with the latest activity first."""
 
     async def create(self, conversation: Conversation) -> Conversation:
-        """Store a conversation and return it with its `no` and times. Raise Busy if its id or key exists."""
+        """Store a conversation and return it with its `no` and times. Raise Busy if its id or key already exists."""
         ...
 
     async def get(self, reference: str) -> Conversation:

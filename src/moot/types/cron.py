@@ -176,7 +176,7 @@ class JobStore(Protocol):
     """Stored jobs and the history of all jobs, for one owner or for all."""
 
     async def list(self) -> list[JobState]:
-        """Return all stored jobs. Configured jobs have only their name and state."""
+        """Return all stored jobs. For configured jobs, only the name and the state are set."""
         ...
 
     async def version(self) -> tuple[int, int]:
@@ -246,7 +246,7 @@ class JobReport:
 
 
 class Delivery(Protocol):
-    """A way to deliver jobs' answers: one kind of `deliver`. Instances are stateless."""
+    """A way to deliver jobs' answers, selected by the setting `deliver`. Instances are stateless."""
 
     async def deliver(self, target: str, report: JobReport) -> None:
         """Deliver the report; `target` is the part of `deliver` after the colon. Raise MootError if that fails."""

@@ -279,7 +279,7 @@ class HasLocations(Protocol):
 
 @runtime_checkable
 class HasVariants(Protocol):
-    """Optional capability: the locations where other programs store conversations of the same form."""
+    """Optional capability: the locations where other programs store conversations in the same format."""
 
     def variants(self, home: Path, environ: Mapping[str, str]) -> Iterable[tuple[str, Path]]:
         """Return each program's name with its files and folders, existing or not."""
@@ -359,7 +359,7 @@ class MultiSource(Protocol):
     """Optional capability: a folder with many sources, each of which is read and remembered separately."""
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the sources in a folder that `sniff` claims, in a stable order. Links are not followed."""
+        """Yield each source in a folder for which `sniff` returns True, in a stable order. Links are not followed."""
         ...
 
 

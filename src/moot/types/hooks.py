@@ -1,4 +1,4 @@
-"""Hooks: commands that run at events of a conversation, and tool calls before and after a run."""
+"""Hooks: commands that run on events of a conversation, and tool calls before and after a run."""
 
 from __future__ import annotations
 

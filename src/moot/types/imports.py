@@ -89,7 +89,7 @@ class SourceMark:
 
 
 class FirstMessage(NamedTuple):
-    """The first message of an arriving conversation. It shows whether two sessions with the same id are copies of one."""
+    """The first message of an arriving conversation. It shows whether two sessions with the same id are copies of the same session."""
 
     key: bytes
     digest: bytes

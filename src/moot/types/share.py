@@ -62,7 +62,7 @@ class Shares(Protocol):
         ...
 
     async def page(self, digest: bytes) -> SharedPage | None:
-        """Return the page of a link; None if the link is unknown, expired or revoked, or the conversation is deleted."""
+        """Return the page behind a link; None if the link is unknown, expired or revoked, or the conversation is deleted."""
         ...
 
     async def list(self, *, conversation: str | None = None, closed: bool = False) -> Sequence[Share]:

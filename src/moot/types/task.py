@@ -351,7 +351,7 @@ class WatcherStore(Protocol):
         ...
 
     async def advance(self, watcher: str, through: int) -> None:
-        """Record that the watcher has handled all changes up to this one. They stay handled if the watcher's conditions change later."""
+        """Record that the watcher has handled all changes up to this one. They remain handled if its conditions change later."""
         ...
 
     async def changed(self, watcher: str, task: int) -> ChangedTask:

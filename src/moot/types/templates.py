@@ -55,7 +55,7 @@ def fill_line(line: str, variables: Mapping[str, str]) -> str:
 
 
 def check_line(line: str) -> None:
-    """Raise ValueError if the line has variables and constructs in which no quoting is safe."""
+    """Raise ValueError if the line has both variables and constructs in which no quoting is safe."""
     if _VARIABLE.search(line) is None:
         return
     for sign in _UNSAFE:

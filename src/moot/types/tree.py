@@ -61,12 +61,12 @@ class Tree(Protocol):
     async def graft(self, conversation: str, parent: str | None, messages: Sequence[Message]) -> list[Message]:
         """Add a chain of messages after `parent` (None = as a new root) and show the branch.
 
-        Ids, roles, parts and metadata come from the messages; their parents are ignored. Raise NotFound, or Busy if an id exists.
+        Ids, roles, parts and metadata come from the messages; their parents are ignored. Raise NotFound, or Busy if an id already exists.
         """
         ...
 
     async def delete(self, conversation: str, messages: Sequence[str], *, restore: bool = False) -> list[str]:
-        """Hide messages from branch, history and search, or restore them. Return the ids that changed.
+        """Hide messages from the branch, the history and search, or restore them. Return the ids that changed.
 
         Their position is kept, so their descendants stay where they are. Deleting also withdraws the summaries of branches that contain
         them. Raise NotFound, or Busy if a live run is writing or answering one of them.

@@ -51,7 +51,7 @@ class Mirror:
         return taken
 
     def load(self) -> None:
-        """Read the states. Without a readable list, all files are fetched again. Raise HostError if the list of purged files is damaged."""
+        """Read the states. If they can't be read, all files are fetched again. Raise HostError if the list of purged files is damaged."""
         self.purged = purged_paths(self.folder)
         with suppress(OSError, ValueError, AttributeError, TypeError, IndexError):
             stored: Any = json.loads((self.folder / "files.json").read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ class Mirror:
             return first, file.read(size)
 
     def replace(self, name: str, state: FileState, part: Path, modified: int) -> None:
-        """Make the received file the copy. `modified` is its time in ns. Raise OSError if that is not possible."""
+        """Replace the copy with the received file. `modified` is its modification time in ns. Raise OSError if that is not possible."""
         target = self._path(name)
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.utime(part, ns=(modified, modified))

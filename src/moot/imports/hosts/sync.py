@@ -165,7 +165,7 @@ class _Fetch:
         return units
 
     def _unit(self, states: Mapping[str, FileState | None], *, whole: bool = False) -> _Unit:
-        """Return the unit to fetch. Without parts, nothing has changed, or a file is too large. If `whole`, fetch all files completely."""
+        """Return the unit to fetch. If nothing has changed or a file is too large, it has no parts. If `whole`, fetch whole files."""
         mirror, report = self.mirror, self.report
         if any(state is not None and state.size > LARGEST for state in states.values()):
             report.problem(f"~/{next(iter(states))} is larger than {LARGEST >> 30} GiB and is skipped.")
@@ -184,7 +184,7 @@ class _Fetch:
         return _Unit(dict(states), [Part(one, 0, found.size) for one in changed if (found := states[one]) is not None], outcome)
 
     def _tail(self, name: str, states: Mapping[str, FileState | None]) -> _Unit | None:
-        """Return the unit that fetches only the new end of a file with lines, or None if that is not possible."""
+        """Return the unit that fetches only the new end of a line-based file, or None if that is not possible."""
         state, known = states[name], self.mirror.states.get(name)
         if state is None or known is None or not name.endswith(".jsonl") or known.inode != state.inode:
             return None
@@ -293,7 +293,7 @@ def _units(names: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_unchanged(unit: _Unit, states: Mapping[str, FileState | None]) -> bool:
-    """Return whether the files are still as expected. A file with lines may have grown."""
+    """Return whether the files are still as expected. A line-based file may have grown."""
     if states == unit.expected:
         return True
     name, expected = next(iter(unit.expected.items()))

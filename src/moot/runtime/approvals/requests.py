@@ -142,7 +142,7 @@ def _request(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes)
 
 
 def _is_spent(approval: Approval, now: int) -> bool:
-    """Return whether an approval can't be used any more: a call with unknown outcome has used it, or it has expired since it was given."""
+    """Return whether an approval can't be used any more, because a call with unknown outcome has used it or because it has expired."""
     if approval.answer is None or not approval.answer.approved:
         return False
     return approval.used_at is not None or (approval.expires_at is not None and approval.expires_at <= now)

@@ -76,7 +76,7 @@ class HookLeg(Protocol):
 
 
 def hooks_for(runtime: Runtime, conversation: Conversation, event: HookEvent, subject: str = "") -> tuple[CommandHook, ...]:
-    """Return the hooks that run at an event, each command once."""
+    """Return the hooks that run on an event, each command once."""
     listed = runtime.settings.hooks.get(event, ())
     if not listed or INSIDE in os.environ:
         return ()

@@ -151,7 +151,7 @@ class Transaction:
         return seqs
 
     def add_held(self, appends: Sequence[FencedAppend]) -> list[range | None]:
-        """Add events for owners of runs, in few statements. For an append with an outdated fence
+        """Add events for owners of runs, using few statements. For an append with an outdated fence
         or a run that is not running, add nothing and return None."""
         runs = [self.run_no(held.run) for held in appends]
         found: dict[int, tuple[int, int, int]] = {row[0]: row[1:] for row in self.execute(_HELD, (dumps(runs).decode(),))}

@@ -70,7 +70,7 @@ def placed(message: Message, seq: int) -> Message:
 
 
 def insert(transaction: Transaction, conversation: int, message: Message) -> None:
-    """Insert the message's row. Raise Busy if a message with its id exists, UsageError if the client id is too long."""
+    """Insert the message's row. Raise Busy if a message with its id already exists, UsageError if the client id is too long."""
     if message.client_id is not None:
         check_client_id(message.client_id)
         # an edit has the same client id as the edited message; from then on the client id refers to the edit

@@ -188,7 +188,7 @@ def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _free(transaction: Transaction, places: list[int]) -> list[int]:
-    """Return a free index position for each given position: the same, or the next free one if another message of that second uses it."""
+    """Return a free index position for each given position: the same, or the next free one if a message of the same second uses it."""
     found = transaction.execute(_USED, (dumps(places).decode(),)).fetchall()
     used = {row[0] for row in found}
     free: list[int] = []

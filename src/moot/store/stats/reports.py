@@ -252,7 +252,7 @@ def _convert_times(connection: Connection, source: LiteralString, values: Mappin
 
 
 def _offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
-    """Return the offsets from UTC between two times, each with the time at which it ends. All in seconds."""
+    """Return the offsets from UTC between two times, each with the time at which it ends. All values are in seconds."""
     found: list[tuple[int, int]] = []
     at, offset = first, _offset(zone, first)
     while at < last:

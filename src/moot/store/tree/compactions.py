@@ -82,7 +82,7 @@ def withdraw_covering(transaction: Transaction, conversation: int, messages: Ite
 
 
 def copy_branch(transaction: Transaction, source: int, target: int, ids: Mapping[str, str]) -> None:
-    """Copy the summaries of a branch to its copy; `ids` maps the messages to their copies. The new summaries refer to no exchange."""
+    """Copy a branch's summaries to the branch's copy; `ids` maps the messages to their copies. The new summaries refer to no exchange."""
     for compaction in compactions(transaction, source, list(ids)):
         record(transaction, target, replace(compaction, through=ids[compaction.through], exchange=None))
 

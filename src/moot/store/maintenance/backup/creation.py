@@ -81,7 +81,7 @@ class _Source:
 def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: ReportProgress) -> Backup:
     """Write a backup, which gets its final name after it is read back.
 
-    If that raises StoreFull, StoreError or StoreCorrupt, no file is left.
+    Raise StoreFull, StoreError or StoreCorrupt if that fails. In this case, no file is left.
     """
     unfinished, copy, checkpoints = (to.with_name(f".{to.name}{ending}") for ending in (_PART, _COPY, f".checkpoints{_COPY}"))
     try:
