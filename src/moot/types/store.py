@@ -100,7 +100,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The use of an approval. The append fails with Busy if it was not granted, has expired, is bound to another call, or is used up."""
+    """The use of an approval. The append fails with Busy if it was not granted, has expired, has another digest, or is used up."""
 
     approval: str
     digest: bytes
