@@ -289,7 +289,7 @@ def _is_credential(value: bytes, *, basic: bool) -> bool:
 
 
 def _named_kind(text: bytes, at: int, found: re.Match[bytes]) -> str:
-    """Return the kind of secret if the name and the value of an assignment look like one; else an empty text."""
+    """Return the kind of secret if the name and the value of an assignment look like one; otherwise an empty string."""
     left = _LEFT.search(text, max(0, at - 40), at)
     name = (b"" if left is None else left[0]) + text[at : found.end("rest")]
     value = found["quoted"] or found["bare"].rstrip(b".:")

@@ -79,7 +79,7 @@ class Paths:
     def open_write(self, path: str, *, expect: Stamp | Literal["absent"] | None = None) -> Generator[BinaryIO]:
         """Open a stream that atomically replaces the file at the end of the block. Mode and owner are kept; missing folders are created.
 
-        With `expect`, raise Busy if the file has changed since that stamp, or exists now.
+        If `expect` is set, raise Busy if the file has been changed or created since that stamp.
         """
         with enter(self._roots, path, create=True) as place:
             if place.status is not None:

@@ -154,7 +154,7 @@ class Place:
 
 @contextmanager
 def enter(roots: Roots, path: str, *, create: bool = False) -> Generator[Place]:
-    """Resolve a path and keep its folder open during the block. With `create`, missing folders are created.
+    """Resolve a path and keep its folder open during the block. If `create` is set, missing folders are created.
 
     Raise Refused if it is outside of the roots or can't be opened, NotFound if a folder is missing.
     """

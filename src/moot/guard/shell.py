@@ -76,7 +76,7 @@ def _after_moves(pieces: Iterator[Piece]) -> Iterator[Piece]:
 
 
 class _Walk:
-    """A walk through the syntax tree of a line, which is checked against the line's text."""
+    """A walk through the syntax tree of a line. The tree is checked against the line's text."""
 
     def __init__(self, line: str, depth: int) -> None:
         if len(line) > MAX_CHARACTERS or depth > _DEPTH or not all(map(_is_ordinary, line)):

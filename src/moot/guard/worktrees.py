@@ -139,7 +139,7 @@ async def restore(directory: str) -> None:
 
 
 async def settle(directory: str, start: str = AUTOMATIC) -> str:
-    """Remove a folder's worktree if its name starts with `start` and it contains no work. Otherwise return a sentence about it."""
+    """Remove a folder's worktree if its name starts with `start` and it contains no work. Otherwise return a sentence about the work."""
     root, name = place_of(directory)
     if not name.startswith(start) or not await to_thread.run_sync(os.path.exists, f"{root}/{FOLDER}/{name}/.git"):
         return ""

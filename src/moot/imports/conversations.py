@@ -69,7 +69,7 @@ class ImportOptions:
 
     @staticmethod
     def of(settings: Settings, **options: Any) -> ImportOptions:
-        """Return options with the prices of the configuration."""
+        """Return options with the configured prices."""
         return ImportOptions(prices=PriceSettings(settings.home, own_prices(settings.providers)), **options)
 
 

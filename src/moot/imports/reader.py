@@ -52,7 +52,7 @@ class Prices:
         self._known: dict[tuple[str, str, int], Price | None] = {}
 
     def estimated(self, metadata: JsonObject, at: int = 0) -> JsonObject:
-        """Add an estimated cost to each step that has usage, a known model and no cost. Return the same object if there is none.
+        """Add an estimated cost to each step that has usage, a known model and no cost. Return the same object if nothing was added.
 
         The prices are those at the time `at`, in ms since the epoch; 0 = now.
         """
@@ -146,7 +146,7 @@ class ThreadReader:
 
 @asynccontextmanager
 async def pieces_of(source: Source, reading: SourceReader) -> AsyncGenerator[Pieces, None]:
-    """Read a source in the background and provide its entries in batches. If reading fails, they end and `problem` describes the error."""
+    """Read a source in the background and provide its entries in batches. If reading fails, they stop and `problem` is the error."""
     send, receive = anyio.create_memory_object_stream[Piece](_WAITING)
     pieces = Pieces(receive)
 

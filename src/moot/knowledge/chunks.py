@@ -1,4 +1,4 @@
-"""Splitting of documents into chunks of similar length, at headings and paragraphs. Pure."""
+"""Splitting of documents into chunks of similar length, at headings and paragraphs. No I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def chunks_of(sections: Iterable[Section], *, lines: bool) -> list[Chunk]:
-    """Return the chunks of a document. With `lines`, the place of each chunk is the number of its first line."""
+    """Return the chunks of a document. If `lines` is set, the place of each chunk is the number of its first line."""
     found = (chunk for section in sections for chunk in _of_section(section, lines=lines))
     return [chunk for chunk, _ in zip(found, range(CHUNKS), strict=False)]
 

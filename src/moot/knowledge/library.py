@@ -81,7 +81,7 @@ class Library:
         return replace(source, documents=1, chunks=len(chunks))
 
     async def refresh(self, source: Source, progress: Progress | None = None, *, again: bool = False) -> Refreshed:
-        """Index new and changed files, and remove missing ones. Skip unchanged files; with `again`, retry those that failed before."""
+        """Index new and changed files, and remove missing ones. Skip unchanged files; if `again` is set, retry those that failed before."""
         if source.kind == "upload":
             return Refreshed(unchanged=source.documents)
         known = {document.path: document for document in await self._index.documents(source.id)}

@@ -63,7 +63,7 @@ class Conversations:
         return await self._store.records.runs(conversation=(await self.get(reference)).id)
 
     async def events(self, reference: str, *, after: int = 0) -> AsyncGenerator[Event, None]:
-        """Yield all stored events with a `seq` greater than `after`. Their field `raw` has the bytes received from the vendor."""
+        """Yield all stored events with a `seq` greater than `after`. Their field `raw` contains the bytes received from the vendor."""
         id = (await self.get(reference)).id
         while page := await self._store.log.read(id, after=after):
             for event in page:
@@ -84,7 +84,7 @@ class Conversations:
         return await change.store(self._store.conversations, found.id)
 
     async def delete(self, reference: str) -> Conversation:
-        """Mark the conversation as deleted; it can be restored. Raise Busy while a run is active."""
+        """Mark the conversation as deleted; it can be restored. Raise Busy if a run is in progress."""
         return await self._store.conversations.delete((await self.get(reference)).id)
 
     async def restore(self, reference: str) -> Conversation:
@@ -100,5 +100,5 @@ class Conversations:
         return await self.tree.fork((await self.get(reference)).id, message=message, title=title)
 
     async def edit(self, message: str, text: str) -> Message:
-        """Add an edited copy of a message as a sibling; the original stays. To get an answer, use `m.run(text, edits=message)`."""
+        """Add an edited copy of a message as a sibling. The original is kept. To get an answer, use `m.run(text, edits=message)`."""
         return await self.tree.edit(message, (text_part(text),))

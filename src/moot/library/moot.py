@@ -104,7 +104,7 @@ class Moot:
 
         `context` is the number of lines to include before and after each match.
 
-        With `meaning`, return the answers most similar to the query, on one page. Raise UsageError for an invalid query, or if the
+        If `meaning` is set, return the answers most similar to the query, on one page. Raise UsageError for an invalid query, or if the
         embedding model is not installed.
         """
         store = self.engine.store

@@ -97,7 +97,7 @@ class StreamHighlighter:
         return found
 
     def _trimmed(self, context: list[str], found: list[CodeLine]) -> list[str]:
-        """Return the context without lines at its start that don't affect the next ones, and not longer than the limits."""
+        """Drop lines at the start of the context that don't affect the next lines or that exceed the limits. Return the rest."""
         if len(context) > _TRIMMED_FROM:
             starts = [at for at in range(len(context) // 2, len(context) - 1) if context[at][:1].strip()]
             for start in starts[-1:]:

@@ -1,4 +1,4 @@
-"""Incremental parsing of Markdown that is still streaming, into complete blocks and the open rest."""
+"""Incremental parsing of Markdown that is still streaming, into complete blocks and the rest, which is still open."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class MarkdownStream:
         self._carried = carried
 
     def _drop(self, end: int, carried: _Carried | None) -> None:
-        """Drop the first `end` characters, which must end with a line."""
+        """Drop the first `end` characters, which must end at a line boundary."""
         self._spaced = _ends_blank(self._text[:end])
         self._text = self._text[end:]
         self._checked -= end

@@ -100,7 +100,7 @@ class AcceptedTools:
         self._read.pop(name, None)
 
     def forget_removed(self, before: Iterable[McpServer], after: Iterable[McpServer] = ()) -> None:
-        """Forget the servers of a plugin that it no longer has after a change."""
+        """Delete the files of servers that a changed plugin no longer contains."""
         for name in {server.name for server in before} - {server.name for server in after}:
             self.forget(name)
 

@@ -36,7 +36,7 @@ class Call:
         self.progressed()
 
     def progressed(self) -> None:
-        """Start the time limit again."""
+        """Restart the time limit."""
         self._scope.deadline = float("inf") if self._questions else anyio.current_time() + self._seconds
 
     async def reply_to(self, question: McpQuestion) -> McpReply:

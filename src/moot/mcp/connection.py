@@ -202,7 +202,7 @@ def _uri(item: McpResource) -> str:
 
 @asynccontextmanager
 async def connect(server: McpServer, directory: Path, login: httpx2.Auth | None = None) -> AsyncGenerator[Connection]:
-    """Open a connection for the duration of the block. A program is started in the directory, and ended after the block.
+    """Open a connection for the duration of the block. A program is started in the directory, and stopped after the block.
 
     `login` authenticates the requests to a remote server.
 
@@ -266,7 +266,7 @@ async def _http(server: McpServer, complaint: list[str], login: httpx2.Auth | No
 
 
 def _complaint(response: httpx2.Response) -> list[str]:
-    """Return what is wrong with a response to a message; an empty list if it may be a valid response."""
+    """Return the problems of a response to a message. The list is empty if the response may be valid."""
     if response.status_code >= 300:
         return [f"HTTP {response.status_code}"]
     kind = response.headers.get("content-type", "").lower()
@@ -278,7 +278,7 @@ def _complaint(response: httpx2.Response) -> list[str]:
 def _http_client(
     headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
-    """Return a client that limits the bodies of responses. They must not be compressed, because they could expand too much."""
+    """Return a client that limits the size of response bodies. They must not be compressed, because they could expand too much."""
 
     async def limit(response: httpx2.Response) -> None:
         request, headers = response.request, response.headers
@@ -407,7 +407,7 @@ def _problem(server: McpServer, error: BaseException, complaint: Sequence[str]) 
 
 
 def _reported(server: McpServer, error: MCPError, complaint: str) -> ProviderError:
-    """Return the error with which a server, or the SDK in its place, has answered."""
+    """Return the error for an error response of a server, or of the SDK in the server's place."""
     where, reason = f"The MCP server {server.name!r}", f" ({complaint})" if complaint else ""
     advice = f"Check that mcp.{server.name}.url is the address of an MCP server."
     if _PACKED in error.message:

@@ -102,7 +102,7 @@ def result_of(result: mcp_types.CallToolResult) -> McpResult:
 
 
 def content_of(blocks: Sequence[tuple[str, mcp_types.ContentBlock]]) -> McpResult:
-    """Return content blocks as one result. Each block comes with a text to put before it. Content that moot can't pass on is only named."""
+    """Return content blocks as one result. Each one comes with a text to put before it. Resource links are only mentioned."""
     texts: list[str] = []
     files: list[McpFile] = []
     for number, (before, block) in enumerate(blocks, 1):

@@ -127,7 +127,7 @@ def _questions(about: str, fields: Sequence[_Field], problem: str) -> tuple[Ques
 
 
 async def _content(fields: Sequence[_Field], replies: Sequence[Sequence[str]], schema: JsonObject) -> tuple[JsonObject, str]:
-    """Return the values of the form, and a message if they are invalid, which is otherwise empty."""
+    """Return the values of the form, and an error message, which is empty if they are valid."""
     content: JsonObject = {}
     for field, reply in zip(fields, [*replies, *[()] * len(fields)], strict=False):
         try:

@@ -1,4 +1,4 @@
-"""The stored logins at MCP servers: one file for each, which only the owner of the home can read. It is not part of backups."""
+"""The stored logins for MCP servers: one file for each, which only the owner of the home can read. The files are not part of backups."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _VERSION = 1
 
 
 def has_key(server: McpServer) -> bool:
-    """Return whether a server is configured with a key, so that a login would not be used."""
+    """Return whether a server is configured with a key, in which case a login is not used."""
     return any(name.lower() == "authorization" for name in server.headers)
 
 
 class LoginFile:
-    """The file with the login at one server. A login belongs to a URL: it is not sent if the server's URL changes."""
+    """The file with the login for one server. A login belongs to a URL: it is not sent if the server's URL changes."""
 
     def __init__(self, home: Path, server: McpServer) -> None:
         self._server = server

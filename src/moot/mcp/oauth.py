@@ -1,4 +1,4 @@
-"""OAuth 2.1 at remote MCP servers, as the SDK does it. Imported for servers with a login, and to log in."""
+"""OAuth 2.1 for remote MCP servers, as implemented by the SDK. Imported for servers with a login, and to log in."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class _Storage:
         return OAuthClientInformationFull.model_validate(found) if (found := self.login.get("client")) else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Do nothing: it is stored together with the tokens."""
+        """Do nothing: the client's information is stored together with the tokens."""
 
 
 class _Provider(OAuthClientProvider):
-    """The SDK's provider, which also stores where and until when the tokens are valid, and notices a login or logout elsewhere."""
+    """The SDK's provider, which also stores where and until when the tokens are valid, and notices when another process logs in or out."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class _Provider(OAuthClientProvider):
             raise ProviderError(f"The MCP server {self._server.name!r} specifies an unsafe login address: {where!r}.", kind="protocol")
 
     async def _check_access(self, response: httpx2.Response) -> None:
-        """Raise ProviderError if the server refuses the stored login. Only a person's login asks the server where to sign in instead."""
+        """Raise ProviderError if the server refuses the stored login. The server is asked where to sign in only when a person logs in."""
         context = self.context
         is_too_narrow = response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
         if response.status_code != 401 and not is_too_narrow:
@@ -220,9 +220,9 @@ class RegisteredClient:
 
 
 async def log_in(home: Path, server: McpServer, directory: Path, show: Show, port: int = 0, client: RegisteredClient | None = None) -> None:
-    """Log in at a server and store the login. `show` gets the address that the person must open in a browser on this machine.
+    """Log in to a server and store the login. `show` is called with the address that the person must open in a browser on this machine.
 
-    Raise UsageError if the server can't be logged in to or needs no login, ProviderError if the login fails.
+    Raise UsageError if the server doesn't support or need a login, ProviderError if the login fails.
     """
     _check(server)
     try:

@@ -25,7 +25,7 @@ log = logging.getLogger("moot.mcp")
 
 @dataclass(slots=True)
 class _Pending:
-    """A login that was started. It stays after a failure, so that the page can show the error."""
+    """A login that was started. It is kept after a failure, so that the page can show the error."""
 
     server: McpServer
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -37,7 +37,7 @@ class _Pending:
 
 
 class PendingLogins:
-    """The logins of a process that are not finished: at most one for each server. Their tasks run in the given task group."""
+    """The unfinished logins of a process, at most one for each server. Their tasks run in the given task group."""
 
     def __init__(self, home: Path, group: TaskGroup, reset: Callable[[str], None]) -> None:
         self._home = home
@@ -56,9 +56,9 @@ class PendingLogins:
         return McpLogin("pending", pending.address)
 
     async def start(self, server: McpServer, directory: str) -> None:
-        """Start a login and wait until the address that the person must open is known. Cancel an earlier login at the same server.
+        """Start a login and wait until the address that the person must open is known. Cancel an earlier login to the same server.
 
-        Raise MootError if the server can't be logged in to, and Busy if another login replaced this one.
+        Raise MootError if logging in to the server is not possible, and Busy if another login replaced this one.
         """
         self.cancel(server.name)
         pending = self._pending[server.name] = _Pending(server)
@@ -76,13 +76,13 @@ class PendingLogins:
             raise Busy(f"The login at {server.name!r} was cancelled or started again.")
 
     def cancel(self, name: str) -> _Pending | None:
-        """Cancel the pending login at a server. Return the login, or None if there was none."""
+        """Cancel the pending login to a server. Return the login, or None if there was none."""
         if (pending := self._pending.pop(name, None)) is not None:
             pending.scope.cancel()
         return pending
 
     async def log_out(self, server: McpServer) -> None:
-        """Cancel the pending login at a server. If there is none, delete the stored one and close the connections that use it."""
+        """Cancel the pending login to a server. If there is none, delete the stored one and close the connections that use it."""
         pending = self.cancel(server.name)
         if pending is not None and not pending.ended.is_set():
             await pending.ended.wait()

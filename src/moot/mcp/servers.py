@@ -149,7 +149,7 @@ class McpServers:
 
     @asynccontextmanager
     async def _in_use(self, server: McpServer, directory: str) -> AsyncGenerator[Connection]:
-        """Return the connection for a folder, which is not closed as idle during the block. Raise MootError if it can't be opened."""
+        """Return the connection for a folder. It is not closed as idle during the block. Raise MootError if it can't be opened."""
         slot, connection = await self._connected(server, directory)
         slot.calls += 1
         try:
@@ -211,7 +211,7 @@ class McpServers:
         )
 
     def _login_status(self, server: McpServer, error: MootError | None) -> McpLogin:
-        """Return the state of the login at a server. `error` is the reason why there is no connection."""
+        """Return the state of the login to a server. `error` is the reason why there is no connection."""
         if not server.url or has_key(server):
             return McpLogin()
         if (pending := self.logins.of(server)) is not None:
@@ -223,7 +223,7 @@ class McpServers:
     async def _connected(self, server: McpServer, directory: str) -> tuple[_Slot, Connection]:
         """Return the connection for a folder, opening it if necessary.
 
-        Raise MootError if that fails, also during the pause after a failure.
+        Raise MootError if that fails, or during the pause after a failure.
         """
         check_usable(server)
         slot = self._slot(server, directory)
@@ -239,7 +239,7 @@ class McpServers:
         return slot, slot.connection
 
     def _slot(self, server: McpServer, directory: str) -> _Slot:
-        """Return the slot for a folder. If the server's configuration has changed or its connection is being closed, it is a new one."""
+        """Return the slot for a folder. If the server's configuration has changed or its connection is being closed, return a new slot."""
         slot = self._slots.get((server.name, directory))
         if slot is not None and (slot.server != server or (slot.closing.is_set() and slot.starting is None)):
             slot.closing.set()
@@ -249,7 +249,7 @@ class McpServers:
         return slot
 
     def _start(self, slot: _Slot, directory: str) -> anyio.Event | None:
-        """Start the server unless it is connected, is already being started, or paused after a failure. Return the event that marks the end
+        """Start the server unless it is connected, already being started, or paused after a failure. Return the event that marks the end
         of the start."""
         if slot.connection is None and slot.starting is None and self._may_start(slot):
             slot.starting, slot.ended = anyio.Event(), anyio.Event()

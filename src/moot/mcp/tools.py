@@ -141,7 +141,7 @@ def tool_named(servers: McpServers, configured: Mapping[str, McpServer], name: s
 
 
 def server_tools(servers: McpServers, found: Iterable[tuple[McpServer, McpTool]], agent: Agent) -> tuple[Tool, ...]:
-    """Return the found tools in the form for an agent's loop, sorted by name. An agent with the role `read` gets only read-only tools."""
+    """Return the found tools as tools of an agent's loop, sorted by name. An agent with the role `read` gets only read-only tools."""
     tools = {tool.name: tool for server, one in found if (tool := _made(servers, server, one))}
     allowed = (tools[name] for name in sorted(tools))
     return tuple(cast("Tool", tool) for tool in allowed if agent.role != "read" or tool.effects <= {"read"})

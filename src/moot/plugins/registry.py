@@ -81,7 +81,7 @@ class Registry:
         raise UsageError(self.unknown(name))
 
     def make(self, name: str, *arguments: object) -> Any:
-        """Return an instance of an entry. Raise UsageError if `load` does, or if a plugin lacks required attributes."""
+        """Return an instance of an entry. Raise UsageError if `load` raises it, or if a plugin lacks required attributes."""
 
         name, member = self._split(name)
         arguments = (*member, *arguments)

@@ -306,7 +306,7 @@ class _Ticker:
 
 
 def _explanation(error: Exception, silence: float) -> tuple[str, str]:
-    """Return the endpoint's failure, as the predicate of a sentence, and how to fix it."""
+    """Return the endpoint's failure, worded to follow its name in a sentence, and how to fix it."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return f"could not be reached within {CONNECT_SECONDS:g} s", "Check the address and the network."

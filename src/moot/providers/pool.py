@@ -43,7 +43,7 @@ class Describes(Protocol):
 
 @runtime_checkable
 class Listens(Protocol):
-    """Optional interface of a provider that can check if its server is running on this machine."""
+    """Optional interface of a provider that can check whether its server is running on this machine."""
 
     async def listening(self, seconds: float = 0.5) -> bool: ...
 
@@ -195,7 +195,7 @@ class Providers:
         raise UsageError(f"No available provider has a model {model!r}. {meant}", fix="moot models list")
 
     async def _known(self, name: str, model: str) -> Sequence[str]:
-        """Return the model's name if the provider knows it in any spelling. If its models are unknown, return the endpoint's list."""
+        """Return the model's name if the provider is known to have it. If the provider's models are unknown, return the endpoint's list."""
         facts, entry = self.facts(name), self._entry(name)
         if model in catalogue.known_models(facts, entry) or catalogue.wire_name_of(facts, model):
             return (model,)

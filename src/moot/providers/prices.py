@@ -82,7 +82,7 @@ def _list(home: Path | None) -> DataSnapshot:
 
 @cache
 def _newer(path: Path, changed: int) -> DataSnapshot:
-    """Read a list. `changed` is its time of modification, so that a later version is read too."""
+    """Read a list. The result is cached by `changed`, the file's modification time, so that a later version is read again."""
     try:
         return _read(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -91,7 +91,7 @@ def _newer(path: Path, changed: int) -> DataSnapshot:
 
 
 def priced(vendor: str | None, name: str, at: int = 0, home: Path | None = None) -> Priced | None:
-    """Return a model's prices and context; None if it is unknown. Aliases and dated names match too. None as vendor means any vendor.
+    """Return a model's prices and context; None if it is unknown. Aliases and dated names match too. A `vendor` of None means any vendor.
 
     `at` is the time in ms since the epoch for which the prices are wanted; 0 = now. `home` is moot's home, which may have a newer list.
     """

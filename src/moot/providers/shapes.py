@@ -10,7 +10,7 @@ from moot.types.event import Raw
 
 
 class Lines(Frames):
-    """Splitter of a response body into lines as it arrives. All frames joined with the rest equal the body.
+    """Splitter of a response body into lines as it arrives. All frames and the rest, joined, equal the body.
 
     Each frame includes its newline. An empty line is a frame too. Only the unfinished line is buffered.
     """

@@ -68,7 +68,7 @@ async def auxiliary_call(
 
 
 async def record_media_call(runtime: Runtime, conversation: str, choice: Choice, call: MediaCall) -> MediaResponse:
-    """Call a model for an image or a transcript, record it like `auxiliary_call`, and return the response.
+    """Call a model for an image or a transcript, record the call as `auxiliary_call` does, and return the response.
 
     Raise ProviderError if the call fails.
     """

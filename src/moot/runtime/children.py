@@ -1,4 +1,4 @@
-"""Sub-agents of a leg: runs in their own conversations. Their rights, folders, budget and depth never exceed those of the parent."""
+"""Sub-agents of a leg: runs in their own conversations. They never get more rights, folders, budget or nesting depth than the parent."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def summary_of(parts: Iterable[Part]) -> str:
 
 
 def committed(run: str, below: Iterable[Run]) -> int | None:
-    """Return the cost that a run's sub-agents have caused or may still cause, in nano-dollars; None if it is not known for all ended ones.
+    """Return the cost that a run's sub-agents have caused or may still cause, in nano-dollars; None if that of an ended one is unknown.
 
-    `below` are all runs below the run. A run that has not ended counts with its limit, which includes its own sub-agents.
+    `below` are all runs below the run. For a run that has not ended, its cost limit is counted, which includes its own sub-agents.
     """
     children: dict[str | None, list[Run]] = {}
     for one in below:
@@ -211,7 +211,7 @@ class LegChildren:
         )
 
     def _attached(self) -> tuple[tuple[Part, ...], list[Json]]:
-        """Return the attachments of a workflow step's prompt, as stored with the step's call, and the calls to make first."""
+        """Return the attachments of a workflow step's prompt, as stored with the step's call, and the calls to make before the prompt."""
         event = self._leg.index.ends.get(f"{self._key}:call.0")
         stored = as_object(event.body) if event is not None else {}
         return tuple(map(as_object, as_list(stored.get("parts")))), as_list(stored.get("calls"))

@@ -52,7 +52,7 @@ def merged(settings: Settings, stored: Iterable[JobState]) -> list[JobState]:
 
 
 def next_of(state: JobState, now: int) -> int | None:
-    """Return the next time of a job after `now`, in ms; None if the job is paused, is ignored or has no further time."""
+    """Return the next time of a job after `now`, in ms; None if the job is paused, ignored or never due again."""
     if state.paused_at is not None or state.error:
         return None
     return attribute(_NEXT)(state.job, now, state.created_at or now)
@@ -94,7 +94,7 @@ class OwnerJobs:
         raise NotFound(f"No job is named {name!r}.{hint(name, [state.job.name for state in states])}", fix="moot cron list")
 
     async def add(self, name: str, values: JsonObject, **bounds: Any) -> JobState:
-        """Implement `Jobs.add`. `bounds` are fields of the job that replace the given values."""
+        """Implement `Jobs.add`. `bounds` are fields of the job that override the given values."""
         section: JsonObject = attribute(_CHECKED)(name, values)
         job = job_of(name, section, owner=self._owner, **bounds)
         if self._owner == LOCAL_USER and name in self._settings().cron:

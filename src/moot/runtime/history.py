@@ -129,7 +129,7 @@ log = logging.getLogger("moot.runtime")
 
 
 async def summarize_history(runtime: Runtime, conversation: str, messages: Sequence[Message]) -> tuple[list[Message], tuple[Chunk, ...]]:
-    """Return the messages unchanged if they are short, otherwise a summary of the older ones, the newest ones, and a note for the user.
+    """Return the messages unchanged if they are short, otherwise a summary of the older ones with the newest ones, and a note for the user.
 
     Without a model (`models.compaction` or `models.small`), or if the model fails, return only the newest messages. Stored messages don't
     change: the summary is an exchange in the log outside the run.
@@ -183,7 +183,7 @@ async def compact(
 ) -> Compaction | None:
     """Summarize the branch that ends with `head`, except its last `keep` messages; None if there is nothing to summarize.
 
-    With `room`, the messages that are not summarized have at most half as many tokens, if possible. `model` is used if neither
+    If `room` is set, the messages that are not summarized have at most `room / 2` tokens, if possible. `model` is used if neither
     `models.compaction` nor `models.small` is set. Stored messages don't change. Raise MootError if the model fails, returns nothing or
     returns a summary that is too long, Busy if the messages were changed meanwhile.
     """
@@ -218,7 +218,7 @@ async def compact(
 
 
 def _covered(messages: Sequence[Message], older: Sequence[Message]) -> list[Message]:
-    """Return the messages that are also in `older`, in the form that a model gets."""
+    """Return the messages that are also in `older`, in the form in which models receive them."""
     ids = {message.id for message in older}
     return [message for message in for_model(messages) if message.id in ids]
 

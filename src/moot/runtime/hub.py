@@ -134,7 +134,7 @@ class Watch:
                 self._hub.ticks.soon(self.wake)
 
     def touch(self) -> None:
-        """Make the reader read from the store, because it has events that the hub does not. Called by the hub."""
+        """Make the reader read from the store, because the store has events that the hub does not have. Called by the hub."""
         self._stale = True
         self.wake()
 
@@ -172,7 +172,7 @@ def _only_deltas(batch: tuple[Event, ...]) -> bool:
 
 
 class Hub:
-    """Delivers committed events; one per process. `publish` never waits for a watcher."""
+    """Delivers committed events. There is one hub per process. `publish` never waits for a watcher."""
 
     def __init__(self, store: Store) -> None:
         self.published = 0

@@ -132,7 +132,7 @@ class Leg(OutsideLeg):
         *,
         has_background: bool = True,
     ) -> None:
-        """`inbox` has the items that had arrived when the leg started, or None if they have not been read yet."""
+        """`inbox` contains the items that had arrived when the leg started, or None if they have not been read yet."""
         super().__init__()
         self.runtime = runtime
         self.request = request
@@ -283,7 +283,7 @@ class Leg(OutsideLeg):
             await self.append(Event("chunks", notes), fold=True)
 
     async def _with_children(self, setup: StepSetup) -> StepSetup:
-        """Subtract the cost of the run's sub-agents from the run's cost limit, and tell the model which have ended in the background."""
+        """Subtract the cost of sub-agents from the run's cost limit, and tell the model which background sub-agents have ended."""
         limits = setup.limits
         if limits.cost:
             if (below := await self.children.committed()) is None:
@@ -378,7 +378,7 @@ async def keep_folders(leg: Leg) -> None:
 
 
 async def check_budgets(leg: Leg) -> None:
-    """Warn about budgets that are nearly used up, and ask whether the run may continue if one is used up. An open step ends first."""
+    """Warn about budgets that are nearly used up, and ask whether the run may continue if one is used up. If a step is open, do nothing."""
     if leg.step_open:
         return
     if leg.runtime.settings.budgets or any(f"/{QUESTION}:" in str(part.get("id")) for part in leg.folder.parts()):

@@ -174,7 +174,7 @@ async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
 
 
 async def _new_id(leg: OutsideLeg, call: OutsideCall) -> str:
-    """Return an id for a request. The same call may have been requested before, even in an earlier leg."""
+    """Return an unused id for a request. An earlier request for the same call, even in an earlier leg, has another id."""
     while True:
         asked = leg.asked_outside[call.tool_call]
         leg.asked_outside[call.tool_call] += 1  # before the first await, because the same call may be requested twice concurrently

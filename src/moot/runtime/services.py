@@ -116,7 +116,7 @@ class RunTasks:
         return await self.get(task)
 
     async def _author(self) -> Author:
-        """Return the author of changes. A sub-agent has the watcher and the depth of the topmost run."""
+        """Return the author of changes. For a sub-agent, the watcher and the depth are those of the topmost run."""
         run = first = self._leg.request.run
         while first.parent_run is not None:
             first = await self._leg.runtime.store.records.run(first.parent_run)

@@ -78,7 +78,7 @@ def find_agent(settings: Settings, name: str, options: JsonObject, directory: st
     if agent is None:
         known = ", ".join(sorted(available_agents(settings, directory)))
         raise UsageError(f"Agent {name!r} not found. Available agents: {known}.", fix="moot agents list --all")
-    if (workflow := Workflow.of(options)) is not None:  # its steps may be done by the run's own agent and by those that they name
+    if (workflow := Workflow.of(options)) is not None:  # steps use the agent that they name, or the run's own agent
         agent = dataclasses.replace(agent, agents=tuple(dict.fromkeys((name, *filter(None, (step.agent for step in workflow.steps))))))
     tools = options.get("tools")
     if tools is False:
@@ -161,7 +161,7 @@ def mode_of(settings: Settings, options: JsonObject, conversation: Conversation 
 
 
 def options_of(options: JsonObject, conversation: Conversation) -> JsonObject:
-    """Return the options of a run with the current settings of its conversation that its prompt doesn't override."""
+    """Return the options of a run, with the conversation's current settings as defaults."""
     return options if _is_plain(options) else {**conversation.own_settings.for_run(), **options}
 
 
@@ -182,7 +182,7 @@ def limits_of(settings: Settings, options: JsonObject) -> Limits:
 
 
 def for_small_model(agent: Agent, model: Model, *, has_skills: bool = False) -> Agent:
-    """Return the agent with the settings of `local` where it has none of its own. For schema models, the prompt selects the tools."""
+    """Return the agent, with settings that it doesn't set taken from `local`. For schema models, the prompt selects the tools."""
     own = agent.tools if agent.tools != LOCAL.tools else None
     history, prompt = agent.history, agent.prompt
     return dataclasses.replace(
@@ -211,7 +211,7 @@ class Offer:
 
 
 def mcp_servers_for(settings: Settings, agent: Agent, conversation: Conversation) -> tuple[McpServer, ...]:
-    """Return the MCP servers whose tools one of moot's agents gets.
+    """Return the MCP servers whose tools are offered to one of moot's own agents.
 
     The servers run with the rights of the local user, so only that user gets them.
     """
@@ -232,9 +232,9 @@ def offer_of(
     mcp: Sequence[Tool] = (),
     skills: SkillSelection | None = None,
 ) -> Offer:
-    """Return the tools and prompt facts of a step with the model. The tools are the agent's, those in `mcp`, and those that skills need.
+    """Return the tools and prompt facts of a step with this model. The tools are the agent's, those in `mcp`, and those that skills need.
 
-    If the model is None, no special rules apply. Raise UsageError for an unknown tool.
+    If the model is None, no rules for small models or for models without tools apply. Raise UsageError for an unknown tool.
     """
     options = options_of(run.settings, conversation)
     if model is not None and model.small:
@@ -320,7 +320,7 @@ async def skills_for(
     *,
     hashed: bool = False,
 ) -> SkillSelection | None:
-    """Return the skills of a step, or None if there is no skills folder. With `hashed`, they have digests."""
+    """Return the skills of a step, or None if there is no skills folder. If `hashed` is set, they have digests."""
     boundary = boundary_of(conversation, project)
     is_local = conversation.owner == LOCAL_USER
     find = partial(roots_of, settings.home, conversation.directory, is_local=is_local, boundary=boundary)

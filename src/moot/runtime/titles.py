@@ -32,7 +32,7 @@ def first_line(parts: Sequence[Part]) -> str:
 
 
 def shorten(line: str, most: int) -> str:
-    """Shorten the line to at most `most` characters, between words if that leaves enough of it."""
+    """Shorten the line to at most `most` characters, ending with a whole word if that keeps more than half of them."""
     if len(line) <= most:
         return line
     cut = line[: most - 1]

@@ -197,7 +197,7 @@ def _unknown(detail: str) -> Problem:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a receive function that first returns an already read body."""
+    """Return a receive function whose first call returns the body, which was already read."""
     sent = False
 
     async def receiving() -> Message:

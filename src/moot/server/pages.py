@@ -94,7 +94,7 @@ class Pages:
         await response(scope, receive, send)
 
     async def _find(self, path: str) -> File | None:
-        """Return the file at a path, the page for a path without a file, or None if a file is missing."""
+        """Return the file at a path, or None if it is missing. For a path that doesn't look like a file's, return the web page."""
         state = await anyio.to_thread.run_sync(_state, self._built / "index.html")
         if state != self._state or state is None:
             self._state = state

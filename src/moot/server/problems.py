@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems, with one table of status codes and never a traceback."""
+"""Errors as RFC 9457 problems. One table defines all status codes, and tracebacks are never sent."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ async def approval_of(caller: Caller, id: str) -> Approval:
 
 
 async def current_runs(server: Server, runs: Sequence[Run]) -> list[Run]:
-    """Return the runs with their current status: a running run whose process has died is marked interrupted first."""
+    """Return the runs with their current status: a running run whose process has died is first marked as interrupted."""
     return [await server.engine.runs.current(run.id) if run.status == "running" else run for run in runs]
 
 
@@ -135,7 +135,7 @@ Cursor: TypeAlias = Annotated[str | None, Query(max_length=1000, description="`n
 
 
 def page_out(page: Page[Entity], to_wire: Callable[[Entity], Item]) -> ListOut[Item]:
-    """Return a page of the store as a response."""
+    """Return a page of results from the store as a response."""
     return ListOut(data=[to_wire(item) for item in page.items], next_cursor=page.next_cursor)
 
 

@@ -12,7 +12,7 @@ REFERENCE = "REFERENCE.md"
 
 
 def skills_like(skills: Iterable[Skill], query: str = "", category: str = "", tag: str = "") -> list[Skill]:
-    """Return the skills of a category and tag (empty = all) that contain each word of the query in their facts, ignoring case."""
+    """Return the skills with this category and tag (empty = any) whose facts contain each word of the query, ignoring case."""
     words = query.casefold().split()
     return [
         skill

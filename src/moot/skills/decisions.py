@@ -58,7 +58,7 @@ def decide(home: Path, key: str, change: Callable[[SkillDecision], SkillDecision
 
 
 def forget_below(home: Path, folder: Path) -> None:
-    """Forget what was decided about skills in a folder that was deleted."""
+    """Delete the decisions about skills in a folder that was deleted."""
     prefix = f"{folder.resolve()}/"
     for key in [key for key in decisions(home) if key.startswith(prefix)]:
         decide(home, key, lambda _: None)

@@ -32,7 +32,7 @@ def is_name(text: str) -> bool:
 def read_document(text: str, folder: str, *, lenient: bool = False) -> SkillText:
     """Return the content of a `SKILL.md` with all problems found in it.
 
-    `folder` is the name of its folder. With `lenient`, the name may be missing and unknown fields are not reported, because the folder
+    `folder` is the name of its folder. If `lenient` is set, the name may be missing and unknown fields are not reported, because the folder
     belongs to another program, which has its own rules.
     """
     head, body = split(text)

@@ -68,7 +68,7 @@ async def read_source(source: str, base: Path, *, commit: str = "", path: str = 
 async def read_package(
     source: str, base: Path, *, commit: str = "", path: str = "", skipped: Collection[str] = SKIPPED
 ) -> tuple[Files, str, JsonObject]:
-    """Return the files of a package: a folder, an archive (a file or a URL) or a Git commit. With `path`, only files in that folder of it.
+    """Return the files of a package: a folder, an archive (a file or a URL) or a Git commit. If `path` is set, only those in that folder.
 
     The second value is the name of the folder that was read, empty for the top of an archive or commit. The third describes the source.
     Raise NotFound if the source or folder does not exist, Refused if it can't be read, UsageError if it is invalid.

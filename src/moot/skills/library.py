@@ -43,7 +43,7 @@ _cache: OrderedDict[str, _Read] = OrderedDict()
 def find_skills(home: Path, folder: str = "", *, is_local: bool = True, boundary: str = "", hashed: bool = False) -> list[Skill]:
     """Return all skills for a folder, the nearest first, with their status. Blocks; unchanged files are not read again.
 
-    Of usable skills with the same name, the nearest is used. With `hashed`, the digest of each one is computed.
+    Of usable skills with the same name, the nearest is used. If `hashed` is set, the digest of each one is computed.
     """
     decided, trusted = decisions(home), trusted_files(home)
     found: list[Skill] = []
@@ -95,7 +95,7 @@ def select(skills: Sequence[Skill], agent: Sequence[str] | None, conversation: S
 
 
 def _folders(root: Root) -> list[Path]:
-    """Return the real paths of the folders with a `SKILL.md`. In a project, links that leave it are skipped."""
+    """Return the real paths of the folders with a `SKILL.md`. In a project, links that lead out of it are skipped."""
     if root.plugin:
         return [Path(os.path.realpath(root.path))]
     try:

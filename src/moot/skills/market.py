@@ -1,4 +1,4 @@
-"""Indexes of skills and agents: static JSON files at any URL or path. Each entry has the hash of its content."""
+"""Indexes of skills and agents: static JSON files at any URL or path. Each entry includes the hash of its content."""
 
 from __future__ import annotations
 

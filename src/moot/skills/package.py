@@ -150,7 +150,7 @@ def _checked(names: Iterable[tuple[str, bool]], skipped: Collection[str]) -> lis
 async def read_commit(url: str, commit: str, path: str = "", skipped: Collection[str] = SKIPPED, *, public: bool = False) -> Files:
     """Return the files of a Git commit, or of a folder in it. Nothing is checked out, and no hook or filter runs.
 
-    With `public`, only servers on the public network are connected to. Raise NotFound if the commit has no such folder, Refused if it
+    If `public` is set, only servers on the public network are connected to. Raise NotFound if the commit has no such folder, Refused if it
     can't be read.
     """
     if not COMMIT.fullmatch(commit):
@@ -172,11 +172,11 @@ async def read_commit(url: str, commit: str, path: str = "", skipped: Collection
 
 
 async def commit_of(url: str, ref: str = "HEAD", *, public: bool = False) -> str:
-    """Return the hash of the commit that a branch or tag of a repository names now.
+    """Return the hash of the commit to which a repository's branch or tag currently points.
 
     Raise NotFound if it does not exist, Refused if Git fails.
 
-    With `public`, only servers on the public network are connected to.
+    If `public` is set, only servers on the public network are connected to.
     """
     _check_url(url)
     if not _REF.fullmatch(ref):

@@ -84,7 +84,7 @@ class _Source:
     """True if a marketplace and not a person names it. It must then be on the public network."""
 
     async def files(self, path: str) -> Files:
-        """Return the files of a folder in it. Raise the same errors as `read_package`."""
+        """Return the files of a folder in the source. Raise the same errors as `read_package`."""
         if self.is_foreign:
             return await read_commit(self.place, self.commit, path, SKIPPED, public=True)
         if self.archive is None:
@@ -93,10 +93,10 @@ class _Source:
 
 
 async def read_plugin_source(source: str, home: Path, base: Path, *, commit: str = "", path: str = "", plugin: str = "") -> PluginCandidate:
-    """Return the plugin in a folder, an archive, the URL of an archive, or a Git repository, checked.
+    """Check the plugin in a folder, an archive, the URL of an archive, or a Git repository, and return it.
 
-    Without `commit`, that of a repository's default branch is used. `plugin` is a name in the source's marketplace. Raise NotFound if the
-    source or plugin does not exist, Refused if it can't be used, UsageError if the arguments are invalid.
+    Without `commit`, the latest commit of a repository's default branch is used. `plugin` is a name in the source's marketplace. Raise
+    NotFound if the source or plugin does not exist, Refused if it can't be used, UsageError if the arguments are invalid.
     """
     if not commit and _REPOSITORY.fullmatch(source):
         commit = await commit_of(source)
@@ -130,7 +130,7 @@ def _fallback(name: str) -> str:
 
 
 async def _opened(place: str, base: Path, commit: str) -> _Source:
-    """Return a source. An archive is read now; a folder that contains everything else in it is left out."""
+    """Return a source. An archive is read at once. If one folder contains everything in it, paths are relative to that folder."""
     if commit or (base / place).is_dir():
         return _Source(place, base, commit)
     files, _, _ = await read_package(place, base, skipped=SKIPPED)
@@ -216,7 +216,7 @@ def _listed(value: Json) -> list[Json]:
 
 
 def candidate_of(files: Files, name: str, home: Path, source: JsonObject, folder: Path | None = None) -> PluginCandidate:
-    """Return a plugin, checked for its folder in the home. Raise Refused if it can't be used. Blocks."""
+    """Check a plugin as it would be installed in moot's home, and return it. Raise Refused if it can't be used. Blocks."""
     digest = digest_of_files(files)
     name = str(manifest_of(files).get("name") or name)
     plugin = read_plugin(files, name, folder or plugin_folder(home, name) / digest[:16])
@@ -241,7 +241,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _decoded(plugin: Plugin) -> Iterator[tuple[str, str]]:
-    """Yield texts of the plugin's JSON files, which may hide characters as `\\u200b`, each with a name."""
+    """Yield the texts in the plugin's JSON files, each with a name. The files may hide characters as `\\u200b`."""
     yield MANIFEST, f"{plugin.version}\n{plugin.description}"
     for event, hook in plugin.hooks:
         yield f"hook {event}", f"{hook.matcher}\n{hook.command}"
@@ -433,7 +433,7 @@ def plugin_json(plugin: Plugin, left_out: Sequence[str] = ()) -> JsonObject:
 def texts_of(candidate: PluginCandidate) -> list[tuple[str, str]]:
     """Return what a person must read before a plugin is used: the texts for models, and all other files if it runs programs.
 
-    Any file may be a part of a program, however hooks and servers name it. Binary and large files are described by size and hash.
+    Any file may be a part of a program, even if no hook or server mentions it. Binary and large files are described by size and hash.
     """
     plugin, files = candidate.plugin, candidate.files
     used = [("command /", file) for file in plugin.commands]

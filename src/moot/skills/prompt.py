@@ -38,7 +38,7 @@ def bounded(selection: SkillSelection) -> SkillSelection:
 
 
 def instructions(skill: Skill) -> str:
-    """Return the instructions of a skill with the names of its files, as a model gets them."""
+    """Return the instructions of a skill with the names of its files, in the form in which models receive them."""
     head = f"# Skill {skill.name}: {spelled_out(_line(skill.text.description))}"
     files = (
         f"Files of the skill, to read with activate_skill and `file`: {', '.join(map(spelled_out, _first(skill.files)))}"

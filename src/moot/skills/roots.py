@@ -36,7 +36,7 @@ class Root:
 def roots_of(home: Path, folder: str, *, is_local: bool = True, boundary: str = "") -> list[Root]:
     """Return the existing skills folders for a conversation's folder, nearest first.
 
-    Only the local user gets skills from outside of the project. Other users get those inside of the `boundary`.
+    Only the local user gets skills from outside the project. Other users get those inside the `boundary`.
     """
     user = os.path.expanduser("~")  # noqa: PTH111  asked at each step, and pathlib is slow
     found: list[Root] = []

@@ -51,7 +51,7 @@ async def selected(
 
 
 def tools_of(selection: SkillSelection, agent: Agent) -> tuple[str, ...]:
-    """Return the names of the tools that the selected skills need. Only agents that may run commands get the tool for scripts."""
+    """Return the names of the tools that the selected skills need. Only agents that may run commands get the tool that runs scripts."""
     has_scripts = any(skill.scripts and skill.decision.scripts != "never" for skill in selection.all)
     has_files = any(skill.files for skill in selection.enabled)
     if agent.tools == () or not (selection.offered or has_files):

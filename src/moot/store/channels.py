@@ -1,4 +1,4 @@
-"""Events for outgoing webhooks, inserted in the transaction in which they happen, and the answers that channels have shown."""
+"""Events for outgoing webhooks, inserted in the same transaction as the changes that they report, and the answers shown by channels."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def find_conversation(queries: Queries, reference: str, owner: str | None = None
 
 
 def _too_short(reference: str) -> str:
-    """Return a sentence if the reference could be the beginning of an id, but is too short to be matched."""
+    """Return a sentence for the error message if the reference may be the beginning of an id that is too short to be matched."""
     short = len(reference) < SHORTEST_PREFIX and re.fullmatch("[0-9a-f]+", reference)
     return f" The beginning of an id needs at least {SHORTEST_PREFIX} characters." if short else ""
 
@@ -120,7 +120,7 @@ def message_id(queries: Queries, conversation: int, reference: str) -> str:
 
 
 async def all_conversations(reader: Reader) -> AsyncGenerator[tuple[int, str], None]:
-    """Yield number and id of all conversations, including deleted ones, because their data exists until a purge."""
+    """Yield the number and id of all conversations, including deleted ones, because their data exists until a purge."""
     after, sql = 0, "SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT 200"
     while page := await reader.rows(sql, (after,), tuple[int, str]):
         for each in page:

@@ -243,14 +243,14 @@ class SqliteStore(_Parts):
             await self.close()
 
     async def close(self) -> None:
-        """Close all connections, the writer's last, because only it can checkpoint the write-ahead log into the file."""
+        """Close all connections, the writer's connection last, because only it can checkpoint the write-ahead log into the file."""
         self._poller.stop()
         await self._reader.close()
         await self._writer.close()
 
 
 async def open_store(settings: Settings, *, clock: Clock | None = None) -> SqliteStore:
-    """Open the store of a home, creating or upgrading the database if needed. Close it, or use it with `async with await open_store(…)`.
+    """Open the store of a home, creating or upgrading the database if needed. Close it, or open it with `async with await open_store(…)`.
 
     Raise StoreTooNew, StoreCorrupt, or StoreError if the folder is not writable.
     """

@@ -96,7 +96,7 @@ class _State:
 
 
 def submit(submission: Submission, events: Events, transaction: Transaction) -> Accepted:
-    """Store the prompt, see `Records.submit`. Raise Busy, NotFound or UsageError if that is impossible."""
+    """Store the prompt (see `Records.submit`). Raise Busy, NotFound or UsageError if that is impossible."""
     due = submission.due
     if isinstance(due, TaskDue):
         attribute(_CHECK)(transaction, due)
@@ -112,7 +112,7 @@ def submit(submission: Submission, events: Events, transaction: Transaction) -> 
 
 
 def store_only(submission: Submission, transaction: Transaction) -> Conversation:
-    """Store the prompt without a run, see `Records.note`."""
+    """Store the prompt without a run (see `Records.note`)."""
     assert submission.user is not None and not isinstance(submission.due, TaskDue)
     if submission.due is not None:
         jobs.check(transaction, submission.due)

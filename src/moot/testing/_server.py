@@ -231,7 +231,7 @@ class Server:
         return ProviderSettings(name, dialect=dialect, base_url=base_url, **values)
 
     def release(self) -> None:
-        """Let the responses to the requests so far continue if they hang, now or later."""
+        """Let all requests received so far be answered, whether their responses already hang or would hang later."""
         for recorded in self.requests:
             recorded.released = True
 

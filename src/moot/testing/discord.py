@@ -114,7 +114,7 @@ class DiscordServer:
     # ── a person ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def say(self, text: str, *, user: int = 1, room: str = "", id: str = "", files: dict[str, bytes] | None = None) -> str:
-        """Write a message, in the person's direct messages or in a room of the guild, and return its id. `id` sends a message again."""
+        """Write a message, in the person's direct messages or in a room of the guild, and return its id. `id` repeats a message."""
         place: dict[str, Any] = {"guild_id": GUILD, "channel_id": room, "member": _member(user)} if room else {"channel_id": f"10{user}"}
         mentions = [{**_user(BOT, bot=True), "member": _member(BOT)}] if f"<@{BOT}>" in text else []
         message = self._message({"content": text, **place}, _user(user), mentions=mentions, id=id)

@@ -67,7 +67,7 @@ class ScriptedProcess:
             return cast("list[dict[str, Any]]", json.load(answer))
 
     def release(self) -> None:
-        """Let the responses to the requests so far continue if they hang, now or later."""
+        """Let all requests received so far be answered, whether their responses already hang or would hang later."""
         with _TO_ITSELF.open(urllib.request.Request(f"{self.url}/_release", method="POST"), timeout=_SECONDS):
             return
 

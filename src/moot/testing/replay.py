@@ -34,7 +34,7 @@ class ReplayServer(Server):
         content_type: str = "text/event-stream",
         port: int = 0,
     ) -> None:
-        """`sizes` are the sizes of the writes, used in turn, at least 1.
+        """`sizes` are the sizes of the writes, each at least 1. They are used in turn.
 
         If empty, the body is sent in one write. Raise OSError if a file does not exist.
         """

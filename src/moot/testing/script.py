@@ -84,7 +84,7 @@ class Reply:
 def replies_from_json(text: str | bytes) -> list[Reply]:
     """Parse a script from JSON: a list of objects with the fields of `Reply`.
 
-    `raw` is text, or `raw_base64`; `picture` is `picture_base64`. Raise ValueError if it is not a valid script.
+    `raw` is given as text or as `raw_base64`, `picture` as `picture_base64`. Raise ValueError if it is not a valid script.
     """
     value: Any = json.loads(text)
     if not isinstance(value, list):

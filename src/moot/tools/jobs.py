@@ -275,7 +275,7 @@ _GIT_REPOSITORY = re.compile(
 
 
 def hint_of(text: str, sandbox: Confinement, advice: str) -> str:
-    """Return a hint with the advice if a command's output suggests that it failed because of its sandbox; otherwise empty."""
+    """Return a hint with the advice if a command's output suggests that its sandbox made it fail; otherwise an empty string."""
     if _GIT_SETTINGS.search(text):
         return f"[sandbox: .git/config and .git/hooks are read-only. To change them, {advice}.]"
     if _GIT_REPOSITORY.search(text):

@@ -66,7 +66,7 @@ def all_folders(home: Path, folder: str, name: str = "") -> tuple[MemoryFolder, 
 
 
 def _upwards(folder: str) -> Iterator[str]:
-    """Yield the folder and its parents, without a trailing slash, so that the root is an empty text."""
+    """Yield the folder and its parents, without a trailing slash, so that the root is an empty string."""
     # strings, because pathlib takes ten times as long, and this is called at each step
     folder = folder.rstrip("/")
     while folder:
@@ -121,7 +121,7 @@ class Memory:
     def write(self, name: str, text: str, *, append: bool = False, check: Callable[[str | None], None] | None = None) -> bool:
         """Write a file atomically, or add lines at its end. Return True if it is new. Line endings and byte order mark are kept.
 
-        `check` gets the current text (None for a new file) and raises an error if it is not the expected one.
+        `check` is called with the current text (None for a new file) and raises an error if it is not the expected one.
         """
         folder, below = self._place(name)
         with _locked(folder):
@@ -145,7 +145,7 @@ class Memory:
         return before is None
 
     def delete(self, name: str, *, check: Callable[[str | None], None] | None = None) -> str:
-        """Delete a file and return the start of its text. `check` gets the current text, as for `write`."""
+        """Delete a file and return the start of its text. `check` is called with the current text, as in `write`."""
         folder, below = self._place(name)
         _bytes(folder, below, name)
         with _locked(folder):
@@ -157,7 +157,7 @@ class Memory:
         return text
 
     def search(self, query: str) -> MemorySearch:
-        """Return the lines that contain all words of the query, or if there are none, most of them. Case is ignored."""
+        """Return the lines that contain the most words of the query, ideally all of them. Case is ignored."""
         words = query.casefold().split()
         found: list[MemoryMatch] = []
         best, problems = 1, list[MemoryFile]()
@@ -251,7 +251,7 @@ def _problem(folder: MemoryFolder, below: str, entry: Entry) -> str | None:
 
 
 def _as_before(before: bytes, text: str, *, append: bool) -> bytes:
-    """Return the file's new content: the text, or the old content and the text. Line endings and the byte order mark stay as before."""
+    """Return the file's new content: the text, or the old content and the text. Line endings and the byte order mark don't change."""
     if b"\r\n" in before and "\r" not in text:
         text = text.replace("\n", "\r\n")
     end = b"\r\n" if b"\r\n" in before else b"\n"

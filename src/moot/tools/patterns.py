@@ -112,7 +112,7 @@ def main(argument: str) -> None:
 
 
 def occurs(pattern: str, file: str) -> bool:
-    """Return True if the pattern occurs anywhere in the file, which is UTF-8."""
+    """Return True if the pattern occurs anywhere in the UTF-8 file."""
     return re.search(pattern, Path(file).read_bytes().decode()) is not None
 
 

@@ -14,7 +14,7 @@ class Administration(Protocol):
     """
 
     async def read(self, key: str) -> Json:
-        """Return the value at a dotted key with all defaults, secrets masked; everything if the key is empty.
+        """Return the value at a dotted key, including defaults, with secrets masked. An empty key returns the whole configuration.
 
         Raise NotFound if there is no such key.
         """

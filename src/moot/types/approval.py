@@ -1,4 +1,4 @@
-"""Approvals: a person's answer to one request of a tool or an outside agent, used once."""
+"""Approvals: a person's answer to one request of a tool or an outside agent. It can be used only once."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ class Approval:
 
     @property
     def edits(self) -> bool:
-        """True if the answer `edits` may be offered: all file edits in this conversation."""
+        """True if the answer `edits`, which allows all file edits in this conversation, may be offered."""
         asking = [part for part in self.parts if part.action == "ask"]
         return bool(asking) and all(part.edits for part in asking)
 

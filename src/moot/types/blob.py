@@ -19,7 +19,7 @@ class Blobs(Protocol):
     """A content-addressed store. An owner can read only blobs that this owner has stored; knowing the hash is not enough."""
 
     async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
-        """Store bytes and return their blob; equal bytes give the same blob. It becomes durable with the next commit that refers to it."""
+        """Store bytes and return a blob, which becomes durable with the next commit that refers to it. Equal bytes give the same blob."""
         ...
 
     async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:

@@ -95,7 +95,7 @@ class BudgetState:
 
     @property
     def limit(self) -> Literal["cost", "tokens"]:
-        """The limit of which the larger share is used."""
+        """The limit, `cost` or `tokens`, that is closer to being used up."""
         budget, spent = self.budget, self.spent
         return "cost" if budget.cost and (not budget.tokens or spent.cost * budget.tokens >= spent.tokens * budget.cost) else "tokens"
 

@@ -16,7 +16,7 @@ MAX_DEPTH = 200
 
 
 def empty() -> JsonObject:
-    """Return a new empty object, as a default of frozen values."""
+    """Return a new empty object, for use as a default in frozen dataclasses."""
     return {}
 
 

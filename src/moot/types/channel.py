@@ -37,7 +37,7 @@ class ChannelAnswers(Protocol):
     """Records of the answers that channels have shown."""
 
     async def current(self, prefix: str) -> list[ChannelAnswer]:
-        """Return the answers that are not shown completely, and the newest answer of each conversation, oldest first.
+        """Return the answers that are not completely shown yet, and the newest answer of each conversation, oldest first.
 
         Only conversations whose keys start with `prefix` are included.
         """
@@ -135,7 +135,7 @@ class HasCheck(Protocol):
 
 @runtime_checkable
 class HasPost(Protocol):
-    """Optional capability of a channel: it can send a message without being served, such as a cron job's answer."""
+    """Optional capability of a channel: it can send a message, such as a cron job's answer, without being served."""
 
     async def post(self, settings: JsonObject, place: str, text: str, *, id: str) -> None:
         """Send a text to a person or room, named as in `who`. A text with the `id` of an earlier text is another attempt to send that text.

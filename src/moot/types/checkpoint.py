@@ -24,7 +24,7 @@ NOTHING = FileState("nothing")
 
 
 class FileStamp(NamedTuple):
-    """Facts about a file that change whenever it is changed or replaced."""
+    """Facts about a file. At least one of them changes whenever the file is changed or replaced."""
 
     inode: int
     size: int
@@ -72,7 +72,7 @@ class FileChange(NamedTuple):
     """True if someone else changed the file in between."""
 
     def followed_by(self, later: FileChange) -> FileChange:
-        """Return both changes as one."""
+        """Return this change and a later one to the same file as a single change."""
         return later._replace(before=self.before, mixed=self.mixed or later.mixed or self.after not in (None, later.before))
 
 

@@ -60,7 +60,7 @@ def child_status(run: Run) -> ChildStatus:
 
 
 class Children(Protocol):
-    """The sub-agents of one run. Rights, folders, budget and depth of a child never exceed those of its parent."""
+    """The sub-agents of one run. A child never gets more rights, folders, budget or nesting depth than its parent has left."""
 
     async def start(self, task: ChildTask, number: int = 0, *, background: bool = False) -> Child:
         """Start a sub-agent, or return the one that the same call has already started with this number.
@@ -88,7 +88,7 @@ class Children(Protocol):
     async def result(self, child: Child) -> Child:
         """Return the child once it has ended.
 
-        Raise Parked while the child is working: the call starts again when all awaited children have ended.
+        Raise Parked if the child is still working. The call starts again when all awaited children have ended.
         """
         ...
 

@@ -42,7 +42,7 @@ def argument_names(parameters: Iterable[CommandParameter]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class CommandFacts:
-    """The facts of a command that lists show. They are the same for built-in and custom commands."""
+    """Facts about a command that are shown in lists. They are the same for built-in and custom commands."""
 
     name: str
     help: str = ""

@@ -95,7 +95,7 @@ class Check:
 
 
 def check_template(command: str) -> str:
-    """Return a formatter's or check's shell line with the placeholders of custom tools."""
+    """Return the shell line of a formatter or check, with `{file}` written as `{{file}}`, the placeholder syntax of custom tools."""
     return _FILE.sub("{{file}}", command)
 
 
@@ -219,7 +219,7 @@ def _place_problem(words: Sequence[str]) -> str:
 
 
 def _program(words: Sequence[str]) -> int:
-    """Return the index of the word that names the program, which follows any assignments and any programs that only run another program."""
+    """Return the index of the word that names the program, skipping assignments and programs that only run another one, such as `nice`."""
     at = 0
     while at < len(words):
         if words[at].rpartition("/")[2] in _RUNNERS:
@@ -237,7 +237,7 @@ def _program(words: Sequence[str]) -> int:
 
 
 def _refuse_options(command: Command, values: Mapping[str, Json]) -> None:
-    """Raise ValueError if a value that starts a word begins with `-`, so that the program would take it for an option."""
+    """Raise ValueError if a value that starts a word begins with `-`, because the program would take it for an option."""
     names = iter([*variables_in(command if isinstance(command, str) else list[Json](command))])
     for words in _commands(command):
         is_operand = False

@@ -29,7 +29,7 @@ def summary_lines(part: Part) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A summary of a branch up to a message. It applies to every branch that contains this message. The last applicable one is used."""
+    """A summary of a branch up to a message. It applies to every branch that contains this message. Of several, the last one is used."""
 
     through: str
     """Id of the last summarized message."""
@@ -45,7 +45,7 @@ class Compaction:
     """Time of the summary, in milliseconds since the epoch."""
 
     def to_body(self) -> JsonObject:
-        """Return the body of the event that records it."""
+        """Return the body of the event that records the compaction."""
         plan: JsonObject = {"plan": self.plan} if self.plan else {}
         return {"op": OPERATION, "through": self.through, "summary": self.summary, **plan, "exchange": self.exchange}
 

@@ -112,7 +112,7 @@ class ToolHooks(Protocol):
     """The hooks for tool calls and incoming messages, as the loop uses them."""
 
     async def before(self, tool: str, key: str, tool_call: str, input: JsonObject) -> HookAnswer | None:
-        """Run the hooks before a call and return their decision; None = there are none."""
+        """Run the hooks before a call and return their decision, or None if there are no hooks."""
         ...
 
     async def after(self, tool: str, key: str, tool_call: str, input: JsonObject, output: ToolOutput) -> ToolOutput:
@@ -120,7 +120,7 @@ class ToolHooks(Protocol):
         ...
 
     async def steered(self, id: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Run the hooks for a message sent into a running answer.
+        """Run the hooks for a message sent while an answer is in progress.
 
         Return the message's parts with the hooks' additions, or () if a hook blocks the message.
         """
@@ -142,7 +142,7 @@ class Ports(Protocol):
 
     @property
     def hooks(self) -> ToolHooks | None:
-        """The hooks of the user; None = none are configured."""
+        """The user's hooks, or None if none are configured."""
         ...
 
     def now(self) -> int:
@@ -171,7 +171,7 @@ class OutsideContext(Protocol):
 
     @property
     def mode(self) -> Mode:
-        """The mode of the run, or else of the configuration.
+        """The run's mode, or the configured mode if the run has none.
 
         `decide` applies this mode. The agent should be started in its own closest mode.
         """
@@ -192,7 +192,7 @@ class OutsideContext(Protocol):
         ...
 
     async def confinement(self, command: str, directory: Path, access: Access = "sandbox") -> Confinement | None:
-        """Return the sandbox for a command of the agent; None = none. Raise Refused if a sandbox is required but not available."""
+        """Return the sandbox for an agent's command, or None for no sandbox. Raise Refused if one is required but not available."""
         ...
 
     async def session(self) -> Session | None:
@@ -214,7 +214,7 @@ class RunContext(OutsideContext, Protocol):
         """Set run and time on the events, commit them, publish them to watchers and return their seqs.
 
         Raise FenceLost if this process no longer owns the run.
-        With `fold`, also store the message's parts including these events, in the same transaction.
+        If `fold` is set, also store the message's parts including these events, in the same transaction.
         """
         ...
 
@@ -225,8 +225,8 @@ class RunContext(OutsideContext, Protocol):
     async def history(self, tokens: int, *, compact_to: int = 0) -> list[Message]:
         """Return at least the last `tokens` of the branch that this run answers, oldest first, without the run's own message.
 
-        It starts with the branch's summary if it was compacted. With `compact_to`, compact the branch first, to that many tokens if
-        possible.
+        It starts with the branch's summary if it was compacted. If `compact_to` is set, the branch is compacted before, to at most that
+        many tokens if possible.
         """
         ...
 
@@ -251,7 +251,7 @@ class RunContext(OutsideContext, Protocol):
         ...
 
     async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str, hook: HookAnswer | None = None) -> Verdict:
-        """Apply the policy to a call, and ask a person if the policy requires that. Raise Parked while the answer is missing.
+        """Apply the policy to a call, and ask a person if the policy requires that. Raise Parked if there is no answer yet.
 
         `subject` is what rules match: a command, a path, a URL. A hook can require approval by a person, or allow a call that needs
         approval only because of the mode.

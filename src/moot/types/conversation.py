@@ -221,7 +221,10 @@ class Conversation:
 
     @property
     def next_model(self) -> str:
-        """The default model of the next prompt; empty = the agent's model. The model of a mirrored source may not be available here."""
+        """The default model of the next prompt; empty = the agent's model.
+
+        It is always empty for a mirrored conversation, because the source's model may not be available here.
+        """
         return "" if self.follows else self.model
 
 
@@ -244,18 +247,18 @@ class Conversations(Protocol):
     """Conversations and their messages. Lists are sorted with the latest activity first."""
 
     async def create(self, conversation: Conversation) -> Conversation:
-        """Store a conversation and return it with its `no` and times. Raise Busy if its id or key exists."""
+        """Store a conversation and return it with its `no` and times. Raise Busy if its id or key already exists."""
         ...
 
     async def get(self, reference: str) -> Conversation:
         """Return a conversation by id, client id, unique prefix (4 characters or more) or exact title.
 
-        Raise NotFound; its message names the candidates if several match.
+        Raise NotFound if none or several match. In the latter case, the message lists the candidates.
         """
         ...
 
     async def by_key(self, key: str) -> Conversation | None:
-        """Return the conversation with this key, or None. Keys are unique per owner; a view of all owners has only the local user's."""
+        """Return the conversation with this key, or None. Keys are unique per owner; a view of all owners finds only the local user's."""
         ...
 
     async def by_client_id(self, client_id: str) -> Conversation | None:
@@ -312,12 +315,12 @@ class Conversations(Protocol):
         """Set the given fields; `agent` is (agent, agent_type). `touch` sets the last activity to now.
 
         `settings` are merged into `Conversation.settings`; None removes a key. `model` is stored there too.
-        Agent and model set here are kept: a run in progress does not replace them by those that it uses.
+        Agent and model set here are kept: a run in progress does not replace them with its own.
         """
         ...
 
     async def delete(self, id: str, *, restore: bool = False) -> Conversation:
-        """Mark a conversation as deleted, or restore it. Only a purge removes data. Raise Busy while a run is running."""
+        """Mark a conversation as deleted, or restore it. Only a purge removes data. Raise Busy if a run is in progress."""
         ...
 
     async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
@@ -330,7 +333,7 @@ class Conversations(Protocol):
     async def message(self, reference: str, *, conversation: str | None = None) -> Message:
         """Return a message, with its latest events if it is being written.
 
-        With `conversation`, client ids are accepted. Raise NotFound if there is no such message.
+        If `conversation` is set, client ids are accepted. Raise NotFound if there is no such message.
         """
         ...
 
@@ -360,7 +363,7 @@ class Projects(Protocol):
         ...
 
     async def create(self, project: Project) -> Project:
-        """Store a project and return it with its creation time. Raise Busy if its id or root exists."""
+        """Store a project and return it with its creation time. Raise Busy if another project has its id or root."""
         ...
 
     async def update(
@@ -380,7 +383,7 @@ class Projects(Protocol):
         ...
 
     async def folders(self) -> Sequence[str]:
-        """Return the folders of all conversations, including those that only the sources of imported conversations name."""
+        """Return the folders of all conversations, including folders that are named only in the sources of imported conversations."""
         ...
 
     async def unplaced(self) -> Sequence[str]:
@@ -396,7 +399,7 @@ class Projects(Protocol):
         ...
 
     async def remove(self, id: str, *, dry_run: bool = False) -> int:
-        """Remove a project with its tasks, and move its conversations to the default project, deleted ones too.
+        """Remove a project with its tasks, and move its conversations to the default project, including deleted ones.
 
         Return the number of moved conversations, not counting deleted ones.
 

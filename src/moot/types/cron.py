@@ -147,7 +147,7 @@ class JobRun:
 
 
 class Jobs(Protocol):
-    """One owner's jobs, as tools may use them. Added jobs never get more rights than their creator."""
+    """One owner's jobs, for use by tools. Added jobs never get more rights than their creator has."""
 
     async def list(self) -> list[JobState]:
         """Return all jobs, sorted by name."""
@@ -156,7 +156,7 @@ class Jobs(Protocol):
     async def add(self, name: str, values: JsonObject) -> JobState:
         """Add a job.
 
-        `values` has the keys of `cron.NAME` in the configuration. Raise UsageError for invalid values, Busy if the name is used.
+        `values` has the keys of `cron.NAME` in the configuration. Raise UsageError for invalid values, Busy if the name is already used.
         """
         ...
 
@@ -165,7 +165,7 @@ class Jobs(Protocol):
         ...
 
     async def remove(self, name: str) -> None:
-        """Remove a job; its history and conversations stay.
+        """Remove a job. Its history and conversations are kept.
 
         Raise NotFound if there is no such job, UsageError if it is defined in the configuration.
         """
@@ -176,7 +176,7 @@ class JobStore(Protocol):
     """Stored jobs and the history of all jobs, for one owner or for all."""
 
     async def list(self) -> list[JobState]:
-        """Return all stored jobs. Configured jobs have only their name and state."""
+        """Return all stored jobs. For configured jobs, only the name and the state are set."""
         ...
 
     async def version(self) -> tuple[int, int]:
@@ -184,11 +184,11 @@ class JobStore(Protocol):
         ...
 
     async def add(self, job: Job) -> JobState:
-        """Store a new job. Raise Busy if the name is used, LimitReached if the owner has too many."""
+        """Store a new job. Raise Busy if the name is already used, LimitReached if the owner has too many."""
         ...
 
     async def ensure(self, schedules: Mapping[str, str]) -> None:
-        """Store the schedules of the configured jobs by name. Instants before a change of the schedule don't count as missed."""
+        """Store the schedules of the configured jobs, given by name. Instants before a change of the schedule don't count as missed."""
         ...
 
     async def pause(self, owner: str, name: str, *, paused: bool) -> None:
@@ -200,9 +200,9 @@ class JobStore(Protocol):
         ...
 
     async def record(self, due: Due, status: RecordStatus, reason: str) -> bool:
-        """Record an instant without a run. Return False if it is recorded already.
+        """Record an instant that has no run. Return False if it is already recorded.
 
-        With the status `running`, unfinished commands of the job's earlier instants are marked as failed.
+        If `status` is `running`, also mark unfinished commands of the job's earlier instants as failed.
         """
         ...
 
@@ -246,7 +246,7 @@ class JobReport:
 
 
 class Delivery(Protocol):
-    """A way to deliver jobs' answers: one kind of `deliver`. Instances are stateless."""
+    """A way to deliver jobs' answers, selected by the setting `deliver`. Instances are stateless."""
 
     async def deliver(self, target: str, report: JobReport) -> None:
         """Deliver the report; `target` is the part of `deliver` after the colon. Raise MootError if that fails."""

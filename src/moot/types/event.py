@@ -26,7 +26,7 @@ SENT: JsonObject = {"dir": "out"}
 
 
 class Event(NamedTuple):
-    """One entry of the log. A tuple, because one is created for every frame, and a dataclass takes three times as long."""
+    """One entry of the log. A tuple, because an event is created for every frame, and creating a dataclass takes three times as long."""
 
     kind: EventKind | str
     """One of `EventKind`. An unknown string comes from a newer moot: such an event is kept, passed on and skipped in folds."""
@@ -61,7 +61,7 @@ def as_tombstone(event: Event) -> Event:
 
 
 def from_tombstone(event: Event) -> Event:
-    """Return what remains of the event behind a tombstone; return any other event unchanged."""
+    """Return the redacted event that a tombstone stands for, with the content that remains. Return any other event unchanged."""
     body = event.body
     if event.kind != "tombstone" or not isinstance(body, dict) or not isinstance(was := body.get("was"), str):
         return event

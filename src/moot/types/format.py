@@ -42,7 +42,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """The numbers of items in a conversation that a conversion kept, changed or lost; each item is counted once."""
+    """The numbers of a conversation's items that a conversion kept, changed or lost. Each item is counted once."""
 
     kept: Counts = field(default_factory=dict[str, int])
     """Numbers of items that are unchanged, by kind."""
@@ -92,7 +92,7 @@ class ImportedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ImportedProject:
-    """A project of the source, which its conversations belong to."""
+    """A project in the source, to which conversations of the source belong."""
 
     source_id: str
     """Id that is unique in the format and stable."""
@@ -203,7 +203,7 @@ class ExportedConversation:
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """A conversation as a file of the format, with the fidelity of the conversion."""
+    """A conversation converted to a file in the format, with the fidelity of the conversion."""
 
     data: bytes
     fidelity: Fidelity
@@ -263,7 +263,7 @@ class TerminalReadable(Protocol):
 
 @runtime_checkable
 class HasSamples(Protocol):
-    """Optional capability: sample sources by name. Required for read-only formats."""
+    """Optional capability: provide sample sources, by name. Required for read-only formats."""
 
     samples: Mapping[str, Sample]
 
@@ -279,7 +279,7 @@ class HasLocations(Protocol):
 
 @runtime_checkable
 class HasVariants(Protocol):
-    """Optional capability: the locations where other programs store conversations of the same form."""
+    """Optional capability: the locations where other programs store conversations in the same format."""
 
     def variants(self, home: Path, environ: Mapping[str, str]) -> Iterable[tuple[str, Path]]:
         """Return each program's name with its files and folders, existing or not."""
@@ -295,7 +295,7 @@ class HasProjectFile(Protocol):
 
 @runtime_checkable
 class NamesFiles(Protocol):
-    """Required of a format whose standard locations are folders: name the files that `sources` and `read` need.
+    """Required for a format whose standard locations are folders: name the files that `sources` and `read` need.
 
     Other files there may contain keys and settings, and are not copied from other machines.
     """
@@ -306,7 +306,7 @@ class NamesFiles(Protocol):
 
 @runtime_checkable
 class HasNeighbors(Protocol):
-    """Optional capability: further files and folders near a standard location that `sources` or `read` need."""
+    """Optional capability: additional files and folders near a standard location that `sources` or `read` need."""
 
     def neighbors(self, place: Path) -> Iterable[Path]:
         """Return paths, existing or not, in which `*` stands for any part of a name."""
@@ -315,7 +315,7 @@ class HasNeighbors(Protocol):
 
 @runtime_checkable
 class HasCompanions(Protocol):
-    """Optional capability: further files that `read` reads for a source. When one of them changes, the source is read again."""
+    """Optional capability: additional files that `read` reads for a source. If one of them changes, the source is read again."""
 
     def companions(self, path: Path) -> Iterable[Path]:
         """Return the files of the source at `path`, existing or not."""
@@ -359,7 +359,7 @@ class MultiSource(Protocol):
     """Optional capability: a folder with many sources, each of which is read and remembered separately."""
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the sources in a folder that `sniff` claims, in a stable order. Links are not followed."""
+        """Yield each source in a folder for which `sniff` returns True, in a stable order. Links are not followed."""
         ...
 
 
@@ -415,7 +415,7 @@ class Installable(Protocol):
     """Optional capability of a format: write a conversation as a session that its program finds by `id`."""
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> InstallableSession:
-        """Return the file for the first of the `places` (from the format's own list), for a program started in `directory`.
+        """Return a session file to write to the first of the format's own `places`, for a program that is started in `directory`.
 
         Nothing is written.
         """

@@ -1,4 +1,4 @@
-"""Hooks: commands that run at events of a conversation, and tool calls before and after a run."""
+"""Hooks: commands that run on events of a conversation, and tool calls before and after a run."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class RunHooks:
     after_run: tuple[RunHook, ...] = ()
 
     def then(self, other: RunHooks) -> RunHooks:
-        """Return these hooks, followed by the others."""
+        """Return these hooks followed by those of `other`."""
         return RunHooks((*self.before_run, *other.before_run), (*self.after_run, *other.after_run))
 
 

@@ -72,7 +72,7 @@ def _text(high: int, low: int) -> str:
 
 
 def exchange_id(run: str, step: int, attempt: int, purpose: str = "answer") -> str:
-    """Return the id of one attempt of a step's model call; deterministic, so that a resumed run gets the same id."""
+    """Return the id of one attempt of a step's model call. It is deterministic, so a resumed run gets the same id."""
     return f"{run}:{step}.{attempt}" if purpose == "answer" else f"{run}:{purpose}:{step}.{attempt}"
 
 

@@ -84,12 +84,12 @@ class SourceMark:
     """Time at which the source was read, in milliseconds since the epoch. Set by the store."""
 
     def same(self, other: SourceMark) -> bool:
-        """Return True if both the file and the version of the format are the same."""
+        """Return True if both marks describe the same state of the file and the same version of the format."""
         return (self.version, self.size, self.modified_at, self.inode) == (other.version, other.size, other.modified_at, other.inode)
 
 
 class FirstMessage(NamedTuple):
-    """The first message of an arriving conversation. It shows whether two sessions with the same id are copies of one."""
+    """The first message of an arriving conversation. It shows whether two sessions with the same id are copies of the same session."""
 
     key: bytes
     digest: bytes
@@ -192,7 +192,7 @@ class ImportCounts:
 
 @dataclass(frozen=True, slots=True)
 class FinalFacts:
-    """Facts about a conversation that are known when its source was read completely. Empty fields change nothing."""
+    """Facts about a conversation that are known once its source has been read completely. Empty fields change nothing."""
 
     version: int
     head: bytes | None = None
@@ -224,7 +224,7 @@ class Imports(Protocol):
     async def add(self, recording: Recording) -> Conversation:
         """Store a recording whose ids are all new, in one durable transaction. Its runs have ended and have no owner.
 
-        Raise Busy if an id exists already.
+        Raise Busy if one of the ids already exists.
         """
         ...
 
@@ -239,7 +239,7 @@ class Imports(Protocol):
 
         A message that has changed becomes a sibling of its former version, and the messages below it are stored again below the sibling.
         The shown branch moves to the new messages as long as only imports have moved it before. With `compare`, known messages are compared
-        too, because another version of the format has read them.
+        too. Use it if they were read by another version of the format.
         """
         ...
 

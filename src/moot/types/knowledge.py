@@ -99,7 +99,7 @@ class KnowledgeScope:
 
 
 def knowledge_folders(root: str) -> tuple[str, ...]:
-    """Return the `knowledge` folder in a project's root, which is always searched in that project; nothing if the project has no root."""
+    """Return the `knowledge` folder in a project's root; nothing if the project has no root. It is always searched in that project."""
     return (os.path.join(os.path.realpath(root), "knowledge"),) if root else ()  # noqa: PTH118  as text, like the other paths here
 
 
@@ -107,7 +107,7 @@ class KnowledgeSearch(Protocol):
     """The documents that a running conversation may search."""
 
     async def search(self, query: str, *, limit: int) -> Sequence[KnowledgeHit]:
-        """Return the best chunks. First index changed documents for a short time."""
+        """Return the best chunks. Before that, index changed documents for a short time."""
         ...
 
 
@@ -115,7 +115,7 @@ class Knowledge(Protocol):
     """The index of documents, for all owners or for one."""
 
     async def sources(self, scope: KnowledgeScope | None = None) -> list[Source]:
-        """Return the sources by path; with a scope, only the sources that it contains."""
+        """Return the sources, sorted by path. With a scope, return only the sources in it."""
         ...
 
     async def add(self, source: Source) -> Source:
@@ -127,7 +127,7 @@ class Knowledge(Protocol):
         ...
 
     async def documents(self, source: str) -> list[IndexedDocument]:
-        """Return the documents of a source by path. Raise NotFound if there is no such source."""
+        """Return the documents of a source, sorted by path. Raise NotFound if there is no such source."""
         ...
 
     async def put(self, source: str, document: IndexedDocument, chunks: Sequence[Chunk] | None) -> None:
@@ -139,9 +139,9 @@ class Knowledge(Protocol):
         ...
 
     async def search(self, query: str, scope: KnowledgeScope, *, limit: int, embedder: Embedder | None = None) -> list[KnowledgeHit]:
-        """Return the best chunks by words and, with an embedder, by meaning, merged by reciprocal rank."""
+        """Return the chunks that match best by words and, with an embedder, by meaning. Merge both rankings by reciprocal rank."""
         ...
 
     async def embed(self, embedder: Embedder, *, seconds: float, share: float = 1.0) -> tuple[int, int]:
-        """Embed chunks without a vector of this model for at most `seconds`, using `share` of the time. Return (done, total)."""
+        """For at most `seconds`, embed chunks that have no vector of this model, using `share` of the time. Return (done, total)."""
         ...

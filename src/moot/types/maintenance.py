@@ -47,13 +47,13 @@ class Backup:
 
 
 class Backups(Protocol):
-    """The creation of backups while the store is in use. Reading a backup needs no store, see `moot.store.maintenance.backup`."""
+    """The creation of backups while the store is in use. Reading a backup requires no store (see `moot.store.maintenance.backup`)."""
 
     async def back_up(self, to: Path, *, secrets: bool = False, tell: ReportProgress | None = None) -> Backup:
-        """Back up the whole home, read from one snapshot, to a new file; if `to` is a folder, the file is created in it.
+        """Back up the whole home from one snapshot to a new file. If `to` is a folder, the file is created in it.
 
         The file is read again and compared before it gets its final name. The store remembers the path so that purges reach the backup.
-        Raise UsageError or StoreFull, or Busy while another process purges.
+        Raise UsageError or StoreFull, or Busy if another process is purging.
         """
         ...
 
@@ -174,7 +174,7 @@ class Erasure(Protocol):
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
         """Purge the conversations with these ids, their sub-conversations and all their data.
 
-        Raise NotFound if an id is unknown, Busy if a run is active or a machine that they come from is being synchronized.
+        Raise NotFound if an id is unknown, Busy if one of their runs is active or a machine that they come from is being synchronized.
         """
         ...
 
@@ -307,11 +307,11 @@ class Scanner(Protocol):
     """The search for secrets in everything that is stored."""
 
     def scan(self, scope: ScanScope = ..., *, unchanged: bool = False) -> AsyncGenerator[ScanReport, None]:
-        """Scan and yield the progress, always as the same growing object.
+        """Scan and yield the progress: always the same object, which is updated.
 
         Its final state is the result. Raise NotFound if there is no such conversation.
 
-        Conversations in which an earlier scan found nothing are skipped if they have not changed since, except with `unchanged`.
+        Conversations in which an earlier scan found nothing are skipped if they have not changed since, unless `unchanged` is set.
         """
         ...
 
@@ -409,23 +409,23 @@ class Upkeep(Protocol):
     def seal(
         self, *, quiet: float = 0.0, seconds: float | None = None, share: float = 1.0, conversation: str | None = None, dry: bool = False
     ) -> AsyncGenerator[Sealed, None]:
-        """Seal conversations without activity for `quiet` seconds, yielding the progress after each segment.
+        """Seal conversations that have been inactive for `quiet` seconds, yielding the progress after each segment.
 
-        End early after `seconds`, or at once if another process is sealing. Use at most `share` of the time. With `dry`, only count.
+        Stop after `seconds` seconds, or at once if another process is sealing. Use at most `share` of the time. With `dry`, only count.
         """
         ...
 
     def give_back(self, *, keep: int = 0, share: float = 1.0) -> AsyncGenerator[int, None]:
-        """Shrink the file by its free pages, except `keep` bytes, in short transactions; yield the number of bytes that remain."""
+        """Remove free pages from the file until `keep` bytes of them are left. Yield the number of bytes still to remove."""
         ...
 
     async def rewrite(self, tell: ReportProgress) -> None:
         """Rewrite the whole database, so that no old data remains in free pages.
 
-        Other writers wait. Raise StoreFull if there is not enough space.
+        Other writers wait meanwhile. Raise StoreFull if there is not enough disk space.
         """
         ...
 
     async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
-        """Return storage sizes and the `largest` conversations, optionally those of one owner."""
+        """Return storage sizes, and those of the largest conversations: at most `largest` of them, optionally only one owner's."""
         ...

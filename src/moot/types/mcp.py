@@ -22,7 +22,7 @@ McpLoginState: TypeAlias = Literal["none", "needed", "pending", "signed in"]
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """A tool as its server defines it. Every text comes from the server, so none of them can be trusted."""
+    """A tool as its server defines it. All texts come from the server, so none of them can be trusted."""
 
     name: str
     """The server's own name for the tool."""
@@ -65,7 +65,7 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class McpPrompt:
-    """A prompt that a server offers to people, as a slash command. Every text comes from the server, so none of them can be trusted."""
+    """A prompt that a server offers to people as a slash command. All texts come from the server, so none of them can be trusted."""
 
     name: str
     """The server's own name for the prompt."""
@@ -91,7 +91,7 @@ class McpPrompt:
 class McpResource:
     """A document that a server offers, or a template for the URIs of several documents.
 
-    Every text comes from the server and can't be trusted.
+    All texts come from the server and can't be trusted.
     """
 
     uri: str
@@ -118,7 +118,7 @@ class McpResource:
 
 @dataclass(frozen=True, slots=True)
 class McpQuestion:
-    """A question that a server asks a person during a call. Every text comes from the server and can't be trusted."""
+    """A question that a server asks a person during a call. All texts come from the server and can't be trusted."""
 
     message: str
     schema: JsonObject

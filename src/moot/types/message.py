@@ -96,7 +96,7 @@ def text_of(parts: list[Part] | tuple[Part, ...]) -> str:
 
 
 def model_ms(metadata: JsonObject) -> int | None:
-    """Return the time in ms that models worked on an answer with this metadata, excluding waits for people; None = unknown."""
+    """Return the time in ms for which models worked on an answer with this metadata, without waits for people; None = unknown."""
     steps = metadata.get("steps")
     facts = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     times = [ms for step in facts if type(ms := step.get("ms")) is int]

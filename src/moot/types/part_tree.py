@@ -28,7 +28,7 @@ def parent_call(part: Part | Chunk) -> str:
 
 
 def linked(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts with the id of the parent call where the current version stores it, even if an older version stored it elsewhere.
+    """Return the parts with each parent call's id moved to the place where the current version stores it.
 
     A part whose parent is not an earlier call in `parts` is returned unchanged.
     """

@@ -117,7 +117,7 @@ class Dialect(Protocol):
     def translator(self) -> Translator[Any]: ...
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """Build the request body. Signatures and encrypted reasoning are returned byte for byte, only to the provider that made them."""
+        """Build the request body. Signatures and encrypted reasoning are sent back byte for byte, to their provider only."""
         ...
 
 
@@ -142,8 +142,8 @@ class Provider(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """Yield the response's raw frames, one tuple per socket read. The caller closes the generator with `aclosing`.
 
-        The generator ends normally when the body ends. Raise ProviderError: before the first frame if the request is refused, later if the
-        connection breaks. Never yields inside a task group or cancel scope.
+        The generator ends normally when the body ends. Raise ProviderError before the first frame if the request is refused, or later if
+        the connection breaks. Never yields inside a task group or cancel scope.
         """
         ...
 

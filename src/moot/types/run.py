@@ -81,7 +81,7 @@ class Run:
 
     @property
     def held(self) -> bool:
-        """True if the run is waiting inside an outside agent's process, so that it keeps its owner."""
+        """True if the run is waiting inside an outside agent's process and therefore keeps its owner."""
         return self.status == "waiting" and self.owner is not None
 
 
@@ -135,7 +135,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """A prompt with everything it refers to: its expanded text, parts to send before it, notes for the user, and calls to make first."""
+    """A prompt with everything it refers to: the expanded text, notes for the user, and the parts to send and calls to make before it."""
 
     text: str = ""
     parts: tuple[Part, ...] = ()

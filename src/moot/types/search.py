@@ -47,7 +47,7 @@ class HistorySearch(Protocol):
     """Search in earlier conversations of the running conversation's owner."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
-        """Search like `Search.search`; the running conversation is excluded unless `here`."""
+        """Search like `Search.search`; the running conversation is excluded unless `here` is set."""
         ...
 
 
@@ -64,18 +64,18 @@ class Search(Protocol):
         context: int = 0,
         wait: float = 2.0,
     ) -> SearchPage:
-        """Return hits, newest first (within a second, in storage order) or best first. First index new messages for up to `wait` seconds.
+        """Return hits, newest first (within a second, in storage order) or best first.
 
-        If no message contains all words, return those that contain some of them and every quoted phrase. `conversation` is the only
-        conversation to search, `exclude` a conversation to leave out. `context` is the number of lines around the match in each hit, at
-        most 100. Raise UsageError for an invalid query.
+        Before the search, index new messages for up to `wait` seconds. If no message contains all words, return those that contain some of
+        them and every quoted phrase. `conversation` is the only conversation to search, `exclude` a conversation to leave out. `context`
+        is the number of lines around the match in each hit, at most 100. Raise UsageError for an invalid query.
         """
         ...
 
     async def index(
         self, *, seconds: float = 30.0, bulk: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> tuple[int, int]:
-        """Index for at most `seconds` and return (done, total), which is also reported to `progress` meanwhile.
+        """Index for at most `seconds` and return (done, total). Meanwhile, report the same two numbers to `progress`.
 
         Return at once if another process holds the indexer lock. With `bulk`, transactions may be long: use this if nothing else in this
         process is waiting for the store.
@@ -90,7 +90,7 @@ class Embedder(Protocol):
     """Name and version of the weights; vectors of different models can't be compared."""
 
     def embed(self, text: str, *, question: bool) -> bytes:
-        """Return the text's vector. Questions are embedded differently from the texts to find. Only the beginning of a long text counts."""
+        """Return the text's vector. Queries are embedded differently from the texts to find. Of a long text, only the beginning is used."""
         ...
 
     def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
@@ -106,7 +106,7 @@ class Embedders(Protocol):
         ...
 
     async def embedder(self) -> Embedder:
-        """Return the model. Raise UsageError if something is missing, ProviderError for damaged weights."""
+        """Return the model. Raise UsageError if a package or the weights are missing, ProviderError if the weights are damaged."""
         ...
 
 
@@ -125,11 +125,11 @@ class SemanticSearch(Protocol):
     async def search(self, meant: SemanticQuery, *, embedder: Embedder, wait: float = 2.0) -> SearchPage:
         """Return hits, closest in meaning first.
 
-        First embed new answers, newest first, for at most `wait` seconds; `done` and `total` count embedded answers. Raise UsageError if
-        the query has no words to match.
+        Before the search, embed new answers, newest first, for at most `wait` seconds. `done` and `total` are the numbers of embedded and
+        of all answers. Raise UsageError if the query has no words to match.
         """
         ...
 
     async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:
-        """Embed answers that have no vector of this model for at most `seconds`, using `share` of the time; return (done, total)."""
+        """For at most `seconds`, embed answers that have no vector of this model, using `share` of the time. Return (done, total)."""
         ...

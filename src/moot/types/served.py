@@ -32,7 +32,7 @@ class Served:
     names the previous response instead."""
 
     def takes(self, tool: str) -> bool:
-        """Return True if calls of this tool go to the program. For a plain model, all calls do."""
+        """Return True if calls of this tool are passed to the program. For a plain model, all calls are."""
         return self.plain or any(tool == known.name for known in self.tools)
 
     def to_settings(self) -> JsonObject:

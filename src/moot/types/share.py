@@ -62,11 +62,11 @@ class Shares(Protocol):
         ...
 
     async def page(self, digest: bytes) -> SharedPage | None:
-        """Return the page of a link; None if the link is unknown, expired or revoked, or the conversation is deleted."""
+        """Return the page behind a link; None if the link is unknown, expired or revoked, or the conversation is deleted."""
         ...
 
     async def list(self, *, conversation: str | None = None, closed: bool = False) -> Sequence[Share]:
-        """List shares, newest first; with `closed`, include expired and revoked ones."""
+        """List shares, newest first; if `closed` is set, include expired and revoked ones."""
         ...
 
     async def revoke(self, reference: str) -> Share:

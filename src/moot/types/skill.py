@@ -84,7 +84,7 @@ class SkillText:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Its tags, from a list or a text separated by commas."""
+        """The skill's tags, from a list or a comma-separated text."""
         found = self.metadata.get("tags")
         items = found if isinstance(found, list) else _text(found).split(",")
         return tuple(filter(None, (_text(item).strip() for item in items)))
@@ -169,7 +169,7 @@ class SkillAccess(Protocol):
         ...
 
     async def prepare(self, name: str, revision: str, command: str) -> ScriptRun:
-        """Copy a skill to run one of its scripts. Raise Refused if the skill's content is not `revision` or its scripts may not run."""
+        """Copy a skill to run one of its scripts. Raise Refused if the skill's content doesn't match `revision` or scripts may not run."""
         ...
 
 

@@ -133,7 +133,7 @@ class UsageReport:
 
 @dataclass(frozen=True, slots=True)
 class FileEdit:
-    """A change of a file by a tool call."""
+    """A change to a file by a tool call."""
 
     path: str
     """The file name in the call."""
@@ -163,19 +163,19 @@ class Stats(Protocol):
         apart: bool = False,
         wait: float = 2.0,
     ) -> UsageReport:
-        """Sum answers started at `since` (ms) or later and before `until`. First count new answers, for at most `wait` seconds.
+        """Sum answers started at `since` (ms) or later and before `until`. Before that, count new answers, for at most `wait` seconds.
 
-        Groups are empty unless `by` names them. Hours, days, weeks and months are those of the time zone `zone`. Unless `apart`, sub-agents
-        count for the agent and the conversation that started them.
+        Only the groups named in `by` are returned; the others are empty. Hours, days, weeks and months are those of the time zone `zone`.
+        Unless `apart` is set, sub-agents are counted for the agent and the conversation that started them.
         """
         ...
 
     async def windows(self, now: int, *, days: int = 8, wait: float = 2.0) -> UsageWindows:
-        """Return the usage in the subscription periods at the time `now` (ms), and the blocks of the last `days`."""
+        """Return the usage in the subscription periods that include `now` (ms), and the 5-hour blocks of the last `days` days."""
         ...
 
     async def edits(self, *, limit: int = 50, before: str | None = None, wait: float = 2.0) -> tuple[list[FileEdit], str | None]:
-        """Return changes of files by tool calls, newest first, and the cursor of the next page, which is None on the last page.
+        """Return changes to files by tool calls, newest first, and the cursor of the next page, which is None on the last page.
 
         Raise UsageError for an invalid cursor. Deleted conversations are left out.
         """
@@ -186,7 +186,7 @@ class Stats(Protocol):
         ...
 
     async def spent(self, queries: Sequence[SpendingQuery]) -> list[Spending]:
-        """Return what the runs of each query have spent, from one snapshot. Steps in progress are not included.
+        """Return the total spending of the runs in each query, from one snapshot. Steps in progress are not included.
 
         Imported answers, auxiliary calls and purged conversations don't count.
         """

@@ -76,7 +76,7 @@ class End:
     """The end of the run, which also updates the conversation's sums.
 
     The append fails with Busy if the status is `finished` but the inbox has an unhandled steer: the run must continue for it.
-    With another status, unread steering messages are stored as user messages at the end of the run's branch.
+    If the status is a different one, unread steering messages are stored as user messages at the end of the run's branch.
     """
 
     status: Literal["finished", "failed", "cancelled"]
@@ -100,7 +100,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The use of an approval. The append fails with Busy if it was not granted, has expired, is bound to other bytes, or is used up."""
+    """The use of an approval. The append fails with Busy if it was not granted, has expired, has another digest, or is used up."""
 
     approval: str
     digest: bytes
@@ -162,7 +162,7 @@ class SetSession:
 
 @dataclass(frozen=True, slots=True)
 class WarnBudget:
-    """A notice to outgoing webhooks that most of a budget, or of one of the run's limits, is used."""
+    """A notice to outgoing webhooks that most of a budget, or of one of the run's limits, has been used."""
 
     limit: Literal["cost", "tokens"]
     used: int
@@ -192,7 +192,7 @@ class LogReader(Protocol):
     ) -> list[Event]:
         """Return at most `limit` events after `after`, in order, from one snapshot of segments and rows; optionally only those of one run.
 
-        With `newest`, chunks come from the newest translation of each exchange, else from the original one.
+        If `newest` is set, chunks come from the newest translation of each exchange, else from the original one.
         """
         ...
 
@@ -309,7 +309,7 @@ class RunReader(Protocol):
     async def runs(
         self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200, before: int | None = None
     ) -> list[Run]:
-        """List runs, newest first; with `before`, only those with a lower `no`."""
+        """List runs, newest first; if `before` is set, only those with a lower `no`."""
         ...
 
     async def last_answer(self, message: str) -> Run | None:
@@ -325,14 +325,14 @@ class RunReader(Protocol):
     async def children(self, run: str = "", *, conversation: str = "", tree: bool = False) -> list[Run]:
         """List the runs that this run, or all runs of this conversation, have started as sub-agents, oldest first.
 
-        With `tree`, include sub-agents of sub-agents at any depth.
+        If `tree` is set, include sub-agents of sub-agents at any depth.
         """
         ...
 
     async def approvals(
         self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True, tree: bool = False
     ) -> list[Approval]:
-        """List approvals, oldest first. With `tree`, include the approvals of sub-agents at any depth."""
+        """List approvals, oldest first. If `tree` is set, include the approvals of sub-agents at any depth."""
         ...
 
     async def exchange(self, id: str) -> Exchange | None: ...
@@ -344,10 +344,10 @@ class Records(RunReader, Protocol):
     async def submit(self, submission: Submission) -> Accepted:
         """Store conversation, user message, assistant message, run and head in one durable transaction.
 
-        If a prompt with the same client id and parts was stored before, return its run. With `steer` and a running run, add the prompt to
-        the run's inbox instead. A run that is waiting and not `continuing`, interrupted, or queued without an owner is cancelled, and its
-        approvals are denied ("superseded"). Raise Busy if on_busy = reject and a run is running, `continuing` or queued, or LimitReached if
-        there are too many sub-agents. Also raise Busy if `due` is already recorded, or the job's last run has not ended.
+        If a prompt with the same client id and parts was stored before, return its run. If `on_busy` is `steer` and a run is running, add
+        the prompt to its inbox instead. A run that is waiting and not `continuing`, interrupted, or queued without an owner is cancelled,
+        and its approvals are denied ("superseded"). Raise Busy if `on_busy` is `reject` and a run is running, `continuing` or queued, or
+        LimitReached if there are too many sub-agents. Also raise Busy if `due` is already recorded, or the job's last run has not ended.
         """
         ...
 
@@ -425,7 +425,7 @@ class Indexes(Protocol):
 
 
 class OwnerStore(Indexes, Protocol):
-    """The parts of a store, for all owners or for one, see `Store.of`."""
+    """The parts of a store, for all owners or for one (see `Store.of`)."""
 
     @property
     def log(self) -> LogReader: ...

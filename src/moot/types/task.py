@@ -1,4 +1,4 @@
-"""Tasks (work items of projects), their comments, the history of their changes, and watchers, which start runs on changes."""
+"""Tasks (work items of projects), their comments, the history of their changes, and watchers, which start runs when tasks change."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class TaskRun:
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """Conditions that the tasks of a list must all meet."""
+    """Conditions for listing tasks. A task must meet all of them."""
 
     statuses: Sequence[TaskStatus] = ()
     """Statuses to include; empty = all except archived."""
@@ -220,7 +220,7 @@ class Tasks(Protocol):
     async def get(self, project: str, task: str) -> Task: ...
 
     async def create(self, task: Task, by: Author, fields: JsonObject | None = None) -> Task:
-        """Store a new task and return it with its number. If a task with its id exists, return that one. `fields` replace fields of `task`.
+        """Store a new task and return it with its number. If a task with its id exists, return that one. `fields` override those of `task`.
 
         Raise UsageError for invalid fields, LimitReached for too many tasks.
         """
@@ -242,7 +242,7 @@ class Tasks(Protocol):
         ...
 
     async def history(self, project: str, task: str, *, limit: int = 50) -> tuple[list[TaskChange], list[TaskRun]]:
-        """Return the latest changes and the latest runs of watchers, newest first."""
+        """Return the latest changes, and the latest runs that watchers started, newest first."""
         ...
 
     async def remove(self, project: str, task: str, *, version: int | None = None) -> Task:
@@ -251,14 +251,14 @@ class Tasks(Protocol):
 
 
 class ProjectTasks(Protocol):
-    """The tasks of a conversation's project, as tools may use them."""
+    """The tasks of a conversation's project, for use by tools."""
 
     async def list(self, conditions: TaskFilter, *, limit: int) -> tuple[list[Task], bool]:
         """Return the first tasks that meet the conditions, and True if there are more."""
         ...
 
     async def get(self, task: str) -> Task:
-        """Return a task by its number. Raise NotFound, as the other methods do."""
+        """Return a task by its number. Like the other methods, raise NotFound if there is no such task."""
         ...
 
     async def comments(self, task: str, *, limit: int) -> list[TaskComment]:
@@ -311,7 +311,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class TaskDue:
-    """Changes of a task that a run handles.
+    """Changes to a task that a run handles.
 
     They are recorded in the transaction that stores the run's prompt, so no change is handled twice.
     """
@@ -351,7 +351,7 @@ class WatcherStore(Protocol):
         ...
 
     async def advance(self, watcher: str, through: int) -> None:
-        """Record that the watcher has handled all changes up to this one. They stay handled if the watcher's conditions change later."""
+        """Record that the watcher has handled all changes up to this one. They remain handled if its conditions change later."""
         ...
 
     async def changed(self, watcher: str, task: int) -> ChangedTask:

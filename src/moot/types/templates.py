@@ -42,7 +42,7 @@ def fill(value: Json, variables: Mapping[str, str]) -> Json:
 def fill_line(line: str, variables: Mapping[str, str]) -> str:
     """Return a shell line with all variables replaced by their values, which are quoted as their context requires.
 
-    Raise KeyError for an unknown variable, and ValueError if `check_line` does.
+    Raise KeyError for an unknown variable, and ValueError if `check_line` raises it.
     """
     check_line(line)
     pieces, quote, at = list[str](), "", 0
@@ -55,7 +55,7 @@ def fill_line(line: str, variables: Mapping[str, str]) -> str:
 
 
 def check_line(line: str) -> None:
-    """Raise ValueError if the line has variables and constructs in which no quoting is safe."""
+    """Raise ValueError if the line has both variables and constructs in which no quoting is safe."""
     if _VARIABLE.search(line) is None:
         return
     for sign in _UNSAFE:
@@ -94,7 +94,7 @@ def fields_in(template: str) -> list[str]:
 
 
 def fill_fields(template: str, payload: Json) -> str:
-    """Replace each `{{field.path}}` by that field of the payload, and `{{body}}` by the whole payload. A missing field becomes empty.
+    """Replace each `{{field.path}}` with that field of the payload, and `{{body}}` with the whole payload. A missing field becomes empty.
 
     Values are not expanded again.
     """

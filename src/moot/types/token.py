@@ -57,7 +57,7 @@ LOCAL_USER = "local"
 
 
 def scopes_for(owner: str) -> tuple[Scope, ...]:
-    """Return the scopes that a token of this user can have. Only the person at this machine can change the machine."""
+    """Return the scopes that a token of this user can have. Only the local user's tokens can have the scope `machine`."""
     return SCOPES if owner == LOCAL_USER else SCOPES[:-1]
 
 
@@ -117,7 +117,7 @@ class Tokens(Protocol):
     async def create(self, token: Token, digest: bytes) -> Token:
         """Store a token with the digest of its secret, durably, and return it with its creation time.
 
-        If the id exists, its token gets the new secret.
+        If a token with this id exists, it gets the new secret.
 
         Raise NotFound if the owner does not exist.
         """
@@ -135,7 +135,7 @@ class Tokens(Protocol):
         ...
 
     async def list(self, *, revoked: bool = False) -> list[Token]:
-        """List tokens, newest first; with `revoked`, include invalid ones."""
+        """List tokens, newest first; if `revoked` is set, include invalid ones."""
         ...
 
     async def revoke(self, id: str) -> Token:
@@ -155,5 +155,5 @@ class Tokens(Protocol):
         ...
 
     async def redeem(self, digest: bytes) -> str | None:
-        """Mark a code as used and return its owner; None if the code is unknown, expired or used already."""
+        """Mark a code as used and return its owner; None if the code is unknown, expired or already used."""
         ...

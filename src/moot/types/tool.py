@@ -125,7 +125,7 @@ class ToolServices:
 
 
 class PlanMode(Protocol):
-    """The end of a run's read-only mode `plan`, after the person has accepted a plan."""
+    """The end of a run's read-only mode `plan`, after the user has accepted a plan."""
 
     async def leave(self, mode: Mode) -> None:
         """Store the mode in the conversation and use it for the rest of the run."""
@@ -141,7 +141,7 @@ class Confines(Protocol):
         ...
 
     async def confinement(self, command: str, access: Access = "sandbox") -> Confinement | None:
-        """Return the sandbox that a command must run in; None = none. Raise Refused if a sandbox is required but not available."""
+        """Return the sandbox in which a command must run, or None for no sandbox. Raise Refused if one is required but not available."""
         ...
 
 
@@ -192,7 +192,7 @@ class ToolContext(Confines, Sources, Protocol):
 
     @property
     def services(self) -> ToolServices:
-        """Further parts of moot, such as media models and sub-agents."""
+        """Other parts of moot, such as media models and sub-agents."""
         ...
 
     def kept(self, name: str, make: Callable[[], T]) -> T:
@@ -220,7 +220,7 @@ class ToolContext(Confines, Sources, Protocol):
         ...
 
     async def note(self, body: JsonObject) -> None:
-        """Record a fact in the journal, durable on return: a process group that must not outlive a crash (`{"pgid", "started"}`)."""
+        """Record a fact durably in the journal, such as a process group that must not outlive a crash (`{"pgid", "started"}`)."""
         ...
 
 
@@ -244,7 +244,7 @@ class Tool(Protocol):
     """Examples for models, see `ToolDefinition.examples`."""
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
-        """Run the call. A model's mistake is an output with `error`, not an exception. Cancellation passes through."""
+        """Run the call. A model's mistake is reported as an output with `error`, not as an exception. Cancellation passes through."""
         ...
 
     def doing(self, arguments: Any) -> View:

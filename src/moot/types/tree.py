@@ -40,7 +40,7 @@ class Continuation(NamedTuple):
 
 
 def copy_key(conversation: str, message: str, last_seq: int) -> str:
-    """Return the `key` of the copy that continues an imported conversation from this message in its state up to `last_seq`."""
+    """Return the `key` of the copy in which an imported conversation continues after this message, whose last event is `last_seq`."""
     return f"copy:{conversation}:{message}:{last_seq}"
 
 
@@ -52,7 +52,7 @@ class Tree(Protocol):
         ...
 
     async def edit(self, message: str, parts: Sequence[Part]) -> Message:
-        """Add a sibling of the message with these parts and show its branch. To edit and answer, submit a `Prompt`.
+        """Add a sibling with these parts next to the message, and show the sibling's branch. To edit and answer, submit a `Prompt`.
 
         Raise NotFound, or Busy if the message is still being written.
         """
@@ -61,15 +61,15 @@ class Tree(Protocol):
     async def graft(self, conversation: str, parent: str | None, messages: Sequence[Message]) -> list[Message]:
         """Add a chain of messages after `parent` (None = as a new root) and show the branch.
 
-        Ids, roles, parts and metadata come from the messages; their parents are ignored. Raise NotFound, or Busy if an id exists.
+        Ids, roles, parts and metadata come from the messages; their parents are ignored. Raise NotFound, or Busy if an id already exists.
         """
         ...
 
     async def delete(self, conversation: str, messages: Sequence[str], *, restore: bool = False) -> list[str]:
-        """Hide messages from branch, history and search, or restore them. Return the ids that changed.
+        """Hide messages from the branch, the history and search, or restore them. Return the ids that changed.
 
         Their position is kept, so their descendants stay where they are. Deleting also withdraws the summaries of branches that contain
-        them. Raise NotFound, or Busy if a live run writes or answers one.
+        them. Raise NotFound, or Busy if a live run is writing or answering one of them.
         """
         ...
 
@@ -92,7 +92,7 @@ class Tree(Protocol):
         ...
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
-        """Show the branch through the message, up to its newest descendant; with `exactly`, end at the message.
+        """Show the branch through the message, up to its newest descendant; if `exactly` is set, end at the message.
 
         Raise NotFound if there is no such message.
         """
@@ -107,7 +107,7 @@ class Tree(Protocol):
     async def compact(
         self, conversation: str, compaction: Compaction, *, replaces: tuple[Sequence[str], bytes] | None = None
     ) -> Compaction:
-        """Record a summary that replaces the messages up to `through` in requests; an empty summary withdraws the current one.
+        """Record a summary that replaces the messages up to `through` in requests to models; an empty summary withdraws the current one.
 
         The messages don't change. `replaces` holds the ids of the summarized messages and their `digest`; raise Busy if the digest has
         changed. Raise NotFound, or UsageError if the message is still being written.
@@ -119,7 +119,7 @@ class Tree(Protocol):
         ...
 
     async def compactions(self, conversation: str, *, among: Sequence[str] | None = None) -> list[Compaction]:
-        """Return the current summaries of all branches, oldest first; with `among`, only those that end with one of these messages."""
+        """Return the current summaries of all branches, oldest first; if `among` is set, only those that end with one of these messages."""
         ...
 
     async def withheld(self, conversation: str, messages: Sequence[str]) -> set[str]:

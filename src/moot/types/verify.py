@@ -145,9 +145,9 @@ class Translations(Protocol):
     """Newer translations of old exchanges, stored in addition to the original ones. The log never changes."""
 
     def upgrade(self, translators: Translators, *, conversation: str | None = None, store: bool = True) -> AsyncGenerator[Upgrade, None]:
-        """Yield, run by run, the changes that newer converters make to older exchanges; with `store`, apply them.
+        """Yield, run by run, the changes that newer converters make to older exchanges; if `store` is set, apply them.
 
-        Readers then get the new translation, in messages too. Runs that are live or damaged are skipped, and those already upgraded are not
+        Readers then get the new translation, also in messages. Live and damaged runs are skipped. Runs that are already upgraded are not
         reported again. Raise NotFound if there is no such conversation.
         """
         ...
@@ -157,5 +157,5 @@ class Translations(Protocol):
         ...
 
     async def converters(self, conversation: str) -> dict[str, str]:
-        """Map each exchange of the conversation that has a newer translation to the converter that made it."""
+        """Return the converter of each newer translation in the conversation, by exchange."""
         ...

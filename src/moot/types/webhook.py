@@ -64,7 +64,7 @@ class JobAnswer:
 
 
 class WebhookStore(Protocol):
-    """Events for outgoing webhooks, stored in the transaction in which they happen.
+    """Events for outgoing webhooks, stored in the same transaction as the changes that they report.
 
     Only runs of the local user are reported.
     """
@@ -74,7 +74,7 @@ class WebhookStore(Protocol):
         ...
 
     async def add(self, webhook: str, event: str) -> Outgoing:
-        """Store an event without a run for one webhook. The caller sends the event."""
+        """Store an event that belongs to no run, for one webhook, and return it. The caller must send it."""
         ...
 
     async def due(self, now: int, limit: int) -> list[Outgoing]:

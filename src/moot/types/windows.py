@@ -1,4 +1,4 @@
-"""Usage in the periods that subscriptions limit. A separate module, because a status line must start fast."""
+"""Usage in the periods that are limited by subscriptions. A separate module, because a status line must start fast."""
 
 from __future__ import annotations
 

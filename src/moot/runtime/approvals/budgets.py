@@ -47,7 +47,7 @@ class Spender(Asker, Protocol):
 async def check_budgets(leg: Spender) -> None:
     """Add warnings to the answer about budgets that are nearly used up. If a budget is used up, ask whether the run may continue.
 
-    Raise Parked while the question is open, and LimitReached if the run may not continue.
+    Raise Parked if the question is still open, and LimitReached if the run may not continue.
     """
     chain = await _chain(leg)
     states = await _states(leg, chain)
@@ -125,7 +125,7 @@ async def _states(leg: Spender, chain: Sequence[Run]) -> list[BudgetState]:
 
 def _query(state: BudgetState, owner: str, project: str, chain: Sequence[Run]) -> SpendingQuery:
     budget = state.budget
-    if budget.per == "run":  # of the run of that agent that started all others, or of the prompt
+    if budget.per == "run":  # the topmost run of the budget's agent, or of any agent
         return SpendingQuery(run=[run.id for run in chain if budget.agent in ("", run.agent)][-1])
     return SpendingQuery(owner, state.since, project if budget.project else "", budget.agent)
 

@@ -143,7 +143,7 @@ def _is_plain(text: str) -> bool:
 
 
 def narrowest(piece: Piece) -> tuple[tuple[str, ...], bool]:
-    """Return the patterns that cover the command, the exact one first, and whether a permanent rule may be offered. There may be none.
+    """Return the patterns that cover the command, the exact one first, and whether a permanent rule may be offered.
 
     Wider patterns are returned only if the table of safe options covers the words that they leave open.
     """

@@ -39,7 +39,7 @@ class Ruling:
 
 
 class Ruled(Protocol):
-    """Facts about a tool of moot or of an outside agent that the policy needs."""
+    """The facts that the policy needs about one of moot's tools or an outside agent's tool."""
 
     @property
     def name(self) -> str: ...

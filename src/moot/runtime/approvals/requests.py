@@ -142,14 +142,14 @@ def _request(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes)
 
 
 def _is_spent(approval: Approval, now: int) -> bool:
-    """Return whether an approval can't be used any more: a call with unknown outcome has used it, or it has expired since it was given."""
+    """Return whether an approval can't be used any more, because a call with unknown outcome has used it or because it has expired."""
     if approval.answer is None or not approval.answer.approved:
         return False
     return approval.used_at is not None or (approval.expires_at is not None and approval.expires_at <= now)
 
 
 async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the replies to a tool's questions. Raise Parked while they are pending."""
+    """Return the replies to a tool's questions. Raise Parked if they are still pending."""
     if leg.request.settings.get("unattended") == "deny":
         return tuple(() for _ in wanted)
     questions = [question_json(item) for item in wanted]
@@ -244,7 +244,7 @@ def replies_of(value: Json) -> tuple[tuple[str, ...], ...]:
 
 
 def question_json(item: Question) -> Json:
-    """Return a question as `Approval.questions` contains it."""
+    """Return a question in the form in which `Approval.questions` contains it."""
     return {
         "header": item.header,
         "text": item.text,

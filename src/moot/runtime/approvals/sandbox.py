@@ -84,7 +84,7 @@ def _expanded(folder: str) -> Path:
 
 
 def has_network(settings: Settings, conversation: Conversation, command: str) -> bool:
-    """Return whether a command may use the network without asking: by the configuration, the conversation or allow rules."""
+    """Return whether the configuration, the conversation or an allow rule lets a command use the network without asking."""
     if settings.sandbox.network or conversation.own_settings.network:
         return True
     rules = tuple(rule for rule in settings.permissions.rules if rule.action != "allow" or rule.network)

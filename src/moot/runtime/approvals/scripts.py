@@ -1,4 +1,4 @@
-"""Scripts of skills. A person's setting for the skill determines if they are denied, need approval, or run without asking."""
+"""Scripts of skills. A person's setting for the skill determines whether they are denied, need approval, or run without asking."""
 
 from __future__ import annotations
 

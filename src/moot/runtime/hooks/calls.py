@@ -91,7 +91,7 @@ def _hooks_of(leg: Leg) -> RunHooks:
 
 
 async def _call(leg: Leg, side: HookSide, number: int, hook: RunHook) -> Part:
-    """Make the hook's call, once, and return its part of the answer. Raise Parked while an approval is pending."""
+    """Make the hook's call, once, and return its part of the answer. Raise Parked if an approval is still pending."""
     key, id = f"hook:{side}.{number}", f"hook-{side}-{number}-{leg.fence.run}"
     if leg.index.standing(key) != "ended":
         tools: dict[str, Tool] = {}
@@ -177,7 +177,7 @@ async def _variables(leg: Leg, templates: Json) -> Mapping[str, str]:
 
 
 async def _earlier(leg: Leg) -> dict[str, str]:
-    """Return the start of the conversation's last finished run before this one, and the last answer with text."""
+    """Return the start time of the conversation's last finished run before this one, and the last answer with text."""
     run, store = leg.request.run, leg.runtime.store
     found = await store.records.runs(conversation=run.conversation, statuses=_FINISHED, limit=_EARLIER, before=run.no)
     values = {"last_run": "", "last_response": ""}

@@ -80,7 +80,7 @@ async def run_command(
 ) -> Finished:
     """Run the command with `data` on stdin. Its process group and all descendants are killed when it ends, fails or is cancelled.
 
-    If moot is killed, the group is killed too. `sandbox` prepares the sandbox to run it in.
+    If moot is killed, the group is killed too. `sandbox` prepares the sandbox in which it runs.
     """
     began = time.monotonic()
     if hook.folder and not await to_thread.run_sync(_has_trust, hook.folder, home):

@@ -76,7 +76,7 @@ class HookLeg(Protocol):
 
 
 def hooks_for(runtime: Runtime, conversation: Conversation, event: HookEvent, subject: str = "") -> tuple[CommandHook, ...]:
-    """Return the hooks that run at an event, each command once."""
+    """Return the hooks that run on an event, each command once."""
     listed = runtime.settings.hooks.get(event, ())
     if not listed or INSIDE in os.environ:
         return ()
@@ -106,7 +106,7 @@ async def _fire(
 async def _answers(
     leg: HookLeg, hooks: Sequence[CommandHook], event: HookEvent, key: str, facts: JsonObject, seconds: float = 0.0, *, adds: bool = True
 ) -> dict[CommandHook, HookAnswer]:
-    """Run hooks concurrently and return their answers in the order of the hooks. With `adds`, text that they add is shown before the
+    """Run hooks concurrently and return their answers in the order of the hooks. If `adds` is set, text that they add is shown before the
     prompt.
 
     The journal has each hook's start and end, so a resumed run reads the answer and does not run the hook again.
@@ -136,7 +136,7 @@ async def _answers(
 
 
 def _is_plain(leg: HookLeg) -> bool:
-    """Return whether a program calls a model directly through moot. Then no hooks run."""
+    """Return whether a program calls a model directly through moot, in which case no hooks run."""
     served = Served.of(leg.request.settings)
     return served is not None and served.plain
 
@@ -306,7 +306,7 @@ def tool_hooks(leg: HookLeg) -> _CallHooks:
 
 
 def _prompt_facts(parts: Sequence[Part]) -> JsonObject:
-    """Return a prompt as hooks get it: its text, including attached text files as models read them, and the names of all files."""
+    """Return a prompt in the form for hooks: its text, including attached text files as models read them, and the names of all files."""
     names = [str(part.get("filename") or part.get("mediaType") or "file") for part in parts if part.get("type") == "file"]
     return {"prompt": text_of(with_texts(parts)), "files": list[Json](names)}
 
@@ -314,7 +314,7 @@ def _prompt_facts(parts: Sequence[Part]) -> JsonObject:
 async def user_prompt(leg: HookLeg, prompt: Sequence[Part]) -> HookAnswer | None:
     """Run the hooks for a user's prompt. Text that they add becomes parts of the answer; the caller ends the run if they block it.
 
-    Until they have decided, the prompt is marked as unchecked, so that later runs don't send it if this run ends first.
+    Until they have decided, the prompt is marked as unchecked, so that later runs don't send it if this run ends before that.
     """
     marks, answer = leg.index, None
     if hooks_for(leg.runtime, leg.request.conversation, "UserPromptSubmit") and not _is_plain(leg):
@@ -387,7 +387,7 @@ async def before_compaction(runtime: Runtime, conversation: Conversation, *, tri
 
 @dataclass(slots=True)
 class _Session:
-    """The session of a conversation with runs in this process. It ends when the conversation is evicted from memory, or moot ends."""
+    """The session of a conversation with runs in this process. It ends when the conversation is evicted from memory, or when moot exits."""
 
     runtime: Runtime
     conversation: Conversation

@@ -88,7 +88,7 @@ class ChunkFrames:
         return written
 
     def replay(self, chunks: Sequence[Chunk], last: Position, blobs: Blobs) -> bytes:
-        """Encode chunks that represent everything up to the position `last`, which is the id of the last frame. The others have no id."""
+        """Encode chunks that represent everything up to the position `last`, which is the id of the last frame. Other frames have no id."""
         whole = [piece for chunk in chunks for piece in self._bordered(chunk)]
         shown = [chunk for chunk in (view(chunk, self._version, blobs) for chunk in whole) if chunk is not None]
         frames = [frame(chunk) for chunk in shown[:-1]]

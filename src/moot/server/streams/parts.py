@@ -68,7 +68,7 @@ def own_parts(parts: Sequence[JsonObject]) -> list[JsonObject]:
 def is_same(stored: Sequence[Part], sent: Sequence[Part], *, references: bool = False) -> bool:
     """Return True if the client sent these parts again. Parts stored by older versions have a state that the client did not send.
 
-    With `references`, `stored` also contains what the prompt's text refers to.
+    If `references` is set, `stored` also contains what the prompt's text refers to.
     """
     stored = typed_parts(stored) if references else stored
     return [_stateless(part) for part in stored] == [_stateless(part) for part in sent]

@@ -82,7 +82,7 @@ class Stream(Response):
         raise NotImplementedError
 
     def _must_end(self) -> None:
-        """Check whether the stream must end. Called when the server stops or a token was revoked."""
+        """Check whether the stream must end. Called when the server stops or a token has been revoked."""
         raise NotImplementedError
 
     async def _until_disconnected(self, receive: Receive, scope: anyio.CancelScope) -> None:

@@ -87,7 +87,7 @@ class BlobFiles:
         return self.folder / sha256[:2] / sha256
 
     def begin(self) -> IncomingFile:
-        """Create a file that gets its name once it is complete. Raise StoreFull if that fails."""
+        """Create a file that gets its final name once it is complete. Raise StoreFull if that fails."""
         return IncomingFile(self)
 
     def write(self, data: bytes) -> None:

@@ -278,7 +278,7 @@ def close_folder(connection: Connection, run: str, root: bytes) -> None:
 def keep(connection: Connection, no: int, place: FilePlace, before: FileState, since: int, *, written: bool = True) -> None:
     """Record a file's state before a write. If a prompt writes it repeatedly, the earliest state is kept.
 
-    The state after the write is unknown until `settle`. Without `written`, the recorded state after an earlier write is kept.
+    The state after the write is unknown until `settle` is called. Without `written`, the recorded state after an earlier write is kept.
     """
     connection.execute(
         "INSERT INTO change (checkpoint, root, path, since, kind, mode, digest) VALUES (?, ?, ?, ?, ?, ?, ?)"

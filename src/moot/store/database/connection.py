@@ -54,9 +54,9 @@ _VALUES = (8, 64, 512)  # numbers of values per statement; few sizes, so that fe
 
 
 def select_in(queries: Queries, sql: LiteralString, values: Iterable[object], *before: object) -> Iterator[Any]:
-    """Yield the rows of a query that ends with `IN`, for all values, split over several statements.
+    """Yield the rows of a query that ends with `IN`. The values are split over several statements.
 
-    `before` is bound to its earlier parameters.
+    `before` contains the values of its earlier parameters.
     """
     left = list(values)
     while left:
@@ -73,9 +73,9 @@ _SECONDS_TO_WAIT = 30.0
 
 
 def connect(path: Path, *, writing: bool = False, wait: float = _SECONDS_TO_WAIT, immutable: bool = False) -> Connection:
-    """Open a connection in autocommit mode, for one thread at a time; read-only unless `writing`.
+    """Open a connection in autocommit mode, for one thread at a time. It is read-only unless `writing` is set.
 
-    With `immutable`, SQLite takes no locks and ignores the write-ahead log, so the file must not change meanwhile.
+    With `immutable`, SQLite takes no locks and ignores the write-ahead log, so the file must not change while it is open.
     """
     mode = "rw" if writing else "ro&immutable=1" if immutable else "ro"
     # the timeout must be set first: switching the journal mode needs a lock that another process may hold for a moment

@@ -118,7 +118,7 @@ class Poller:
         return not self._closed
 
     def _notify(self, certain: bool) -> None:
-        """On the loop: notify watchers. If this process has committed, ask the writer's connection whether others have too."""
+        """Notify watchers; runs on the loop. If this process has committed, ask the writer's connection whether others have too."""
         if certain:
             self._wake()
         else:

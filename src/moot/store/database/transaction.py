@@ -85,7 +85,7 @@ class Transaction:
         self._runs: dict[str, int] = {}
 
     def forget(self) -> None:
-        """Drop cached ids: a transaction that is rolled back may have created them."""
+        """Drop cached ids, because a transaction that is rolled back may have created them."""
         self._numbers.clear()
         self._runs.clear()
 
@@ -151,7 +151,7 @@ class Transaction:
         return seqs
 
     def add_held(self, appends: Sequence[FencedAppend]) -> list[range | None]:
-        """Add events for owners of runs, in few statements. For an append with an outdated fence
+        """Add events for owners of runs, using few statements. For an append with an outdated fence
         or a run that is not running, add nothing and return None."""
         runs = [self.run_no(held.run) for held in appends]
         found: dict[int, tuple[int, int, int]] = {row[0]: row[1:] for row in self.execute(_HELD, (dumps(runs).decode(),))}
@@ -225,7 +225,7 @@ class Transaction:
 def insert_many(execute: Callable[..., object], statements: Mapping[int, str], rows: Sequence[tuple[object, ...]]) -> None:
     """Insert the rows, as many as possible with each statement.
 
-    `statements` maps a number of rows to the statement that inserts as many, from the largest number down to 1.
+    `statements` maps a number of rows to the statement that inserts that many, from the largest number down to 1.
     """
     done = 0
     for count, statement in statements.items():

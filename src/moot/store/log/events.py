@@ -108,7 +108,7 @@ class Events:
     ) -> list[Event]:
         """Return at most `limit` events after the seq `after`, in order. A damaged event becomes a `meta` event.
 
-        With `run`, return only events of that run. With `newest`, chunks come from the newest translation.
+        If `run` is set, return only events of that run. If `newest` is set, chunks come from the newest translation.
         """
         through, number = 0xFFFFFFFF, None
         if run is not None:

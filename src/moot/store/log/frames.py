@@ -98,7 +98,7 @@ def pack(rows: Sequence[Row]) -> bytes:
 
 
 def unpack(data: bytes, base: int, first: int) -> list[tuple[Any, ...]]:
-    """Decode the rows; `base` is the conversation's part of their ids. A checksum that matches its event is returned as None."""
+    """Decode the rows. Their ids start with `base`, which identifies the conversation. A checksum that matches is returned as None."""
     frame = _DECODER.decode(data)
     ats = _read_ints(frame.times)
     groups = [_reader(group) for group in frame.groups]
@@ -324,7 +324,7 @@ class Columns:
         return zstandard.ZstdCompressor(level=self._level, dict_data=words, write_dict_id=False).compress(pack(rows))
 
     def unpack(self, data: bytes, dictionary: str | None, base: int, first: int) -> list[tuple[Any, ...]]:
-        """Decode a frame, see `frames.unpack`. Raise StoreError if the dictionary is unknown, StoreCorrupt if the data is damaged."""
+        """Decode a frame (see `frames.unpack`). Raise StoreError if the dictionary is unknown, StoreCorrupt if the data is damaged."""
         words = None if dictionary is None else _dictionary(dictionary)
         try:
             if zstandard.frame_content_size(data) > _LARGEST:

@@ -49,7 +49,7 @@ def add(
     body: JsonObject | None = None,
     move_head: bool = True,
 ) -> Message:
-    """Store a complete message and its event, and return it with its seqs. With `move_head`, it becomes the conversation's head."""
+    """Store a complete message and its event, and return it with its seqs. If `move_head` is set, it becomes the conversation's head."""
     stays: JsonObject = {} if move_head else {"head": False}
     seq = transaction.add(conversation, (message_event(message, raw=raw, body={**(body or {}), **stays}),))[-1]
     stored = placed(message, seq)
@@ -70,7 +70,7 @@ def placed(message: Message, seq: int) -> Message:
 
 
 def insert(transaction: Transaction, conversation: int, message: Message) -> None:
-    """Insert the message's row. Raise Busy if a message with its id exists, UsageError if the client id is too long."""
+    """Insert the message's row. Raise Busy if a message with its id already exists, UsageError if the client id is too long."""
     if message.client_id is not None:
         check_client_id(message.client_id)
         # an edit has the same client id as the edited message; from then on the client id refers to the edit

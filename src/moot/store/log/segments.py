@@ -1,7 +1,7 @@
 """Sealed segments of the log. A segment is a row of compressed frames; a frame holds up to 512 events.
 
 A conversation's segments cover the log without gaps from its first event to `log_head.sealed_through`; later events are rows of `event`.
-The index of a segment has the position and hash of each frame. So only one frame is unpacked to read one event, and a damaged frame is
+The index of a segment contains the position and hash of each frame. So only one frame is unpacked to read one event, and a damaged frame is
 detected before it is used.
 """
 
@@ -124,7 +124,7 @@ def rows(queries: Queries, conversation: int, after: int, through: int, cache: F
 
 
 def with_check(row: tuple[Any, ...]) -> Row:
-    """Return a row that `rows` yielded as a `Row`. A check that is None is computed."""
+    """Convert a row yielded by `rows` to a `Row`. If its check is None, compute it."""
     if row[10] is not None:
         return Row(*row)
     id, _, _, _, kind, chunks, raw, phase, key, body, _ = row
@@ -235,7 +235,7 @@ _WORTH = 64 << 10  # size in bytes from which entries become a segment of their 
 
 
 def append(transaction: Transaction, conversation: int, entries: Sequence[Entry]) -> range:
-    """Append entries like `Transaction.add_encoded`, but sealed if there are enough of them and all earlier events are sealed.
+    """Append entries like `Transaction.add_encoded`, but seal them at once if they are large and all earlier events are sealed.
 
     The first entries of a conversation are sealed in any case, because most conversations are stored at once and never continued.
     """

@@ -114,7 +114,7 @@ class _Retranslation:
         self._again = Retranslation(translator, exchange.options)
 
     def made(self, event: Event, work: Work) -> tuple[Chunk, ...] | None:
-        """Return the event's new chunks; None for events that moot itself added. Raise TranslatorFailed if the converter does."""
+        """Return the event's new chunks; None for events that moot itself added. Raise TranslatorFailed if the converter raises it."""
         first, last = work.ranges.get(self.exchange.id, (event.seq, event.seq))
         work.ranges[self.exchange.id] = (min(first, event.seq), max(last, event.seq))
         if event.kind == "raw" and event.raw is not None:

@@ -36,7 +36,7 @@ _INTERVAL = 0.25  # seconds between progress messages during a long step
 
 
 async def rewrite_database(writer: Writer, reader: Reader, path: Path, tell: ReportProgress, *, unindexed: bool = False) -> tuple[int, int]:
-    """Rewrite the database and return its size before and after. Raise StoreFull if there is not enough space."""
+    """Rewrite the database and return its size before and after. Raise StoreFull if memory or disk space is low."""
     size = await reader.read(_size)
     lock = FileLock(path.parent.parent / "state" / SCRUBBING)
     seconds = 1 + size // _RATE

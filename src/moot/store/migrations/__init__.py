@@ -24,7 +24,7 @@ class Migration:
 
 @cache
 def released() -> Sequence[Migration]:
-    """Return all migrations in order; cached, so that they can't change during a process."""
+    """Return all migrations in order. They are cached, so they can't change while the process is running."""
     return tuple(Migration(file.stem, file.read_text(encoding="utf-8")) for file in sorted(Path(__file__).parent.glob("[0-9]*.sql")))
 
 

@@ -1,4 +1,4 @@
-"""The document and keywords that are indexed for a message. Pure."""
+"""The document and keywords that are indexed for a message. No I/O."""
 
 from __future__ import annotations
 

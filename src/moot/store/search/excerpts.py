@@ -114,7 +114,7 @@ def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _pattern(term: str, *, whole: bool) -> str:
-    """Return a pattern for the term in a folded text; with `whole`, it does not match inside longer words."""
+    """Return a pattern for the term in a folded text; if `whole` is set, it does not match inside longer words."""
     plain = folded(term)
     if is_cjk(plain):
         return r"\s*".join(map(re.escape, plain.split()))

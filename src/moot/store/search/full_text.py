@@ -111,7 +111,7 @@ class FullText:
         return await self._reader.read(work)
 
     async def _put(self, entries: Sequence[Entry], until: float, bulk: bool) -> None:
-        """Index entries in short transactions. With `bulk`, use longer transactions as long as no other process writes."""
+        """Index entries in short transactions. If `bulk` is set, use longer transactions as long as no other process writes."""
         while entries and time.monotonic() < until:
             started, others = time.monotonic(), self._writer.others()
             count = await self._writer.write(partial(self._filler.fill, entries, _BULK if bulk and not others else LONGEST / 2))

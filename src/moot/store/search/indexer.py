@@ -136,7 +136,7 @@ class Filler:
 
 
 def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
-    """Remove a message from the index, if present. With `purged`, none of its words remains once the index is merged."""
+    """Remove a message from the index, if present. If `purged` is set, none of its words remains once the index is merged."""
     rows = queries.execute(
         "SELECT s.no, EXISTS (SELECT 1 FROM search_words WHERE rowid = s.no) FROM search AS s WHERE s.message = ?", (message,)
     ).fetchall()
@@ -188,7 +188,7 @@ def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _free(transaction: Transaction, places: list[int]) -> list[int]:
-    """Return a free index position for each given position: the same, or the next free one if another message of that second uses it."""
+    """Return a free index position for each given position: the same, or the next free one if a message of the same second uses it."""
     found = transaction.execute(_USED, (dumps(places).decode(),)).fetchall()
     used = {row[0] for row in found}
     free: list[int] = []

@@ -231,7 +231,7 @@ def rebuild_words(transaction: Transaction) -> None:
 
 
 def _by_words(connection: Connection, query: str, values: tuple[object, ...]) -> list[int]:
-    """Return the best chunks that contain all words, or else any of them."""
+    """Return the best chunks that contain all words or, if there are none, any of the words."""
     phrases = [phrase(term) for term in query.split()[:50] if any(map(str.isalnum, term))]
     sql = (
         "SELECT w.rowid FROM knowledge_words AS w JOIN knowledge_chunk AS c ON c.no = w.rowid JOIN knowledge_document AS d"

@@ -319,7 +319,7 @@ def _best(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
 
 
 def _scanned(search: Scope) -> SearchPage:
-    """Compare the messages that match everything else with the regular expressions, newest first, until the time limit."""
+    """Match the regular expressions against the messages that meet all other conditions, newest first, until the time limit."""
     until = time.monotonic() + (search.asked.seconds or _SCAN_SECONDS)
     patterns = _compiled(search.query)
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""Parsing the query language, and queries as FTS5 expressions. Pure; raises only UsageError."""
+"""Parsing the query language, and queries as FTS5 expressions. No I/O; raises only UsageError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of text to the form used by the full-text index. Pure."""
+"""Conversion of text to the form used by the full-text index. No I/O."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Parts:
     def joined(self, word: str) -> list[str]:
         """Return FTS5 phrases for an ASCII word and for the longer words in which non-ASCII letters are joined to it.
 
-        The result is empty if there may be others: those of numbers, ids and long words are not in the vocabulary.
+        The result is empty if some of these words may be unknown: the vocabulary lacks numbers, ids and long words.
         """
         if len(word) >= _LONGEST or _is_id(word):
             return []

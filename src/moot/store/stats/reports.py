@@ -222,7 +222,7 @@ def _report(connection: Connection, values: dict[str, Any], by: Sequence[Groupin
 
 
 def _inside(values: Mapping[str, Any], unit: int) -> dict[str, Any]:
-    """Add the first and last boundaries of whole units in the period. If it contains none, both are the end of the period."""
+    """Add the first and last boundaries of whole units in the period. If the period contains no whole unit, both are its end."""
     first, last = -(-values["since"] // unit) * unit, values["until"] // unit * unit
     return {**values, "first": first, "last": last} if first <= last else {**values, "first": values["until"], "last": values["until"]}
 
@@ -252,7 +252,7 @@ def _convert_times(connection: Connection, source: LiteralString, values: Mappin
 
 
 def _offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
-    """Return the offsets from UTC between two times, each with the time at which it ends. All in seconds."""
+    """Return the offsets from UTC between two times, each with the time at which it ends. All values are in seconds."""
     found: list[tuple[int, int]] = []
     at, offset = first, _offset(zone, first)
     while at < last:
@@ -290,7 +290,7 @@ def _by_host(connection: Connection, values: Mapping[str, Any]) -> dict[str, Cou
 
 
 def _edits(connection: Connection, *, owner: str | None, limit: int, before: str | None) -> tuple[list[FileEdit], str | None]:
-    """Return changes of files, newest first, and the cursor of the next page."""
+    """Return changes to files, newest first, and the cursor of the next page."""
     place = (_EVER, 0, 0) if before is None else tuple(int(group, 16) for group in match_cursor(_CURSOR, before).groups())
     owners = [owner] if owner is not None else [row[0] for row in connection.execute("SELECT id FROM user")]
     found: list[Any] = []
@@ -302,7 +302,7 @@ def _edits(connection: Connection, *, owner: str | None, limit: int, before: str
 
 
 def _with_names(groups: Mapping[str, Counts]) -> dict[str, Counts]:
-    """Replace the paths of repositories by their names, with as many parent folders as needed to tell them apart."""
+    """Replace the paths of repositories with their names, with as many parent folders as needed to tell them apart."""
     paths = {group: PurePath(group.removeprefix(_REPOSITORY)).parts for group in groups if group.startswith(_REPOSITORY)}
     taken = groups.keys() - paths.keys()
     found: dict[str, Counts] = {}

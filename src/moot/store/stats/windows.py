@@ -1,4 +1,4 @@
-"""Usage in the periods that subscriptions limit: 5-hour blocks of Claude Code, limits that Codex records, and the last seven days.
+"""Usage in the periods that are limited by subscriptions: 5-hour blocks of Claude Code, limits that Codex records, and the last seven days.
 
 Claude Code records no limits. As in other programs, a block starts at the full hour (UTC) of the first call after the previous block, or
 after five hours without a call. Each block lasts five hours.
@@ -79,7 +79,7 @@ class _Limit(NamedTuple):
 
 
 def usage_windows(connection: Connection, *, now: int, days: int, owner: str | None) -> UsageWindows:
-    """Return the current periods and the blocks of the last days."""
+    """Return the current periods, and the 5-hour blocks of the last `days` days."""
     since = now - days * 24 * HOUR
     limits = _limits(connection, now, owner)
     programs = {*BLOCKS, *(limit.agent for limit in limits)}

@@ -46,7 +46,7 @@ GROUP BY t.no ORDER BY min(c.no) LIMIT :many
 
 
 def check(transaction: Transaction, due: TaskDue) -> None:
-    """Raise Busy if the changes have already been handled, or if another run must end first; NotFound if the task was deleted."""
+    """Raise Busy if the changes have already been handled or an earlier run has to end before, NotFound if the task was deleted."""
     if transaction.row("SELECT 1 FROM task WHERE no = ?", (due.task,)) is None:
         raise NotFound("The task was deleted.")
     name = (due.watcher, due.task)

@@ -20,7 +20,7 @@ _COLUMNS = "through, summary, plan, exchange, seq, at"
 
 
 def compactions(queries: Queries, conversation: int, among: Sequence[str] | None = None) -> list[Compaction]:
-    """Return the conversation's summaries, oldest first; with `among`, only those that end with one of these messages."""
+    """Return the conversation's summaries, oldest first; if `among` is set, only those that end with one of these messages."""
     where, values = "conversation = ?", [conversation, *([] if among is None else [dumps(list(among)).decode()])]
     if among is not None:
         where += " AND through IN (SELECT value FROM json_each(?))"
@@ -82,7 +82,7 @@ def withdraw_covering(transaction: Transaction, conversation: int, messages: Ite
 
 
 def copy_branch(transaction: Transaction, source: int, target: int, ids: Mapping[str, str]) -> None:
-    """Copy the summaries of a branch to its copy; `ids` maps the messages to their copies. The new summaries refer to no exchange."""
+    """Copy a branch's summaries to the branch's copy; `ids` maps the messages to their copies. The new summaries refer to no exchange."""
     for compaction in compactions(transaction, source, list(ids)):
         record(transaction, target, replace(compaction, through=ids[compaction.through], exchange=None))
 

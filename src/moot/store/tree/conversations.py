@@ -34,7 +34,7 @@ _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
 
 
 def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
-    """Insert a conversation and its log, and return it with its `no` and times. Raise Busy if id, key or client id exists."""
+    """Insert a conversation and its log, and return it with its `no` and times. Raise Busy if its id, key or client id already exists."""
     unique: tuple[tuple[LiteralString, str | None, str | None], ...] = (
         ("id", wanted.id, None),
         ("key", wanted.key, wanted.owner),

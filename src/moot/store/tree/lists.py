@@ -126,7 +126,7 @@ def listed_name(kind: Literal["agent", "model", "host"], name: str, listed: List
 
 
 def with_listed_names(wanted: ListFilter, listed: ListChoices) -> ListFilter:
-    """Return the filter with agent, model and host as listed. Raise NotFound if `listed_name` does."""
+    """Return the filter with agent, model and host as listed. Raise NotFound if `listed_name` raises it."""
     return replace(
         wanted,
         agent=listed_name("agent", wanted.agent, listed) if wanted.agent else wanted.agent,
@@ -169,7 +169,7 @@ _HELD = "SELECT 1 FROM conversation WHERE {} = ? AND +owner_id = ? LIMIT 1"
 
 
 def live(connection: Queries) -> dict[str, RunStatus]:
-    """Return the status of the live run of each conversation that has one, by id. A started run precedes queued ones."""
+    """Return the status of the live run of each conversation that has one, by id. A started run takes precedence over queued ones."""
     wanted = sorted(STARTED | frozenset[RunStatus]({"queued"}))
     sql = "SELECT c.id, r.status FROM run AS r JOIN conversation AS c ON c.no = r.conversation WHERE r.status IN (?, ?, ?, ?)"
     rows: list[tuple[str, RunStatus]] = connection.execute(sql, wanted).fetchall()

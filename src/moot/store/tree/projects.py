@@ -215,7 +215,7 @@ def ensure_project(transaction: Transaction, id: str, owner: str) -> str:
 
 
 def ensure_imported(transaction: Transaction, project: Project) -> str:
-    """Return the id of an imported project. Create it if it is new, without its root folder if another project has the same."""
+    """Return the id of an imported project. Create it if it is new, without its root folder if another project already has that folder."""
     id = derived_id(project.created_at, "project", project.owner, project.id)
     if transaction.row("SELECT 1 FROM project WHERE id = ?", (id,)) is None:
         ensure_project(transaction, DEFAULT_PROJECT, project.owner)

@@ -118,7 +118,7 @@ def _with_newlines(new_text: str, replaced: str, newline: str) -> str:
 
 
 def _near(text: str, wanted: str) -> str:
-    """Return a hint about lines that differ from the wanted ones only in whitespace, which is the most common mistake."""
+    """Return a hint about lines that differ from the expected ones only in whitespace, which is the most common mistake."""
     first = " ".join(next((line for line in wanted.splitlines() if line.strip()), "").split())
     if not first:
         return ""

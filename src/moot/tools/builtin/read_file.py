@@ -68,7 +68,7 @@ class _Line:
 
 
 def read_page(reader: TextIOWrapper, start_line: int, line_count: int, start_character: int = 0) -> Page:
-    """Return the lines starting at `start_line`, each after its number and a tab. The reader must split lines at LF only."""
+    """Return the lines starting at `start_line`, each preceded by its number and a tab. The reader must split lines at LF only."""
     page, room = Page(), PAGE_CHARACTERS
     full = False
     for line in _lines(reader, start_line, start_character):

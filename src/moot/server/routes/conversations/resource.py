@@ -328,7 +328,7 @@ async def _show(server: Server, caller: Caller, conversation: Conversation, mess
 
 
 async def _check_widening(server: Server, caller: Caller, found: Conversation, change: SettingsChange) -> None:
-    """Raise Refused if the change allows more than before but the caller may not allow more, UsageError if a folder does not exist."""
+    """Raise Refused if the change gives agents more rights and the caller may not do that, UsageError if a folder does not exist."""
     # links are resolved, which may take long on a network disk
     wider = await to_thread.run_sync(widened, server.engine.runtime.settings, found, change.applied(found))
     if wider and not caller.may("tools"):

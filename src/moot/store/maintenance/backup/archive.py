@@ -108,7 +108,7 @@ def read(path: Path, take: Take | None = None) -> Backup:
 
 @contextmanager
 def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes] | None]]]:
-    """Yield names and streams of the members, in order; the stream is None for anything but a plain file."""
+    """Yield the names and streams of the members, in order; the stream is None for anything but a plain file."""
     try:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
             try:

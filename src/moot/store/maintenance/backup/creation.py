@@ -81,7 +81,7 @@ class _Source:
 def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: ReportProgress) -> Backup:
     """Write a backup, which gets its final name after it is read back.
 
-    If that raises StoreFull, StoreError or StoreCorrupt, no file is left.
+    Raise StoreFull, StoreError or StoreCorrupt if that fails. In this case, no file is left.
     """
     unfinished, copy, checkpoints = (to.with_name(f".{to.name}{ending}") for ending in (_PART, _COPY, f".checkpoints{_COPY}"))
     try:
@@ -197,7 +197,7 @@ def silent(_words: str) -> None:
 
 @asynccontextmanager
 async def alone(state: Path, turn: anyio.Lock) -> AsyncGenerator[None, None]:
-    """Wait until no other purge, redaction or backup runs in this process. Raise Busy if one runs in another process."""
+    """Wait until no other purge, redaction or backup is running in this process. Raise Busy if one is running in another process."""
     lock = FileLock(state / FORGETTING)
     async with turn:
         if not await to_thread.run_sync(partial(lock.take, wait=False)):

@@ -267,7 +267,7 @@ class Rewriting:
         return found
 
     def _messages(self, runs: set[str]) -> None:
-        """Update messages: messages written by runs are folded again, others are redacted directly, like their events."""
+        """Update messages: messages written by runs are folded again, others are redacted directly, as their events are."""
         transaction, needles = self._transaction, self._needles
         stored = transaction.execute(
             "SELECT id, run, parts, metadata, client_id FROM message WHERE conversation = ?", (self._no,)

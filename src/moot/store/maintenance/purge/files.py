@@ -40,7 +40,7 @@ def forget_typed(state: Path, conversations: Collection[str], prompts: Collectio
 
 
 def redact_files(state: Path, needles: Redactor) -> list[FileOutcome]:
-    """Overwrite every match in the files of the state folder with x. Processes may have the files open or append to them."""
+    """Overwrite every match in the files of the state folder with the letter x. Processes may have the files open or append to them."""
     fates: list[FileOutcome] = []
     for path in files_in(state):
         try:

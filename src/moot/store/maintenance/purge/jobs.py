@@ -64,7 +64,7 @@ def start(transaction: Transaction, work: EraseJob) -> EraseJob:
 
 
 def save(transaction: Transaction, work: EraseJob, *, cleaned: bool = False, done: bool = False) -> None:
-    """Store the progress in the same transaction as the changes. With `cleaned`, only the database file remains to be cleaned."""
+    """Store the progress in the same transaction as the changes. If `cleaned` is set, only the database file remains to be cleaned."""
     if done:
         work.receipt.done_at = transaction.now_ms
     transaction.execute(

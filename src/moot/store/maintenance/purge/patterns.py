@@ -1,4 +1,4 @@
-"""Patterns for all spellings of a string, in plain text and in base64, and validation of regular expressions. Pure."""
+"""Patterns for all spellings of a string, in plain text and in base64, and validation of regular expressions. No I/O."""
 
 from __future__ import annotations
 

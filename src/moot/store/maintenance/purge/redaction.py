@@ -125,7 +125,7 @@ class Redaction:
         return await self._writer.write(partial(note, work, left=f"the conversation {id}: it kept changing during the redaction"))
 
     async def _blobs(self, work: EraseJob, needles: Redactor, searched: set[str], *, dry: bool) -> dict[str, str]:
-        """Redact the blobs that are not searched yet, and map the old to the new names of changed ones. With `dry`, store nothing."""
+        """Redact the blobs not searched yet, and map the old names of changed blobs to the new ones. If `dry` is set, store nothing."""
         renamed: dict[str, str] = {}
         names = [name for name in await self._reader.read(partial(_names, work)) if name not in searched]
         searched.update(names)

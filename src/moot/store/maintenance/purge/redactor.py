@@ -1,4 +1,4 @@
-"""Redaction of texts and shared pages in all spellings. Pure."""
+"""Redaction of texts and shared pages in all spellings. No I/O."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Redactor:
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def json(self, data: bytes, *, structured: bool = False) -> bytes:
-        """Redact stored JSON; with `structured`, it is a list of chunks or parts whose kinds are kept."""
+        """Redact stored JSON; if `structured` is set, it is a list of chunks or parts whose kinds are kept."""
         if not self.within(data):
             return data
         try:

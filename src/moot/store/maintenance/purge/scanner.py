@@ -1,4 +1,4 @@
-"""Scanning everything that is stored for secrets.
+"""Scanning all stored data for secrets.
 
 Only a few hundred kilobytes are searched at a time, and other work may read in between. Findings keep the secrets in memory for a later
 redaction. Only fingerprints, made with the store's random key, are shown.

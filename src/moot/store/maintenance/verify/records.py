@@ -224,7 +224,7 @@ class CompactionJudge:
                 self._expected[found.through] = found
 
     def finish(self, queries: Queries, *, complete: bool) -> None:
-        """Compare the rows with the log, if it is complete."""
+        """Compare the rows with the log, if the log is complete."""
         if not complete:
             return
         stored = {one.through: replace(one, at=0) for one in compactions(queries, self._no)}
@@ -337,7 +337,7 @@ class ExchangeJudge:
 
 
 def _ending(made: Ending, stored: JsonObject) -> Difference | None:
-    """Return the first difference of the ending. Errors detected by moot, such as a broken connection, are not the translator's."""
+    """Return the first difference of the endings. Errors detected by moot, such as a broken connection, are not the translator's."""
     names = _ALWAYS if FAILED_BY_MOOT.items() <= stored.items() else ("finish_reason", "error", *_ALWAYS)
     expected = parse_stored_object(dumps(made.to_json()))  # in stored form
     return first_difference({name: expected.get(name) for name in names}, {name: stored.get(name) for name in names})
