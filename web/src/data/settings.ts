@@ -14,6 +14,8 @@ export interface Config {
   config: Record<string, Json>
   origin: Record<string, string>
   notes: string[]
+  /** Allowed values of the settings that accept only certain values, by dotted key. */
+  choices: Record<string, string[]>
 }
 
 export const configQuery = queryOptions({

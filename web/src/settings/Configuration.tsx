@@ -1,6 +1,6 @@
 import { clsx } from 'clsx'
 import { useMemo, useState } from 'react'
-import { type Config, useConfig } from '@/data/settings'
+import { type Config, useConfig, useModels } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { type Setting, settingsOf, written } from '@/settings/flat'
 import { Value } from '@/settings/Value'
@@ -8,7 +8,20 @@ import { text } from '@/text'
 import { INPUT } from '@/ui/Field'
 import { Failed, Loading } from '@/ui/States'
 
-/** All settings, and the layer, file and line that sets each one. */
+const words = text.configuration
+const SECTIONS: Readonly<Record<string, keyof typeof words.groups>> = {
+  models: 'models',
+  permissions: 'permissions',
+  sandbox: 'permissions',
+  limits: 'limits',
+  imports: 'history',
+  retention: 'history',
+  server: 'server',
+  storage: 'server',
+  ui: 'ui',
+}
+
+/** All settings in groups, each with its value and the layer, file and line that set it. */
 export default function Configuration() {
   const { data, error, refetch } = useConfig()
   return (
@@ -17,9 +30,9 @@ export default function Configuration() {
       about={
         data && (
           <>
-            {text.configuration.aboutBefore}
+            {words.aboutBefore}
             <code className="font-mono">{data.home}/config.yaml</code>
-            {text.configuration.aboutAfter}
+            {words.aboutAfter}
           </>
         )
       }
@@ -38,17 +51,16 @@ export default function Configuration() {
 function Values({ config }: { config: Config }) {
   const [filter, setFilter] = useState('')
   const [own, setOwn] = useState(false)
+  const models = useModels()
   const all = useMemo(() => settingsOf(config.config, config.origin), [config])
   const low = filter.toLowerCase()
   const shown = all.filter(
-    ({ key, value, origin }) =>
-      (!own || origin !== 'default') && (key.toLowerCase().includes(low) || written(value).toLowerCase().includes(low)),
+    (setting) =>
+      (!own || setting.origin !== 'default') && searched(setting).some((one) => one.toLowerCase().includes(low)),
   )
-  const sections = new Map<string, Setting[]>()
-  for (const setting of shown) {
-    const name = setting.key.split('.')[0] ?? ''
-    sections.set(name, [...(sections.get(name) ?? []), setting])
-  }
+  const groups = Object.entries({ ...words.groups, other: words.other })
+    .map(([name, title]) => ({ name, title, settings: shown.filter(({ key }) => groupOf(key) === name) }))
+    .filter(({ settings }) => settings.length > 0)
   return (
     <>
       {config.error && <ConfigError error={config.error} />}
@@ -60,8 +72,8 @@ function Values({ config }: { config: Config }) {
       <div className="mb-5 flex flex-wrap items-center gap-x-5 gap-y-2">
         <input
           type="search"
-          aria-label={text.configuration.filter}
-          placeholder={text.configuration.filter}
+          aria-label={words.filter}
+          placeholder={words.filter}
           value={filter}
           onChange={(event) => setFilter(event.target.value)}
           className={clsx(INPUT, 'max-w-xs')}
@@ -73,36 +85,50 @@ function Values({ config }: { config: Config }) {
             checked={own}
             onChange={(event) => setOwn(event.target.checked)}
           />
-          {text.configuration.onlyChanged}
+          {words.onlyChanged}
         </label>
         <span role="status" className="ml-auto text-xs text-faint">
-          {text.configuration.shown(shown.length, all.length)}
+          {words.shown(shown.length, all.length)}
         </span>
       </div>
+      <datalist id="models-of-settings">
+        {models.data?.data.map((model) => (
+          <option key={model.id} value={model.id} />
+        ))}
+      </datalist>
       <div className="space-y-6">
-        {[...sections].map(([name, settings]) => (
+        {groups.map(({ name, title, settings }) => (
           <section key={name} aria-labelledby={`section-${name}`}>
             <h2 id={`section-${name}`} className="mb-2 text-sm font-semibold">
-              {name}
+              {title}
             </h2>
-            <dl className="divide-y divide-line overflow-hidden rounded-xl border border-line">
+            <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line">
               {settings.map((setting) => (
-                <Value key={setting.key} setting={setting} />
+                <Value key={setting.key} setting={setting} choices={config.choices[setting.key]} />
               ))}
-            </dl>
+            </ul>
           </section>
         ))}
       </div>
-      {!shown.length && <p className="py-8 text-center text-sm text-muted">{text.configuration.none}</p>}
+      {!shown.length && <p className="py-8 text-center text-sm text-muted">{words.none}</p>}
     </>
   )
+}
+
+function groupOf(key: string): string {
+  return (words.labels[key] && SECTIONS[key.split('.')[0] ?? '']) || 'other'
+}
+
+/** Return the texts of a setting in which the filter looks. */
+function searched({ key, value }: Setting): string[] {
+  return [key, written(value), ...(words.labels[key] ?? [])]
 }
 
 function ConfigError({ error }: { error: NonNullable<Config['error']> }) {
   const place = [error.file, error.line, error.column].filter((one) => one !== null).join(':')
   return (
     <div role="alert" className="mb-5 rounded-xl border border-danger/40 bg-danger-soft px-4 py-3 text-sm">
-      <p className="font-medium text-danger">{text.configuration.invalid}</p>
+      <p className="font-medium text-danger">{words.invalid}</p>
       <p className="mt-1 font-mono text-xs break-words">
         {place}: {error.message}
       </p>

@@ -41,6 +41,11 @@ export function isSimple(value: Json): boolean {
   return value === null || typeof value !== 'object'
 }
 
+/** Return true if the value is a list of texts, which is edited line by line. */
+export function isList(value: Json): value is string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
+}
+
 /** Parse an entered value with the type of the previous value, so that text such as `20` stays text. */
 export function read(text: string, before: Json): Json {
   if (typeof before === 'boolean') return text === 'true' ? true : text === 'false' ? false : text

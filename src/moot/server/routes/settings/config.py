@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, cast, get_args, get_origin
 
 from anyio import to_thread
 from fastapi import Query, Request, Response
-from pydantic import Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from moot.config.changes import add_rules, set_values, without_rule
 from moot.config.home import lock_file, write_atomically
 from moot.config.loader import FILE
+from moot.config.schema import Configuration
 from moot.config.secrets import mask_secrets
 from moot.config.settings import Permissions
 from moot.engine.submissions import default_directory
@@ -58,6 +59,8 @@ class ConfigOut(Out):
     origin: dict[str, str]
     """Layer and location that set each value, by dotted key."""
     notes: list[str]
+    choices: dict[str, list[str]]
+    """Allowed values of the settings that accept only certain values, by dotted key."""
 
 
 class ConfigIn(In):
@@ -111,7 +114,21 @@ def _shown(server: Server) -> ConfigOut:
         error=server.configuration.error,
         home=str(loaded.settings.home),
         config=mask_secrets(loaded.configuration),
+        choices=_choices(Configuration),
     )
+
+
+@lru_cache
+def _choices(part: type[BaseModel]) -> dict[str, list[str]]:
+    """Return the allowed values of the settings that are defined by a `Literal`."""
+    found: dict[str, list[str]] = {}
+    for name, field in part.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found |= {f"{name}.{key}": values for key, values in _choices(kind).items()}
+        elif get_origin(kind) is Literal:
+            found[name] = [str(value) for value in get_args(kind)]
+    return found
 
 
 Tool = Annotated[str, Field(min_length=1, max_length=200)]
