@@ -354,7 +354,7 @@ async def test_only_tools_of_the_agent_are_called_even_if_the_prompt_was_not_che
             ('@[raed_file{"path": "x"}]', {}, "Did you mean 'read_file'"),
             ('@[read_file{"path": "x"}]', {"agent": "other"}, "has its own tools"),
             ('@[read_file{"path": "x"]', {}, "are not valid JSON"),
-            ('@[read_file{"path": "x"} now', {}, "] is missing"),
+            ('@[read_file{"path": "x"} now', {}, "']' is missing"),
             ('@[read_file{"path": 1, "path": 2}]', {}, "not valid JSON"),
             ("@[read_file" + '{"path":' * 100_000, {}, "not valid JSON"),
         ):

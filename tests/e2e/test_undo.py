@@ -109,7 +109,7 @@ async def test_prompts_are_undone_one_by_one_and_their_messages_shown_again(stag
         assert second.text == "Second" and second.messages == 2 and (directory / "a").read_text() == "1\n"
         await undo.undo()
         assert not (directory / "a").exists() and await on.engine.store.conversations.branch(run.conversation) == []
-        with pytest.raises(UsageError, match="shows no prompt"):
+        with pytest.raises(UsageError, match="shown branch has no prompt"):
             await undo.undo()
         await undo.redo()
         assert (directory / "a").read_text() == "1\n"

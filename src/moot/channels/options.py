@@ -59,7 +59,7 @@ def read_options(settings: JsonObject) -> Options:
     """Return the validated settings. Raise ConfigError if one is invalid. Blocks, because the token may be read from a file."""
     for key in settings:
         if key not in ("token", "token_file", "users", "guilds", "channels", "api"):
-            raise ConfigError(f"Unknown key channels.discord.{key}. Known: token, token_file, users, guilds, channels, api.")
+            raise ConfigError(f"Unknown key channels.discord.{key}. Known keys: token, token_file, users, guilds, channels, api.")
     token, file, api = (_text(settings, key) for key in ("token", "token_file", "api"))
     if file:
         try:
@@ -74,7 +74,7 @@ def read_options(settings: JsonObject) -> Options:
 def _text(settings: JsonObject, key: str) -> str:
     value = settings.get(key, "")
     if not isinstance(value, str):
-        raise ConfigError(f"channels.discord.{key} must be text.")
+        raise ConfigError(f"channels.discord.{key} must be a string.")
     return value
 
 

@@ -52,7 +52,7 @@ class GitCommand(BaseCommand):
         if not verb:
             return [Notice(spelled_out(await _overview(repository, status)))]
         if verb not in _ACTIONS:
-            raise UsageError(f"Cannot understand {verb!r}.{hint(verb, list(_ACTIONS))}", fix=f"/git {self.argument}")
+            raise UsageError(f"Unknown action {verb!r}.{hint(verb, list(_ACTIONS))}", fix=f"/git {self.argument}")
         return [Notice(spelled_out(await _ACTIONS[verb](repository, status, rest.strip())))]
 
 
@@ -166,7 +166,7 @@ def _paths(text: str) -> list[str]:
 
 def _required(paths: list[str], verb: str) -> list[str]:
     if not paths:
-        raise UsageError(f"/git {verb} needs at least one path.", fix=f"/git {verb} . means all changes.")
+        raise UsageError(f"/git {verb} needs at least one path.", fix=f"Use '/git {verb} .' for all changes.")
     return paths
 
 

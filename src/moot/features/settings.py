@@ -75,7 +75,7 @@ def chosen_folders(paths: Iterable[str], directory: str) -> tuple[str, ...]:
     found = tuple(os.path.normpath(Path(directory, Path(path).expanduser())) for path in paths)
     for folder in found:
         if not Path(folder).is_dir():
-            raise UsageError(f"{folder!r} is not a folder.", fix="Name an existing folder.")
+            raise UsageError(f"{folder!r} is not a folder.", fix="Specify an existing folder.")
     return found
 
 

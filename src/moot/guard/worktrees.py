@@ -225,7 +225,7 @@ async def repository_of(directory: str) -> str:
     with suppress(Refused):
         common = (await _git(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")).rstrip("\n")
     if not common.endswith("/.git"):
-        raise UsageError(f"{directory!r} is in no git repository with a working folder, so it can't have worktrees.", fix="git init")
+        raise UsageError(f"{directory!r} is not in a git repository with a working tree, so it can't have worktrees.", fix="git init")
     return common.removesuffix("/.git")
 
 

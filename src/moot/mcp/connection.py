@@ -130,10 +130,12 @@ class Connection:
         try:
             files = files_of(result.contents)
         except ValueError as error:
-            raise ProviderError(f"The MCP server {self.server.name!r} sent {uri!r} as invalid base64.", kind="protocol") from error
+            raise ProviderError(
+                f"The MCP server {self.server.name!r} sent the resource {uri!r} as invalid base64.", kind="protocol"
+            ) from error
         if sum(len(file.data) for file in files) > RESOURCE_BYTES:
             raise ProviderError(
-                f"{uri!r} of the MCP server {self.server.name!r} is larger than {RESOURCE_BYTES >> 20} MiB.", kind="protocol"
+                f"The resource {uri!r} of the MCP server {self.server.name!r} is larger than {RESOURCE_BYTES >> 20} MiB.", kind="protocol"
             )
         return files
 

@@ -73,7 +73,7 @@ class PendingLogins:
             self._forget(pending)
             raise pending.error
         if pending.scope.cancel_called:
-            raise Busy(f"The login at {server.name!r} was cancelled or started again.")
+            raise Busy(f"The login to {server.name!r} was cancelled or started again.")
 
     def cancel(self, name: str) -> _Pending | None:
         """Cancel the pending login to a server. Return the login, or None if there was none."""

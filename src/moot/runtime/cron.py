@@ -167,7 +167,7 @@ class RunJobs(OwnerJobs):
         if len(await self.list()) >= MOST_ADDED:
             raise LimitReached(f"There are already {MOST_ADDED} jobs.", fix="Remove some first.")
         if not here and conversation.own_settings.network is False:
-            raise UsageError("This conversation has no network, so its jobs must run in this conversation.")
+            raise UsageError("This conversation has no network access, so its jobs must run in this conversation.")
         limits: dict[str, Any] = {
             "directory": conversation.directory,
             "project": conversation.project,

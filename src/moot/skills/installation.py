@@ -203,7 +203,8 @@ def remove(home: Path, skill: Skill) -> None:
     folder = installed_path(home, skill.folder.name)
     if skill.place != "home" or not os.path.lexists(folder):
         raise UsageError(
-            f"The skill {skill.name!r} is not in moot's home, but in {skill.folder}.", fix="moot skills disable, or delete its folder."
+            f"The skill {skill.name!r} is not in moot's home directory, but in {skill.folder}.",
+            fix="Disable the skill with 'moot skills disable', or delete its folder.",
         )
     with lock_file(home / FOLDER / ".install"):
         if folder.is_symlink():

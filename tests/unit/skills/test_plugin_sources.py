@@ -114,7 +114,7 @@ async def test_a_file_in_place_of_the_manifests_folder_is_refused(home: Path, tm
     entry = {"name": "p", "source": "./p", "description": "d"}
     write(tmp_path / "market", {".claude-plugin/marketplace.json": {"name": "m", "plugins": [entry]}})
     write(tmp_path / "market/p", {".claude-plugin": "x", "commands/a.md": "x"})
-    with pytest.raises(Refused, match=r"'\.claude-plugin' of the plugin is a file"):
+    with pytest.raises(Refused, match=r"plugin's '\.claude-plugin' is a file"):
         await candidate(tmp_path / "market", home)
 
 

@@ -96,7 +96,7 @@ async def test_characters_missing_in_the_encoding_are_rejected(context: Any, fol
     (folder / "a.txt").write_bytes(b"\xe9 two")
     output = await edit(context, ("two", "漢"))
     assert output.error
-    assert "latin-1 text, which can't represent '漢'" in output.text
+    assert "has the encoding latin-1, which can't represent '漢'" in output.text
     assert (folder / "a.txt").read_bytes() == b"\xe9 two"
 
 

@@ -352,7 +352,7 @@ def _find_call(text: str, at: int) -> tuple[str, int] | None:
         arguments = text[match.end() : end]
         loads_exact(arguments.encode())
         if text[end : end + 1] != "]":
-            raise ValueError("] is missing after the arguments")
+            raise ValueError("']' is missing after the arguments")
     except (ValueError, RecursionError) as error:
         where = f"@[{match[1]}{{…}}]"
         raise UsageError(

@@ -142,7 +142,7 @@ class Connection:
                 found.is_complete = False
                 found.problems.append("Some folders can't be read.")
             return found
-        raise HostError("Listing the files takes too long.", fix="Restrict the agents of the host in the configuration.")
+        raise HostError("Listing the files took too long.", fix="List fewer agents for this host in the configuration.")
 
     async def part(self, part: Part, sink: Sink) -> None:
         """Receive a part that was requested with `send`. It is shorter if the file has become shorter."""
@@ -239,7 +239,9 @@ async def connect(host: HostSettings) -> AsyncGenerator[Connection, None]:
         await connection.until(f"\n{connection.nonce} ".encode(), _GREETING, _nothing)
         words = (await connection.line(64)).split()
         if words[:1] == [b"home"]:
-            raise HostError(f"The home folder {host.home or '$HOME'!r} can't be opened there.", fix="Check 'home' in the configuration.")
+            raise HostError(
+                f"The home folder {host.home or '$HOME'!r} can't be opened on the machine.", fix="Check 'home' in the configuration."
+            )
         if words[:1] != [b"ready"] or not words[-1].isdigit():
             raise HostError("The machine has neither GNU find nor stat.")
         connection.now = int(words[-1])
@@ -307,7 +309,7 @@ class _ListReader:
             count, what = (_FILES, "") if self._count > _FILES else (_WANTED, " with conversations")
             raise HostError(
                 f"The machine has more than {count:,} files{what} in the agents' folders.",
-                fix="Restrict the agents of the host in the configuration.",
+                fix="List fewer agents for this host in the configuration.",
             )
 
     def close(self) -> None:

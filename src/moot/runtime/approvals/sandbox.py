@@ -62,7 +62,7 @@ async def confine(runtime: Runtime, conversation: Conversation, directory: Path,
         if required:
             words = "; ".join(found.missing) or "no mechanism is available"
             fix = "Install bubblewrap, or unset sandbox.required." if is_local else "Install bubblewrap."
-            raise Refused(f"The command needs a sandbox, but none works here: {words}.", fix=fix)
+            raise Refused(f"The command needs a sandbox, but no sandbox works on this machine: {words}.", fix=fix)
         return None
     further = tuple(map(_expanded, options.writable)) if is_local else ()
     writable = (*allowed_folders(conversation, Path(conversation.directory) if conversation.directory else directory), *further)

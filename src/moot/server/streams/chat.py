@@ -272,8 +272,8 @@ async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conve
     for message in earlier:
         if message.role not in ("user", "assistant"):
             raise UsageError(
-                f"A conversation can't start with messages of the role {message.role!r}.",
-                fix="Send only messages with the role user or assistant.",
+                f"A conversation can't start with a message whose role is {message.role!r}.",
+                fix="Send only messages whose role is 'user' or 'assistant'.",
             )
         if message.role == "user":
             parts = await stored_parts(caller.store.blobs, message.parts, quota)

@@ -129,7 +129,7 @@ def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPa
     Raise UsageError for an invalid cursor, an unknown project or too many context lines.
     """
     if not 0 <= asked.context <= CONTEXT:
-        raise UsageError(f"context must be from 0 to {CONTEXT} lines.")
+        raise UsageError(f"`context` must be between 0 and {CONTEXT} lines.")
     if query.patterns:
         asked = replace(asked, best=False)
     place = _placed(asked)

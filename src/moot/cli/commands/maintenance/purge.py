@@ -34,7 +34,7 @@ _PAGE = 200
 
 
 async def purge(
-    *conversations: Annotated[str, Parameter(kind="conversation", help="Conversations by id, title or list number.")],
+    *conversations: Annotated[str, Parameter(kind="conversation", help="Conversations to purge: their ids, titles or list numbers.")],
     deleted: Annotated[bool, Parameter(help="Purge all deleted conversations.")] = False,
     before: Annotated[
         str | None,
@@ -93,7 +93,7 @@ async def redact(
         tuple[str, ...] | None,
         Parameter(
             metavar="FINGERPRINT",
-            help="Fingerprint of a secret found by `moot scan` that should be removed, or 'all'. May be repeated.",
+            help="Fingerprint of a secret to remove, as printed by 'moot scan', or 'all'. May be repeated.",
         ),
     ] = None,
     dry_run: DryRun = False,
