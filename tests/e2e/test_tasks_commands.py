@@ -83,7 +83,7 @@ def test_tasks_are_added_listed_changed_and_removed(moot: MootProcess) -> None:
         (("add", "x", "--status", "new"), 2, "in_review"),
         (("edit", "1"), 2, "No changes were specified"),
         (("edit", "1", "--tag", "a", "--no-tags"), 2, "not both"),
-        (("move", "1"), 2, "Expected numbers and a status"),
+        (("move", "1"), 2, "Expected task numbers and a status"),
         (("move", "1", "2", "done"), 2, "no task '2'"),
         (("remove", "1"), 3, "This needs confirmation"),
     ],

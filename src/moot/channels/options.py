@@ -67,7 +67,7 @@ def read_options(settings: JsonObject) -> Options:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"channels.discord.token_file can't be read: {file!r}.") from error
     if not token:
-        raise ConfigError("channels.discord needs a token or a token_file.", fix="See docs/channels.md.")
+        raise ConfigError("channels.discord requires `token` or `token_file`.", fix="See docs/channels.md.")
     return Options(token, _ids(settings, "users"), _ids(settings, "guilds") | _ids(settings, "channels"), api.rstrip("/"))
 
 

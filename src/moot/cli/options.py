@@ -166,5 +166,5 @@ def seconds(text: str, option: str = "--timeout") -> float:
     """Convert `90`, `90s`, `5m`, `12h` or `30d` to seconds. Raise UsageError for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
     if match is None or float(match[1]) == 0:
-        raise UsageError(f"Invalid value {text!r} for {option!r}: expected seconds or a duration such as 90s, 5m, 12h or 30d.")
+        raise UsageError(f"Invalid value {text!r} for {option!r}: expected a number of seconds, or a duration such as 90s, 5m, 12h or 30d.")
     return float(match[1]) * _UNITS[match[2]]

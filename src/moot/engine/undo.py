@@ -175,7 +175,7 @@ class Undo:
     async def _nodes(self) -> list[Node]:
         id = self._conversation.id
         if await self._store.records.runs(conversation=id, statuses=OPEN, limit=1):
-            raise Busy("The conversation has a run that has not ended.", fix=f"Wait until it ends, or stop it: moot chat stop {id[:13]}")
+            raise Busy("The conversation has an unfinished run.", fix=f"Wait until it ends, or stop it: moot chat stop {id[:13]}")
         self._conversation = await confined_conversation(self._store, id)
         return await self._store.tree.nodes(id)
 

@@ -99,7 +99,7 @@ async def agent_type_of(engine: Engine, agent: str, directory: str = "") -> str:
     await load_project_agents(engine.runtime.settings, directory)
     found = find_agent(engine.runtime.settings, agent, {}, directory)
     if found.agent_type not in AGENTS:
-        raise UsageError(f"Agent {agent!r} has the agent_type {found.agent_type!r}, which is not installed.")
+        raise UsageError(f"Agent {agent!r} has the agent type {found.agent_type!r}, which is not installed.")
     return found.agent_type
 
 

@@ -160,7 +160,8 @@ def install(home: Path, candidate: Candidate, *, update: bool = False) -> Path:
     with lock_file(home / FOLDER / ".install"):
         if os.path.lexists(folder) and not update:
             raise UsageError(
-                f"The skill {candidate.name!r} already exists.", fix=f"moot skills update {candidate.name}, or remove it first."
+                f"The skill {candidate.name!r} already exists.",
+                fix=f"Update it with 'moot skills update {candidate.name}', or remove it first.",
             )
         new, old = (folder.with_name(f".{candidate.name}.{kind}") for kind in ("new", "old"))
         for left in (new, old):

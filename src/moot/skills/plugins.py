@@ -178,7 +178,7 @@ async def _files_of(entry: JsonObject, marketplace: JsonObject, opened: _Source,
         root = metadata.get("pluginRoot") if isinstance(metadata, dict) and not source.startswith(".") else ""
         path = PurePosixPath(top, str(root or ""), source)
         if path.is_absolute() or ".." in path.parts:
-            raise Refused(f"{source!r} is outside of the marketplace.")
+            raise Refused(f"{source!r} is outside the marketplace.")
         return await opened.files("" if str(path) == "." else str(path)), {}
     facts = cast("JsonObject", source) if isinstance(source, dict) else {}
     kind = str(facts.get("source") or "")
@@ -315,7 +315,9 @@ def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> 
     top = plugin_folder(home, name)
     with lock_file(home / FOLDER / ".install"):
         if name in decisions(home) and not update:
-            raise UsageError(f"The plugin {name!r} is already installed.", fix=f"moot plugins update {name}, or remove it first.")
+            raise UsageError(
+                f"The plugin {name!r} is already installed.", fix=f"Update it with 'moot plugins update {name}', or remove it first."
+            )
         _check_servers(home, candidate)
         _clean(home)
         folder = _free(top, candidate.digest[:16])

@@ -39,8 +39,8 @@ async def test_a_marketplace_lists_plugins_and_describes_those_without_a_manifes
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ("../house-style", "outside of the marketplace"),
-        ("/etc", "outside of the marketplace"),
+        ("../house-style", "outside the marketplace"),
+        ("/etc", "outside the marketplace"),
         ({"source": "npm", "package": "x"}, "can't be installed from 'npm'"),
         ({"source": "url", "url": "/etc", "sha": "0" * 40}, "can't be installed from 'url'"),
         ({"source": "url", "url": "ext::sh -c id", "sha": "0" * 40}, "is not the address of a Git repository"),

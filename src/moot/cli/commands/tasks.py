@@ -195,7 +195,7 @@ async def move_task(
 ) -> None:
     """Change the status of one or more tasks."""
     if len(words) < 2 or words[-1] not in STATUSES:
-        raise UsageError(f"Expected numbers and a status: {', '.join(STATUSES)}.", fix="For example: moot tasks move 12 done")
+        raise UsageError(f"Expected task numbers and a status: {', '.join(STATUSES)}.", fix="For example: moot tasks move 12 done")
     *numbers, status = words
     async with _opened(output, project) as (store, found):
         for number in numbers:  # check that all tasks exist before changing any

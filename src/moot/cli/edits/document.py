@@ -102,7 +102,7 @@ def parse(text: str) -> tuple[Entry, ...]:
     for at, line in enumerate(lines[: starts[0][0] if starts else len(lines)]):
         if line.strip() and not line.startswith(_NOTE):
             raise UsageError(
-                f"Line {at + 1} is outside of any message: {line[:60]!r}.",
+                f"Line {at + 1} is outside any message: {line[:60]!r}.",
                 fix="Each message must start with a line such as <!-- moot user -->.",
             )
     ends = [at for at, _ in starts[1:]] + [len(lines)]

@@ -52,7 +52,7 @@ async def confine(runtime: Runtime, conversation: Conversation, directory: Path,
     required = options.required or not is_local
     if access == "outside" and required:
         reason = "The configuration sets sandbox.required." if is_local else "Run the command in the sandbox."
-        raise Refused("Commands may not run outside the sandbox.", fix=reason)
+        raise Refused("Commands are not allowed to run outside the sandbox.", fix=reason)
     if not options.enabled and not is_local:
         raise Refused("The sandbox is turned off, so commands of other users can't run.", fix="Set sandbox.enabled to true.")
     if not options.enabled or access == "outside":

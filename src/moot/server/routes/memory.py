@@ -186,7 +186,9 @@ async def add_source(server: CurrentServer, caller: ToolUser, body: SourceIn) ->
             fix="Upload the document, or put it into the project's folder `knowledge`.",
         )
     if not Path(body.path).is_absolute():
-        raise UsageError(f"{body.path!r} is not an absolute path.")
+        raise UsageError(
+            f"{body.path!r} is not an absolute path.", fix="Use the absolute path of a file or folder on the server's machine."
+        )
     library = server.engine.runtime.library(caller.owner_id)
     source = await library.add(Path(body.path), project=await _project(caller, body.project))
     await library.refresh(source)

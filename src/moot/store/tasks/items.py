@@ -335,7 +335,7 @@ def _status(_: str, value: Json) -> str:
 def _tags(_: str, value: Json) -> tuple[str, ...]:
     tags = [" ".join(_text("tag", tag, TAG_CHARACTERS).split()) for tag in value] if isinstance(value, list) else []
     if not isinstance(value, list) or len(value) > TAGS or not all(tags):
-        raise UsageError(f"The tags of a task must be a list of at most {TAGS} nonempty strings.")
+        raise UsageError(f"The tags of a task must be a list of at most {TAGS} non-empty strings.")
     return tuple(dict.fromkeys(tags))
 
 

@@ -108,7 +108,9 @@ async def add_server(
 ) -> None:
     """Add a server to the configuration, connect to it and print its tools."""
     if bool(command) == bool(url):
-        raise UsageError("Specify either a command or a URL.", fix=f"moot mcp add {name} -- COMMAND, or moot mcp add {name} --url URL")
+        raise UsageError(
+            "Specify either a command or a URL.", fix=f"Use 'moot mcp add {name} -- COMMAND' or 'moot mcp add {name} --url URL'."
+        )
     settings = configured(output).settings
     if name in settings.mcp:
         raise UsageError(f"An MCP server named {name!r} already exists.", fix=f"moot mcp remove {name}")

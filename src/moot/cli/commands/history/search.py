@@ -57,7 +57,7 @@ def search(
     """Print matching messages, newest first."""
     words = " ".join(query)
     if not words.strip():
-        raise UsageError("The query is empty.", fix="Give at least one word.")
+        raise UsageError("The query is empty.", fix="Enter at least one word.")
     settings = configured(output).settings
     if meaning and (best or cursor):
         raise UsageError("--meaning cannot be combined with --best or --cursor.", fix="Use --limit for more results.")

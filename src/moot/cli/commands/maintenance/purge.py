@@ -138,7 +138,9 @@ def _check_exclusive(*ways: bool) -> None:
     if sum(ways) > 1:
         raise UsageError("Use only one of: conversations, --deleted or --before, --expired, --finish, --receipts.")
     if not any(ways):
-        raise UsageError("No conversations to purge were given.", fix="moot purge ID, moot purge --deleted, or moot purge --expired")
+        raise UsageError(
+            "No conversations to purge were given.", fix="Use 'moot purge ID', 'moot purge --deleted' or 'moot purge --expired'."
+        )
 
 
 async def _inactive(engine: Engine, *, deleted: bool, before: int | None) -> list[Conversation]:

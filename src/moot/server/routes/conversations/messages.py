@@ -252,7 +252,7 @@ async def remove_steered(server: CurrentServer, caller: Chatter, conversation_id
     for run in await caller.store.records.runs(conversation=found.id, statuses=RUNNING):
         for item in await server.engine.store.records.withdraw_steers(run.id, message_id):
             return await _sent(caller, _steered(run, item))
-    raise NotFound(f"No unread message with id {message_id!r}.", fix="See GET /api/conversations/ID/queue.")
+    raise NotFound(f"No unread message has the id {message_id!r}.", fix="See GET /api/conversations/ID/queue.")
 
 
 @queue_router.delete("/{run_id}")
@@ -266,7 +266,7 @@ async def remove_queued(server: CurrentServer, caller: Chatter, conversation_id:
 async def _run(caller: Caller, conversation_id: str, run_id: str) -> Run:
     found, run = await conversation_of(caller, conversation_id), await run_of(caller, run_id)
     if run.conversation != found.id:
-        raise NotFound(f"No run with id {run_id!r}.")
+        raise NotFound(f"No run has the id {run_id!r}.")
     return run
 
 

@@ -51,7 +51,7 @@ class LoginIn(In):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.code is None) == (self.token is None):
-            raise ValueError("Exactly one of code and token is required.")
+            raise ValueError("Exactly one of `code` and `token` is required.")
         return self
 
 
