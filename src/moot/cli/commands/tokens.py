@@ -47,7 +47,7 @@ async def create_token(
     ] = "chat",
     user: Annotated[
         str | None,
-        Parameter(metavar="NAME", help="User whose data the token can access. If the user doesn't exist, it is created. Defaults to you."),
+        Parameter(metavar="NAME", help="User whose data the token can access. The user is created if necessary. Defaults to you."),
     ] = None,
     expires: Annotated[
         str | None, Parameter(metavar="DURATION", help="Lifetime of the token, such as 12h or 30d. By default, the token never expires.")

@@ -207,7 +207,7 @@ async def show(
     ] = None,
     at: Annotated[
         str | None,
-        Parameter(metavar="MESSAGE", help="Message to show with the messages around it: its number in 'moot chat tree', or its id."),
+        Parameter(metavar="MESSAGE", help="Message to show, along with the messages around it: its number in 'moot chat tree', or its id."),
     ] = None,
     call: Annotated[
         int | None, Parameter(minimum=1, help="Number of the tool call to show in full, as printed with the conversation.")

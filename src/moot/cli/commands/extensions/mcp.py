@@ -341,7 +341,7 @@ async def log_in(
     no_open: Annotated[bool, Parameter(help="Print the address instead of opening a browser.")] = False,
     port: Annotated[
         int,
-        Parameter(minimum=0, maximum=65535, help="Local port to which the browser is redirected after the sign-in; 0 selects a free port."),
+        Parameter(minimum=0, maximum=65535, help="Local port to which the browser is redirected after you sign in; 0 selects a free port."),
     ] = 0,
     client_id: Annotated[
         str,

@@ -90,7 +90,9 @@ def show_skill(
     *,
     file: Annotated[
         str,
-        Parameter(metavar="PATH", help="Print this file from the skill's folder instead of the skill, for example references/guide.md."),
+        Parameter(
+            metavar="PATH", help="Print a file from the skill's folder, such as references/guide.md, instead of the skill's details."
+        ),
     ] = "",
     json: AsJson = False,
     output: Out,

@@ -48,7 +48,9 @@ First = Annotated[
         help="First conversation: its id, the beginning of its id, its title, or its number in 'moot chat list'.",
     ),
 ]
-Second = Annotated[str, Parameter(kind="conversation", metavar="SECOND", help="Second conversation, given in the same way as the first.")]
+Second = Annotated[
+    str, Parameter(kind="conversation", metavar="SECOND", help="Second conversation, specified in the same way as the first.")
+]
 
 
 async def compare(conversation: First, other: Second, /, *, json: AsJson = False, output: Out) -> None:
