@@ -153,7 +153,7 @@ async def _commit(repository: Git, status: GitStatus, message: str) -> str:
             "The commit message is missing.", fix="Use '/git commit MESSAGE', or '/commit' to let the agent write the message."
         )
     if not status.staged:
-        raise UsageError("Nothing is staged.", fix="/git stage PATH …, or /git stage . for all changes.")
+        raise UsageError("Nothing is staged.", fix="Use '/git stage PATH', or '/git stage .' for all changes.")
     commit = await repository.commit(message)
     return f"Committed {commit[:10]}: {message.splitlines()[0]}"
 

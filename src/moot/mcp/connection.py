@@ -415,6 +415,6 @@ def _reported(server: McpServer, error: MCPError, complaint: str) -> ProviderErr
     if _PACKED in error.message:
         return ProviderError(f"{where} sent something unexpected. {_PACKED}", kind="protocol")
     if "content type" in complaint or error.code == mcp_types.PARSE_ERROR:
-        return ProviderError(f"{where} did not answer with a message of the protocol{reason}.", kind="protocol", fix=advice)
+        return ProviderError(f"{where} did not answer with a valid protocol message{reason}.", kind="protocol", fix=advice)
     fix = advice if complaint in ("HTTP 404", "HTTP 405") or complaint.startswith("HTTP 3") else ""
     return ProviderError(f"{where} reports an error{reason}: {clean(error.message)[:_ERROR]}", kind="protocol", fix=fix)

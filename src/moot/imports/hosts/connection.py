@@ -221,7 +221,7 @@ class Connection:
         reason = next((line for line in reversed(words) if line), "")
         if code == 255:
             return HostError(
-                f"ssh failed: {reason or 'the connection was closed'}", fix=f"Check that 'ssh {self.destination}' works without questions."
+                f"ssh failed: {reason or 'the connection was closed'}", fix=f"Check that 'ssh {self.destination}' works without prompting."
             )
         return HostError(f"The connection ended early{f': {reason}' if reason else '.'}")
 
