@@ -47,7 +47,7 @@ def test_a_skill_is_added_after_it_was_shown_and_then_enabled(own: Served, visit
     page.get_by_role("button", name="Install release").click()
     entry = page.locator("[data-skill=release]")
     expect(entry.get_by_text("offered", exact=True)).to_be_visible()
-    expect(entry.get_by_text("hides text")).to_be_visible()
+    expect(entry.get_by_text("contains hidden text")).to_be_visible()
 
     page.get_by_label("Filter by name, description or tag").fill("nothing")
     expect(page.get_by_text("No matching skills.")).to_be_visible()

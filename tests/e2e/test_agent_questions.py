@@ -187,7 +187,7 @@ async def test_an_interrupted_wait_closes_its_question(stage: Any) -> None:
             group.cancel_scope.cancel()
         assert await on.engine.store.records.approvals(run=leg.fence.run) == []
         assert await status(on, leg) == "running"
-        with pytest.raises(Busy, match="was already"):
+        with pytest.raises(Busy, match="has already been"):
             await on.engine.runs.answer(approval.id, Answer(True))
 
 

@@ -185,7 +185,7 @@ async def test_a_web_page_is_fetched_once_and_stored_in_the_prompt(stage: Any) -
         ("http://[::1]/", "not on the public network"),
         ("http://user:password@127.0.0.1/", "user name or password"),
         ("http://127.0.0.1:99999/", "not a valid URL"),
-        ("http://127.0.0.1:22/", "Port 22 is not one of"),
+        ("http://127.0.0.1:22/", "Port 22 is not allowed"),
         (f"http://127.0.0.1/{')' * 100_000}", "has more than 8,000 characters"),
     ],
 )

@@ -101,7 +101,7 @@ async def test_characters_missing_in_the_encoding_are_rejected(context: Any, fol
 
 
 @pytest.mark.parametrize(
-    ("data", "words"), [(b"\0two", "binary"), (b"\xff\xfetwo", "not valid utf-16"), (b"two" + b" " * FILE_BYTES, "more than")]
+    ("data", "words"), [(b"\0two", "binary"), (b"\xff\xfetwo", "not valid utf-16"), (b"two" + b" " * FILE_BYTES, "larger than")]
 )
 async def test_binary_files_are_rejected(context: Any, folder: Path, data: bytes, words: str):
     (folder / "a.txt").write_bytes(data)
