@@ -77,7 +77,7 @@ def test_an_editor_does_not_overwrite_the_change_of_another(own: Served, visit: 
         form.get_by_label(label).fill("Mine.")
         tab.allowed = ("412",)
         form.get_by_role("button", name="Save").click()
-        expect(form.get_by_text("Someone else has changed this")).to_be_visible()
+        expect(form.get_by_text("This has been changed elsewhere")).to_be_visible()
         expect(form.get_by_label(label)).to_have_value("Mine.")
         assert file.read_text() == "By another program.\n"
         form.get_by_role("button", name="Cancel").click()

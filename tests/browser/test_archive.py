@@ -175,7 +175,7 @@ def test_the_calendar_of_the_home_is_walked_by_keys_and_filters_the_list(visit: 
     expect(activity.get_by_role("status")).to_contain_text(re.compile(r"1 response · 3K tokens · \$0\.0210"))
     assert inaccessible(page, axe) == []
     tab.shot("home-desktop-light")
-    activity.get_by_role("button", name="Show its conversations").press("Enter")
+    activity.get_by_role("button", name="Show conversations from this day").press("Enter")
     expect(rows(page)).to_have_text(re.compile("Fix upload aaaa"))
     activity.get_by_role("button", name="Show as a table").press("Enter")
     table = activity.get_by_role("table")

@@ -109,8 +109,8 @@ def test_hits_can_be_sorted_by_relevance_and_more_loaded(visit: Visitor, server:
     page.get_by_role("option", name="More messages").click()
     expect(found).to_have_count(32)
     page.get_by_role("option", name="Sort by relevance").click()
-    expect(page.get_by_role("group", name="Messages by relevance").get_by_role("option").first.locator("mark")).to_have_text(sought)
-    expect(page.get_by_role("group", name="Messages by relevance").get_by_role("option").first).not_to_contain_text("besides")
+    expect(page.get_by_role("group", name="Most relevant messages").get_by_role("option").first.locator("mark")).to_have_text(sought)
+    expect(page.get_by_role("group", name="Most relevant messages").get_by_role("option").first).not_to_contain_text("besides")
 
 
 def test_partial_matches_are_shown_as_such(visit: Visitor, server: Served, tmp_path: Path) -> None:

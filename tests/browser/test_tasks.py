@@ -65,7 +65,7 @@ def test_a_task_is_added_changed_commented_and_deleted(own: Served, visit: Visit
     tab.allowed = ("412",)
     task.get_by_role("button", name="Save").click()
     expect(task.get_by_role("alert")).to_contain_text("has changed since you read it")
-    task.get_by_role("button", name="Load the changes").click()
+    task.get_by_role("button", name="Load the current version").click()
     expect(task.get_by_label("Description")).to_have_value("by an agent")
     task.get_by_label("Title").fill("Fix the sign-in")
     task.get_by_role("button", name="Save").click()

@@ -183,7 +183,7 @@ def test_a_token_is_shown_once_and_can_be_revoked(visit: Visitor, server: Served
     page = visit("/settings/tokens").page
     page.get_by_role("button", name="New token").click()
     page.get_by_label("Name", exact=True).fill("a script")
-    page.get_by_role("radio", name="read View everything").check()
+    page.get_by_role("radio", name="read View conversations, runs and settings").check()
     page.get_by_role("button", name="Create token").click()
     secret = page.locator("dialog code").inner_text()
     page.get_by_role("button", name="Done").click()

@@ -37,7 +37,7 @@ async def test_an_approval_is_answered_once_and_used_once(store: Store) -> None:
         await store.log.append(id, [frame(first)], fence=fence, changes=[Use("a1", b"d" * 32)])
     answered = await store.records.answer("a1", Answer(True, "always", "fine", "me", {"v": [1]}))
     assert answered.answer == Answer(True, "always", "fine", "me", {"v": [1]})
-    with pytest.raises(Busy, match="was already"):
+    with pytest.raises(Busy, match="has already been"):
         await store.records.answer("a1", Answer(False))
     assert [item.kind for item in await store.records.inbox(first.run.id)] == ["answer"]
     with pytest.raises(Busy, match="different call"):

@@ -75,7 +75,7 @@ async def test_a_task_keeps_its_fields_and_creating_it_again_returns_it(store: S
         ({"due": "tomorrow"}, "Invalid due date 'tomorrow'"),
         ({"due": 5}, "Invalid due date 5"),
         ({"priority": 1}, "no field 'priority'"),
-        ({"description": None}, "must be text"),
+        ({"description": None}, "must be a string"),
     ],
 )
 async def test_invalid_fields_are_refused_and_nothing_is_stored(store: Store, fields: JsonObject, words: str) -> None:
@@ -167,10 +167,10 @@ async def test_limits_hold(store: Store, monkeypatch: pytest.MonkeyPatch) -> Non
         await add(store, where, by=Author("coder", run="r"))
     await add(store, where)
     await add(store, where)
-    with pytest.raises(LimitReached, match="3 tasks already"):
+    with pytest.raises(LimitReached, match="already has 3 tasks"):
         await add(store, where)
     await store.tasks.comment(where, "1", "a", ME)
-    with pytest.raises(LimitReached, match="1 comments already"):
+    with pytest.raises(LimitReached, match="already has 1 comments"):
         await store.tasks.comment(where, "1", "b", ME)
 
 

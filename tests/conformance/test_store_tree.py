@@ -102,7 +102,7 @@ async def test_another_answer_is_a_sibling_of_the_answer(store: Store) -> None:
 async def test_an_edit_never_steers_a_running_answer(store: Store) -> None:
     live = await store.records.submit(prompt())
     first = (await store.conversations.branch(live.conversation.id))[0]
-    with pytest.raises(UsageError, match="only new messages"):
+    with pytest.raises(UsageError, match="Only new messages"):
         await store.records.submit(prompt(live.conversation, "x", edits=first.id, on_busy="steer"))
 
 

@@ -109,7 +109,7 @@ async def test_the_run_waits_for_the_answer_and_continues(stage: Any) -> None:
             assert (run.status, run.owner, run.held) == ("waiting", "this one", True)
             assert approval.options == OPTIONS and approval.outside == CALL and approval.tool_call == "call_1"
             await leg.append(Event("meta", body={"it": "still has something to say"}))
-            with pytest.raises(Busy, match="still has an owner"):
+            with pytest.raises(Busy, match="no other process can continue it"):
                 await on.engine.store.records.claim(run.id, "somebody", statuses=frozenset({"waiting"}))
             await on.engine.runs.answer(approval.id, Answer(True, "session"))
             assert await status(on, leg) == "running", "it is running as soon as the answer is stored"
@@ -187,7 +187,7 @@ async def test_an_interrupted_wait_closes_its_question(stage: Any) -> None:
             group.cancel_scope.cancel()
         assert await on.engine.store.records.approvals(run=leg.fence.run) == []
         assert await status(on, leg) == "running"
-        with pytest.raises(Busy, match="was already"):
+        with pytest.raises(Busy, match="has already been"):
             await on.engine.runs.answer(approval.id, Answer(True))
 
 

@@ -209,7 +209,10 @@ async def test_a_number_means_the_list_that_was_printed(moot: MootProcess) -> No
         for number, name in (("1", "left"), ("2", "right")):
             assert f"touch {name}" in (await cli(moot, "allow", number)).stderr.decode()
         assert [(await engine.runs.wait(run.id)).status for run in runs] == ["finished", "finished"]
-        for wrong, problem in (("3", "No approval number 3: the last list had 2 approvals."), ("ffff", "No open approval matches 'ffff'.")):
+        for wrong, problem in (
+            ("3", "There is no approval number 3: the last list had 2 approvals."),
+            ("ffff", "No open approval matches 'ffff'."),
+        ):
             missing = await cli(moot, "allow", wrong)
             assert (missing.returncode, problem in missing.stderr.decode()) == (2, True)
 

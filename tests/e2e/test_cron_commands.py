@@ -96,7 +96,7 @@ def test_jobs_are_added_listed_run_paused_and_removed(moot: MootProcess) -> None
     ("arguments", "problem"),
     [
         (["add", "x", "--cron", "61 * * * *", "--prompt", "p"], "bad minute"),
-        (["add", "x", "--prompt", "p"], "exactly one of cron, every and at"),
+        (["add", "x", "--prompt", "p"], "exactly one of `cron`, `every` and `at`"),
         (["add", "x", "--every", "1h", "--tz", "Mars/Olympus", "--prompt", "p"], "Unknown time zone"),
         (["add", "x", "--at", "2001-01-01", "--prompt", "p"], "in the past"),
         (["add", "x", "--every", "1h", "--deliver", "pigeon", "--prompt", "p"], "Available: log"),
@@ -109,7 +109,7 @@ def test_jobs_are_added_listed_run_paused_and_removed(moot: MootProcess) -> None
         (["add", "x", "--every", "1h", "--prompt", "/tasks add Sweep", "--retries", "2"], "A job that runs /tasks can't have"),
         (["add", "x", "--every", "1h", "--prompt", "/title", "--delivery", "tool"], "A job that runs /title can't have"),
         (["add", "x", "--at", "tomorrow", "--prompt", "p"], "such as 2026-12-24T18:00"),
-        (["add", "x", "--every", "0", "--prompt", "p"], "exactly one of cron, every and at"),
+        (["add", "x", "--every", "0", "--prompt", "p"], "exactly one of `cron`, `every` and `at`"),
         (["add", "x y", "--every", "1h", "--prompt", "p"], "a name of at most 64 letters"),
         (["show", "nothing"], "No job is named 'nothing'"),
         (["history", "nothing"], "No job is named 'nothing'"),

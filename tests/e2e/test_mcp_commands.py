@@ -92,7 +92,7 @@ def test_changed_tools_are_shown_and_accepted(moot: MootProcess, folder: Path) -
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("add demo", "Give either a command or a URL."),
+        ("add demo", "Specify either a command or a URL."),
         ("add demo --url ftp://example.org", "mcp.demo.url"),
         ("add a__b -- true", "Invalid server name"),
         ("add demo --env NOTHING -- true", "Expected KEY=VALUE"),

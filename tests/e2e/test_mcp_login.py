@@ -280,7 +280,7 @@ async def test_a_client_that_a_person_has_registered_is_used(tmp_path: Path, fre
 async def test_a_login_that_no_one_finishes_ends(tmp_path: Path, free_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oauth, "LOGIN_SECONDS", 1.0)
     async with serving(free_tcp_port) as (server, _):
-        with anyio.fail_after(30), pytest.raises(ProviderError, match="No one signed in"):
+        with anyio.fail_after(30), pytest.raises(ProviderError, match="was not completed"):
             await oauth.log_in(tmp_path, server, tmp_path, ignore)
 
 
@@ -373,7 +373,7 @@ async def test_without_a_person_a_server_does_not_say_where_to_sign_in(
     flow = login.async_auth_flow(request)
     assert await anext(flow) is request
     headers = {"WWW-Authenticate": f'Bearer {challenge}resource_metadata="http://127.0.0.1:9/secret"'}
-    with pytest.raises(ProviderError, match="no longer valid, or not sufficient") as refused:
+    with pytest.raises(ProviderError, match="no longer valid, or lacks a required permission") as refused:
         await flow.asend(httpx2.Response(status, headers=headers, request=request))
     assert refused.value.kind == "auth" and "moot mcp login vault" in refused.value.fix
     assert (LoginFile(tmp_path, server).read() or {}).get("wanted") == wanted

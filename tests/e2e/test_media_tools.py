@@ -179,7 +179,7 @@ async def test_unreadable_files_are_never_sent(stage: Any, directory: Path, call
     ("media", "words"),
     [
         (Reply(status=400, error="not a safe wish"), "not a safe wish"),
-        (Reply(text="no picture"), "has no picture"),
+        (Reply(text="no picture"), "contains no image"),
         (Reply(raw=b"<html>"), "not valid JSON"),
     ],
 )

@@ -95,8 +95,8 @@ async def test_the_model_gets_the_plan_as_the_user_has_changed_it(stage: Any, an
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (b'{"plan": " "}', "with text"),
-        (b'{"plan": 1}', "with text"),
+        (b'{"plan": " "}', "non-empty string"),
+        (b'{"plan": 1}', "non-empty string"),
         (b'{"other": "x"}', "whose only key is 'plan'"),
         (b"[]", "whose only key is 'plan'"),
         (b"{", "not valid JSON"),

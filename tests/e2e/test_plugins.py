@@ -134,7 +134,7 @@ def test_all_files_of_programs_are_shown_before_the_question(moot: MootProcess, 
     assert "── lib/tool\n(A binary file: 6 bytes, SHA-256 " in shown
     (plugin / "lib/first.js").write_bytes(b"run()\0\n")
     done = moot.run("plugins", "install", str(plugin), "--yes")
-    assert done.returncode != 0 and "hides text: lib/first.js:1" in done.stderr.decode() and not (moot.home / "plugins").exists()
+    assert done.returncode != 0 and "contains hidden text: lib/first.js:1" in done.stderr.decode() and not (moot.home / "plugins").exists()
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ async def test_a_web_page_is_fetched_once_and_stored_in_the_prompt(stage: Any) -
         ("http://[::1]/", "not on the public network"),
         ("http://user:password@127.0.0.1/", "user name or password"),
         ("http://127.0.0.1:99999/", "not a valid URL"),
-        ("http://127.0.0.1:22/", "Port 22 is not one of"),
+        ("http://127.0.0.1:22/", "Port 22 is not allowed"),
         (f"http://127.0.0.1/{')' * 100_000}", "has more than 8,000 characters"),
     ],
 )
@@ -354,7 +354,7 @@ async def test_only_tools_of_the_agent_are_called_even_if_the_prompt_was_not_che
             ('@[raed_file{"path": "x"}]', {}, "Did you mean 'read_file'"),
             ('@[read_file{"path": "x"}]', {"agent": "other"}, "has its own tools"),
             ('@[read_file{"path": "x"]', {}, "are not valid JSON"),
-            ('@[read_file{"path": "x"} now', {}, "] is missing"),
+            ('@[read_file{"path": "x"} now', {}, "']' is missing"),
             ('@[read_file{"path": 1, "path": 2}]', {}, "not valid JSON"),
             ("@[read_file" + '{"path":' * 100_000, {}, "not valid JSON"),
         ):

@@ -56,7 +56,7 @@ def test_as_lines_a_replay_is_the_stored_events(moot: MootProcess) -> None:
 
 def test_a_position_past_the_end_and_two_speeds_are_rejected(moot: MootProcess) -> None:
     ended = moot.run("replay", "1", "--from", "99999")
-    assert ended.returncode == 2 and b"No event 99999" in ended.stderr
+    assert ended.returncode == 2 and b"There is no event number 99999" in ended.stderr
     assert moot.run("replay", "1", "--instant", "--speed", "2").returncode == 2
 
 

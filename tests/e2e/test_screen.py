@@ -130,4 +130,4 @@ def test_a_folded_output_can_be_expanded(moot: MootProcess) -> None:
     assert shown.wait_exit() == 0
     assert hint[0] in shown.text
     wrong = moot.run("chat", "show", "1", "--call", "7")
-    assert (wrong.returncode, b"No tool call 7" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, b"There is no tool call number 7" in wrong.stderr) == (2, True)

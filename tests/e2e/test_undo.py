@@ -109,7 +109,7 @@ async def test_prompts_are_undone_one_by_one_and_their_messages_shown_again(stag
         assert second.text == "Second" and second.messages == 2 and (directory / "a").read_text() == "1\n"
         await undo.undo()
         assert not (directory / "a").exists() and await on.engine.store.conversations.branch(run.conversation) == []
-        with pytest.raises(UsageError, match="shows no prompt"):
+        with pytest.raises(UsageError, match="shown branch has no prompt"):
             await undo.undo()
         await undo.redo()
         assert (directory / "a").read_text() == "1\n"
@@ -181,7 +181,7 @@ async def test_an_undo_is_refused_while_a_run_is_active(stage: Any, directory: P
     async with stage([Reply(tool_calls=[shell("true")])], mode="ask") as on:
         submitted = await on.submit("Ask me")
         run = await on.follow(submitted)
-        with pytest.raises(Busy, match="has not ended"):
+        with pytest.raises(Busy, match="unfinished run"):
             await (await undo_of(on, run)).undo()
 
 
@@ -327,7 +327,7 @@ def test_changes_of_a_killed_run_are_kept_until_they_may_be_overwritten(tmp_path
         moot.more = {"MOOT_TESTING": "1", "MOOT_CRASH_AT": "tool.worked"}
         moot.run("run", "--mode", "auto", "Write")
         moot.more = {}
-        assert b"has not ended" in moot.run("chat", "undo", "1", "--yes").stderr
+        assert b"unfinished run" in moot.run("chat", "undo", "1", "--yes").stderr
         moot.run("chat", "stop", "1")
         kept = moot.run("chat", "undo", "1", "--files", "--yes")
         assert b"a is kept: the run was interrupted" in kept.stderr and (moot.work / "a").read_text() == "agent\n"

@@ -253,7 +253,7 @@ def test_names_that_git_or_moot_can_not_use_are_refused(name: str) -> None:
 
 
 async def test_a_folder_without_a_commit_can_not_have_worktrees(directory: Path) -> None:
-    with pytest.raises(UsageError, match="in no git repository"):
+    with pytest.raises(UsageError, match="not in a git repository"):
         await worktrees.create(str(directory), "x")
     git(directory, "init", "--quiet")
     with pytest.raises(UsageError, match="has no commit yet"):

@@ -278,7 +278,9 @@ def _of_package(name: str) -> Agent:
     """Return the agent that a package defines. Raise UsageError if the package is broken."""
     agent, package = AGENT_DEFINITIONS.load(name), AGENT_DEFINITIONS.package(name)
     if not isinstance(agent, Agent):
-        raise UsageError(f"The package {package} defines the agent {name!r} as {type(agent).__name__}.", fix="Report this to its author.")
+        raise UsageError(
+            f"The package {package} defines the agent {name!r} as {type(agent).__name__}.", fix="Report this to the author of the package."
+        )
     return replace(agent, name=name, origin=package)
 
 

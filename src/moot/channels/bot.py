@@ -219,7 +219,7 @@ class Bot(discord.Client):
             try:
                 data = await attachment.read()
             except FAILURES as error:
-                raise MootError(f"Discord did not return {attachment.filename}.") from error
+                raise MootError(f"Discord did not return the attachment {attachment.filename}.") from error
             kind = (attachment.content_type or "application/octet-stream").partition(";")[0]
             url = f"data:{kind};base64,{base64.b64encode(data).decode()}"
             parts.append({"type": "file", "mediaType": kind, "filename": attachment.filename, "url": url})

@@ -59,7 +59,7 @@ class Discord:
         room = place.rpartition("/")[2]
         if not room.isdecimal() or not options.allows(place):
             raise UsageError(
-                f"The channel discord is not allowed to write to {place!r}.", fix="Use dm/CHANNEL, or GUILD/CHANNEL of a configured guild."
+                f"The Discord channel is not allowed to write to {place!r}.", fix="Use dm/CHANNEL, or GUILD/CHANNEL of a configured guild."
             )
         client = discord.Client(intents=discord.Intents.none(), allowed_mentions=discord.AllowedMentions.none())
         try:

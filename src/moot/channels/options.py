@@ -59,7 +59,7 @@ def read_options(settings: JsonObject) -> Options:
     """Return the validated settings. Raise ConfigError if one is invalid. Blocks, because the token may be read from a file."""
     for key in settings:
         if key not in ("token", "token_file", "users", "guilds", "channels", "api"):
-            raise ConfigError(f"Unknown key channels.discord.{key}. Known: token, token_file, users, guilds, channels, api.")
+            raise ConfigError(f"Unknown key channels.discord.{key}. Known keys: token, token_file, users, guilds, channels, api.")
     token, file, api = (_text(settings, key) for key in ("token", "token_file", "api"))
     if file:
         try:
@@ -67,14 +67,14 @@ def read_options(settings: JsonObject) -> Options:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"channels.discord.token_file can't be read: {file!r}.") from error
     if not token:
-        raise ConfigError("channels.discord needs a token or a token_file.", fix="See docs/channels.md.")
+        raise ConfigError("channels.discord requires `token` or `token_file`.", fix="See docs/channels.md.")
     return Options(token, _ids(settings, "users"), _ids(settings, "guilds") | _ids(settings, "channels"), api.rstrip("/"))
 
 
 def _text(settings: JsonObject, key: str) -> str:
     value = settings.get(key, "")
     if not isinstance(value, str):
-        raise ConfigError(f"channels.discord.{key} must be text.")
+        raise ConfigError(f"channels.discord.{key} must be a string.")
     return value
 
 

@@ -93,7 +93,7 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
             return True
         if not output.attended:
             words = " ".join(["moot models pull", name, *(["--from", str(source)] if source else []), "--yes-download"])
-            raise UsageError(f"The weights of {name!r} are not installed, and downloading them needs consent.", fix=words)
+            raise UsageError(f"The weights of {name!r} are not installed, and downloading them requires your consent.", fix=words)
         return await confirm("Download it?", output)
 
     with Progress(output) as progress:

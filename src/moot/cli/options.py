@@ -56,12 +56,15 @@ Continue = Annotated[
         kind="conversation",
         implied=LATEST,
         accepts=is_reference,
-        help="Conversation to continue: its id or list number, or --continue=TITLE. Without a value: the latest one in this directory.",
+        help="Conversation to continue: its id or list number, or --continue=TITLE."
+        " Without a value, the latest one in this directory is continued.",
     ),
 ]
 
 
-Timeout = Annotated[str, Parameter(metavar="DURATION", help="Maximum duration: a number of seconds, or a duration such as 90s, 5m or 1h.")]
+Timeout = Annotated[
+    str, Parameter(metavar="DURATION", help="Maximum duration of the run: a number of seconds, or a duration such as 90s, 5m or 1h.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,11 @@ class RunFlags:
 
     model: Annotated[
         str | None,
-        Parameter(name=("--model", "-m"), kind="model", help="Model: MODEL@PROVIDER, a model name, or a configured type such as small."),
+        Parameter(
+            name=("--model", "-m"),
+            kind="model",
+            help="Model: MODEL@PROVIDER, a model name, or a name defined in the configuration, such as small.",
+        ),
     ] = None
     agent: Annotated[str | None, Parameter(name=("--agent", "-a", "-p", "--profile"), kind="agent", help="Agent that runs the prompt.")] = (
         None
@@ -82,7 +89,7 @@ class RunFlags:
             metavar="TOOLS",
             implied=ALL_TOOLS,
             accepts=names_tools,
-            help="Tools to offer to the model, separated by commas. Without a value: all tools.",
+            help="Tools to offer to the model, separated by commas. Without a value, all tools are offered.",
         ),
     ] = None
     no_tools: Annotated[bool, Parameter(help="Offer no tools to the model.")] = False
@@ -102,7 +109,7 @@ class RunFlags:
             implied=NEW_WORKTREE,
             accepts=is_no_value,
             metavar="NAME",
-            help="Work in a new git worktree. With --worktree=NAME: in the worktree with this name, created if needed.",
+            help="Work in a new git worktree. With --worktree=NAME, use the worktree with this name, or create it.",
         ),
     ] = None
     schema: Annotated[Path | None, Parameter(help="File with a JSON Schema that the answer must match.")] = None
@@ -159,5 +166,5 @@ def seconds(text: str, option: str = "--timeout") -> float:
     """Convert `90`, `90s`, `5m`, `12h` or `30d` to seconds. Raise UsageError for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
     if match is None or float(match[1]) == 0:
-        raise UsageError(f"Invalid value {text!r} for {option!r}: expected seconds or a duration such as 90s, 5m, 12h or 30d.")
+        raise UsageError(f"Invalid value {text!r} for {option!r}: expected a number of seconds, or a duration such as 90s, 5m, 12h or 30d.")
     return float(match[1]) * _UNITS[match[2]]

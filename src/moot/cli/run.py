@@ -137,14 +137,12 @@ class Request:
 
 
 async def run(
-    *prompt: Annotated[str, Parameter(help="Prompt text. Several words need no quotes. Standard input is appended.")],
+    *prompt: Annotated[str, Parameter(help="Text of the prompt, with or without quotes. Standard input is appended.")],
     file: Files | None = None,
     continue_: Continue | None = None,
     reply: Annotated[
         bool,
-        Parameter(
-            help="Continue the conversation that was used last in any directory. With -c, consider only conversations in this directory."
-        ),
+        Parameter(help="Continue the most recently used conversation from any directory or, with -c, from this directory."),
     ] = False,
     flags: RunFlags = NO_FLAGS,
     shown: ShowFlags = NO_SHOW,

@@ -26,7 +26,7 @@ class SearchCommand(BaseCommand):
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         if not argument:
-            raise UsageError("Nothing to search for.", fix="/search WORDS")
+            raise UsageError("No search words were given.", fix="Use '/search WORDS'.")
         page = await context.store.search.search(argument, limit=_HITS)
         if not page.hits:
             return [Notice("No results.", "dim")]

@@ -78,7 +78,7 @@ def _values(definition: CommandDefinition, argument: str, file: str, words: Sequ
 def _value(definition: CommandDefinition, parameter: CommandParameter, given: str) -> str:
     facts = definition.facts
     if not given and parameter.required:
-        raise UsageError(f"The argument {parameter.name!r} is missing.", fix=f"/{facts.name} {facts.argument}")
+        raise UsageError(f"The argument {parameter.name!r} is missing.", fix=f"Usage: /{facts.name} {facts.argument}")
     if given and parameter.choices and given not in parameter.choices:
         raise UsageError(f"Invalid {parameter.name} {given!r}.", fix=f"Choose one of: {', '.join(parameter.choices)}.")
     return given or parameter.default

@@ -52,7 +52,7 @@ class GitCommand(BaseCommand):
         if not verb:
             return [Notice(spelled_out(await _overview(repository, status)))]
         if verb not in _ACTIONS:
-            raise UsageError(f"Cannot understand {verb!r}.{hint(verb, list(_ACTIONS))}", fix=f"/git {self.argument}")
+            raise UsageError(f"Unknown action {verb!r}.{hint(verb, list(_ACTIONS))}", fix=f"Usage: /git {self.argument}")
         return [Notice(spelled_out(await _ACTIONS[verb](repository, status, rest.strip())))]
 
 
@@ -96,7 +96,7 @@ def _commit_line(commit: GitCommit) -> str:
 async def _diff(repository: Git, status: GitStatus, path: str) -> str:
     words = _paths(path)
     if len(words) > 1:
-        raise UsageError("Only one path can be shown at a time.", fix="/git diff [PATH]")
+        raise UsageError("Only one path can be shown at a time.", fix="Use '/git diff PATH'.")
     parts: list[str] = []
     for title, staged in (("Staged", True), ("Not staged", False)):
         text, cut = await repository.diff(words[0] if words else ".", staged=staged)
@@ -149,9 +149,11 @@ async def _staged(repository: Git) -> str:
 
 async def _commit(repository: Git, status: GitStatus, message: str) -> str:
     if not message:
-        raise UsageError("The commit message is missing.", fix="/git commit MESSAGE, or /commit to let the agent write it.")
+        raise UsageError(
+            "The commit message is missing.", fix="Use '/git commit MESSAGE', or '/commit' to let the agent write the message."
+        )
     if not status.staged:
-        raise UsageError("Nothing is staged.", fix="/git stage PATH …, or /git stage . for all changes.")
+        raise UsageError("Nothing is staged.", fix="Use '/git stage PATH', or '/git stage .' for all changes.")
     commit = await repository.commit(message)
     return f"Committed {commit[:10]}: {message.splitlines()[0]}"
 
@@ -166,7 +168,7 @@ def _paths(text: str) -> list[str]:
 
 def _required(paths: list[str], verb: str) -> list[str]:
     if not paths:
-        raise UsageError(f"/git {verb} needs at least one path.", fix=f"/git {verb} . means all changes.")
+        raise UsageError(f"/git {verb} needs at least one path.", fix=f"Use '/git {verb} .' for all changes.")
     return paths
 
 

@@ -74,7 +74,7 @@ def read_text(path: Path, *, mark: bool = False) -> str:
     except OSError as error:
         raise ConfigError(f"Cannot read the file: {error.strerror}.", file=str(path), fix=f"Make {path} a readable file.") from error
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"The file is larger than {MAX_BYTES // 1024} KiB, too large for a configuration file.", file=str(path))
+        raise ConfigError(f"The file is larger than {MAX_BYTES // 1024} KiB, the maximum for a configuration file.", file=str(path))
     try:
         return data.decode("utf-8" if mark else "utf-8-sig")
     except UnicodeDecodeError as error:

@@ -41,7 +41,9 @@ def local_zone() -> str:
 def check_schedule(cron: str, every: float, at: str, tz: str) -> None:
     """Raise UsageError unless exactly one kind of schedule is given and it is valid."""
     if sum(map(bool, (cron, every, at))) != 1:
-        raise UsageError("Expected exactly one of cron, every and at.", fix='Use one of --cron "0 9 * * 1-5", --every 5m and --at TIME.')
+        raise UsageError(
+            "Expected exactly one of `cron`, `every` and `at`.", fix='Use either --cron "0 9 * * 1-5", --every 5m or --at TIME.'
+        )
     zone = zone_of(tz)
     if every and not 1 <= every <= 366 * 86_400:
         raise UsageError(f"The interval {every:g} s is not between 1 second and 366 days.")

@@ -188,7 +188,9 @@ def environment_layer(environ: Mapping[str, str], sections: Iterable[str]) -> tu
             unused.append(name)
             continue
         if not all(path):
-            raise ConfigError(f"The environment variable {name} has an empty level.", fix="Write levels as MOOT_SERVER__PORT.")
+            raise ConfigError(
+                f"The environment variable {name} has an empty level.", fix="Separate levels with two underscores, as in MOOT_SERVER__PORT."
+            )
         _put(root, path, Node(scalar(environ[name]), Place("environment", name), environ[name], True), name)
     return Node(root, Place("environment", "")), unused
 

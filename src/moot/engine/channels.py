@@ -267,4 +267,4 @@ def _text(name: str, settings: JsonObject, key: str) -> str | None:
     value = settings.get(key)
     if value is None or isinstance(value, str):
         return value
-    raise ConfigError(f"The option channels.{name}.{key} is {value!r}. Expected text.")
+    raise ConfigError(f"The option channels.{name}.{key} is {value!r}. Expected a string.")

@@ -257,7 +257,7 @@ class CronJobs:
         """Return the record of a scheduled time. Raise NotFound if the job has not run for it."""
         for found in await self._runtime.store.of(due.owner).jobs.history(due.job, at=due.at):
             return found
-        raise NotFound(f"The job {due.job!r} has not run at this time.")
+        raise NotFound(f"The job {due.job!r} has no run for this time.")
 
     # ── after a run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

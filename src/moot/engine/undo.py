@@ -163,7 +163,10 @@ class Undo:
             raise UsageError("There is nothing to redo.", fix="A new prompt makes earlier undos permanent." if known and not undone else "")
         talk, files = found.talk and part != "files", found.files and part != "talk"
         if talk and self._conversation.head != found.head_after:
-            raise UsageError("Another branch is shown since the undo, so the messages can't be shown again.", fix="Use `moot chat tree`.")
+            raise UsageError(
+                "The conversation has been switched to another branch since the undo, so the messages can't be shown again.",
+                fix="Find the messages with `moot chat tree`.",
+            )
         messages = _distance(nodes, found.head_before, found.head_after) if talk else 0
         plan = UndoPlan("redo", _part(talk, files), found.prompt, await self._text(found.prompt), messages)
         target = _Target(plan, found.runs, found.head_before, _newest(nodes), (found,))
@@ -172,7 +175,7 @@ class Undo:
     async def _nodes(self) -> list[Node]:
         id = self._conversation.id
         if await self._store.records.runs(conversation=id, statuses=OPEN, limit=1):
-            raise Busy("The conversation has a run that has not ended.", fix=f"Wait until it ends, or stop it: moot chat stop {id[:13]}")
+            raise Busy("The conversation has an unfinished run.", fix=f"Wait until it ends, or stop it: moot chat stop {id[:13]}")
         self._conversation = await confined_conversation(self._store, id)
         return await self._store.tree.nodes(id)
 
@@ -180,7 +183,7 @@ class Undo:
         shown = [node for node in reversed(nodes) if node.shown and node.role == "user" and not node.deleted]
         if part != "files":
             if not shown:
-                raise UsageError("There is nothing to undo: the conversation shows no prompt.")
+                raise UsageError("There is nothing to undo: the shown branch has no prompt.")
             prompt = shown[0].id
         else:
             hidden = [one.prompt for one in reversed(undone) if one.talk]

@@ -82,7 +82,7 @@ class Renderer:
         except (ConnectionError, IncompleteReadError) as error:
             code = await child.wait()
             how = f"by signal {-code}" if code < 0 else f"with code {code}"
-            raise MootError(f"The process that writes the file ended {how}.", fix=_FIX) from error
+            raise MootError(f"The process that was writing the file ended {how}.", fix=_FIX) from error
 
 
 def serve(orders: BinaryIO, answers: BinaryIO) -> None:

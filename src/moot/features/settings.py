@@ -75,7 +75,7 @@ def chosen_folders(paths: Iterable[str], directory: str) -> tuple[str, ...]:
     found = tuple(os.path.normpath(Path(directory, Path(path).expanduser())) for path in paths)
     for folder in found:
         if not Path(folder).is_dir():
-            raise UsageError(f"{folder!r} is not a folder.", fix="Name an existing folder.")
+            raise UsageError(f"{folder!r} is not a folder.", fix="Specify an existing folder.")
     return found
 
 
@@ -99,7 +99,7 @@ async def agent_type_of(engine: Engine, agent: str, directory: str = "") -> str:
     await load_project_agents(engine.runtime.settings, directory)
     found = find_agent(engine.runtime.settings, agent, {}, directory)
     if found.agent_type not in AGENTS:
-        raise UsageError(f"Agent {agent!r} has the agent_type {found.agent_type!r}, which is not installed.")
+        raise UsageError(f"Agent {agent!r} has the agent type {found.agent_type!r}, which is not installed.")
     return found.agent_type
 
 

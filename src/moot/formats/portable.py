@@ -217,7 +217,7 @@ class JsonLines:
             for _ in entries:
                 pass  # skip lines that the caller did not read
         if not lines.any:
-            raise UsageError(f"No conversation found in {str(path)!r}: it has no header line.")
+            raise UsageError(f"No conversation found in {str(path)!r}: the file has no header line.")
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         lines: list[bytes] = []

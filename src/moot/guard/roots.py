@@ -244,7 +244,7 @@ class _Descent:
 
     def _follow(self, name: str) -> None:
         if not self._roots.links:
-            raise Refused(f"{self._path!r} is a link or goes through one, which is not followed here.")
+            raise Refused(f"{self._path!r} is a link or contains one. Links are not followed here.")
         self._links += 1
         if self._links > LINKS:
             raise Refused(f"{self._path!r} goes through more than {LINKS} links.")

@@ -225,7 +225,7 @@ async def public_addresses(url: str, resolver: AbstractResolver | None = None) -
     except TimeoutError as error:
         raise Refused(f"{url!r} took longer than {limits.seconds:g} seconds.") from error
     except (OSError, ValueError) as error:
-        raise Refused(f"Could not find the host of {url!r}: {error}") from error
+        raise Refused(f"Could not resolve the host of {url!r}: {error}") from error
     host = found.raw_host or ""
     return found.with_host(host.rstrip(".")) if host.endswith(".") else found, addresses
 
@@ -274,7 +274,7 @@ def _parse(url: str, policy: Policy) -> URL:
         raise Refused(f"URLs with a user name or password can't be fetched ({parsed.host!r}).")
     if port not in policy.ports and not policy.anywhere:
         known = ", ".join(str(number) for number in sorted(policy.ports))
-        raise Refused(f"{url!r}: Port {port} is not one of {known}.")
+        raise Refused(f"{url!r}: Port {port} is not allowed. Allowed ports: {known}.")
     return parsed.with_fragment(None)
 
 

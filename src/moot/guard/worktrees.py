@@ -102,7 +102,9 @@ async def create(directory: str, name: str) -> Worktree:
         await _git(root, "worktree", "remove", "--force", "--force", "--", path)
     start = (await _git(directory, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1))).strip()
     if not start:
-        raise UsageError(f"The repository {root!r} has no commit yet, so it can't have worktrees.", fix="git commit")
+        raise UsageError(
+            f"The repository {root!r} has no commit yet, so it can't have worktrees.", fix="Create a commit with 'git commit'."
+        )
     await to_thread.run_sync(_prepare, root)
     await _git(root, "worktree", "prune")
     has_branch = await _git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{BRANCHES}{name}", codes=(0, 1))
@@ -225,7 +227,10 @@ async def repository_of(directory: str) -> str:
     with suppress(Refused):
         common = (await _git(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")).rstrip("\n")
     if not common.endswith("/.git"):
-        raise UsageError(f"{directory!r} is in no git repository with a working folder, so it can't have worktrees.", fix="git init")
+        raise UsageError(
+            f"{directory!r} is not in a git repository with a working tree, so it can't have worktrees.",
+            fix="Create a repository with 'git init'.",
+        )
     return common.removesuffix("/.git")
 
 

@@ -120,7 +120,7 @@ def refuse_live(path: Path, live: Path) -> None:
     """Raise UsageError if the path is moot's active configuration or already exists."""
     if path.resolve() == live.resolve():
         raise UsageError(
-            f"{str(path)!r} is moot's active configuration. Imported settings must be reviewed first.", fix="Choose another file."
+            f"{str(path)!r} is moot's active configuration. Review imported settings before you add them to it.", fix="Choose another file."
         )
     if path.exists() or path.is_symlink():
         raise UsageError(f"{str(path)!r} already exists.", fix="Choose a new file.")

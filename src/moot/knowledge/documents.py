@@ -86,7 +86,9 @@ class DocumentReader:
             raise Refused(f"{name!r} can't be read: {problem}.")
         found = [Section(str(place), str(text)) for place, text in cast("list[tuple[str, str]]", answer["sections"])]
         if not found:
-            raise Refused(f"{name!r} contains no text. Its pages may be pictures.", fix="Recognize the text with an OCR program first.")
+            raise Refused(
+                f"{name!r} contains no text. Its pages may be scanned images.", fix="Recognize the text with an OCR program first."
+            )
         return found, answer.get("cut") is True
 
     async def _read(self, name: str, data: bytes, kind: str, scratch: Path) -> dict[str, Any]:
@@ -118,7 +120,8 @@ class DocumentReader:
         if found.mechanism is None:
             if settings.sandbox.required:
                 raise Refused(
-                    "Reading the document needs a sandbox, but none works here.", fix="Install bubblewrap, or unset sandbox.required."
+                    "Reading the document needs a sandbox, but no sandbox works on this machine.",
+                    fix="Install bubblewrap, or unset sandbox.required.",
                 )
             return None
         work = scratch / "work"

@@ -66,9 +66,9 @@ class Library:
         """Add a file or folder. Raise UsageError if it does not exist, Refused if it is moot's own data."""
         real = await anyio.Path(path).resolve()
         if not await real.exists():
-            raise UsageError(f"{str(path)!r} does not exist.", fix="Give an existing file or folder.")
+            raise UsageError(f"{str(path)!r} does not exist.", fix="Specify an existing file or folder.")
         if not await real.is_file() and not await real.is_dir():
-            raise UsageError(f"{str(path)!r} is neither a file nor a folder.", fix="Give an existing file or folder.")
+            raise UsageError(f"{str(path)!r} is neither a file nor a folder.", fix="Specify an existing file or folder.")
         await to_thread.run_sync(_refuse_own, Path(real))
         return await self._index.add(Source(new_id(), str(real), project))
 

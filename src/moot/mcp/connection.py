@@ -130,10 +130,12 @@ class Connection:
         try:
             files = files_of(result.contents)
         except ValueError as error:
-            raise ProviderError(f"The MCP server {self.server.name!r} sent {uri!r} as invalid base64.", kind="protocol") from error
+            raise ProviderError(
+                f"The MCP server {self.server.name!r} sent the resource {uri!r} as invalid base64.", kind="protocol"
+            ) from error
         if sum(len(file.data) for file in files) > RESOURCE_BYTES:
             raise ProviderError(
-                f"{uri!r} of the MCP server {self.server.name!r} is larger than {RESOURCE_BYTES >> 20} MiB.", kind="protocol"
+                f"The resource {uri!r} of the MCP server {self.server.name!r} is larger than {RESOURCE_BYTES >> 20} MiB.", kind="protocol"
             )
         return files
 
@@ -413,6 +415,6 @@ def _reported(server: McpServer, error: MCPError, complaint: str) -> ProviderErr
     if _PACKED in error.message:
         return ProviderError(f"{where} sent something unexpected. {_PACKED}", kind="protocol")
     if "content type" in complaint or error.code == mcp_types.PARSE_ERROR:
-        return ProviderError(f"{where} did not answer with a message of the protocol{reason}.", kind="protocol", fix=advice)
+        return ProviderError(f"{where} did not answer with a valid protocol message{reason}.", kind="protocol", fix=advice)
     fix = advice if complaint in ("HTTP 404", "HTTP 405") or complaint.startswith("HTTP 3") else ""
     return ProviderError(f"{where} reports an error{reason}: {clean(error.message)[:_ERROR]}", kind="protocol", fix=fix)

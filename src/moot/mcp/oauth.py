@@ -146,7 +146,7 @@ class _Provider(OAuthClientProvider):
             context.client_metadata.scope = union_scopes(earlier, scope)
             await to_thread.run_sync(self._remember_scope)
         raise ProviderError(
-            f"The login to the MCP server {self._server.name!r} is no longer valid, or not sufficient.",
+            f"The login to the MCP server {self._server.name!r} is no longer valid, or lacks a required permission.",
             kind="auth",
             fix=f"Sign in with: moot mcp login {self._server.name}",
         )
@@ -231,7 +231,7 @@ async def log_in(home: Path, server: McpServer, directory: Path, show: Show, por
     except ExceptionGroup as group:
         raise first_error(group) from group
     if not provider.has_logged_in:
-        raise UsageError(f"The MCP server {server.name!r} does not ask for a login.", fix=f"moot mcp test {server.name}")
+        raise UsageError(f"The MCP server {server.name!r} does not require a login.", fix=f"moot mcp test {server.name}")
 
 
 async def _log_in(
@@ -249,7 +249,7 @@ async def _log_in(
         async with connect(server, directory, provider) as connection:
             await connection.tools()
         return provider
-    raise ProviderError(f"No one signed in at {server.name!r} within {LOGIN_SECONDS / 60:g} minutes.", kind="timeout")
+    raise ProviderError(f"The login to {server.name!r} was not completed within {LOGIN_SECONDS / 60:g} minutes.", kind="timeout")
 
 
 def _check(server: McpServer) -> None:

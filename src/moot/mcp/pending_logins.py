@@ -73,7 +73,7 @@ class PendingLogins:
             self._forget(pending)
             raise pending.error
         if pending.scope.cancel_called:
-            raise Busy(f"The login at {server.name!r} was cancelled or started again.")
+            raise Busy(f"The login to {server.name!r} was cancelled or started again.")
 
     def cancel(self, name: str) -> _Pending | None:
         """Cancel the pending login to a server. Return the login, or None if there was none."""
@@ -104,7 +104,7 @@ class PendingLogins:
                 self._reset(name)
         except Exception as error:  # noqa: BLE001  a server may do anything, and must not end connections or runs
             log.info("the login at the MCP server %s failed: %s", name, type(error).__name__)  # its text may quote what the server sent
-            known = ProviderError(f"The login at {name!r} failed: {type(error).__name__}.", kind="failed")
+            known = ProviderError(f"The login to {name!r} failed: {type(error).__name__}.", kind="failed")
             pending.error = error if isinstance(error, MootError) else known
         finally:
             pending.begun.set()

@@ -217,7 +217,7 @@ class Providers:
         if not model:
             listed = await provider.models()
             if not listed:
-                raise UsageError(f"The provider {name!r} has no models.", fix=f"Name a model: MODEL@{name}.")
+                raise UsageError(f"The provider {name!r} lists no models.", fix=f"Specify a model: MODEL@{name}.")
             return listed[0]
         if isinstance(provider, Describes):
             self._reject_typo(name, facts, model)

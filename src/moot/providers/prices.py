@@ -56,7 +56,7 @@ def models_in(data: bytes) -> int:
 def _read(data: bytes) -> DataSnapshot:
     raw = json.loads(data)
     if not isinstance(raw, list) or not raw:
-        raise ValueError("a list of providers is expected")
+        raise ValueError("expected a list of providers")
     # the library's own update uses this function too
     read: Any = genai_prices.types._providers_from_raw  # pyright: ignore[reportPrivateUsage]
     return DataSnapshot(cast("list[Provider]", read(raw)), from_auto_update=True)

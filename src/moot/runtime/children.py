@@ -102,7 +102,7 @@ class LegChildren:
     async def start(self, task: ChildTask, number: int = 0, *, background: bool = False) -> Child:
         request, runs = self._leg.request, self._runtime.runs
         if runs is None:
-            raise UsageError("Sub-agents can't be started here.")
+            raise UsageError("This process can't start sub-agents.")
         name = f"delegate:{request.run.id}:{self._key}.{number}"
         store = self._runtime.store.of(request.conversation.owner)
         async with self._order:  # the budget of a sub-agent depends on those started before it
@@ -252,7 +252,9 @@ class LegChildren:
         below = await self.committed()
         share = (limit - (spent or 0) - (below or 0)) // (tasks + 1)
         if below is None or share <= 0:
-            raise LimitReached("The run's cost limit leaves nothing for another sub-agent.", fix="Raise it with --max-cost or limits.cost.")
+            raise LimitReached(
+                "The run's cost limit leaves no budget for another sub-agent.", fix="Raise it with --max-cost or limits.cost."
+            )
         return share
 
 

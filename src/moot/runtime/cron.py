@@ -98,7 +98,9 @@ class OwnerJobs:
         section: JsonObject = attribute(_CHECKED)(name, values)
         job = job_of(name, section, owner=self._owner, **bounds)
         if self._owner == LOCAL_USER and name in self._settings().cron:
-            raise UsageError(f"The job {name!r} is defined in the configuration.", fix="Choose another name, or edit cron in config.yaml.")
+            raise UsageError(
+                f"The job {name!r} is defined in the configuration.", fix="Choose another name, or edit the 'cron' section of config.yaml."
+            )
         await self._check_names(job)
         mine = self._store.of(self._owner)
         if job.conversation is not None:
@@ -132,7 +134,9 @@ class OwnerJobs:
 
     async def remove(self, name: str) -> None:
         if (await self.get(name)).job.configured:
-            raise UsageError(f"The job {name!r} is defined in the configuration.", fix="Remove it from cron in config.yaml, or pause it.")
+            raise UsageError(
+                f"The job {name!r} is defined in the configuration.", fix="Remove it from the 'cron' section of config.yaml, or pause it."
+            )
         await self._jobs.remove(self._owner, name)
 
     async def history(self, name: str | None = None, *, limit: int = 50) -> list[JobRun]:
@@ -167,7 +171,7 @@ class RunJobs(OwnerJobs):
         if len(await self.list()) >= MOST_ADDED:
             raise LimitReached(f"There are already {MOST_ADDED} jobs.", fix="Remove some first.")
         if not here and conversation.own_settings.network is False:
-            raise UsageError("This conversation has no network, so its jobs must run in this conversation.")
+            raise UsageError("This conversation has no network access, so its jobs must run in this conversation.")
         limits: dict[str, Any] = {
             "directory": conversation.directory,
             "project": conversation.project,

@@ -203,7 +203,7 @@ async def compact(
     summary, exchange = await _summary(runtime, conversation, covered, found, str(choice.model.id), size, focus)
     limit = _FLOOR + await to_thread.run_sync(history_tokens, covered) + (estimate([text_part(before.summary)]) if before else 0)
     if estimate([text_part(summary)]) > min(limit, room or limit):
-        raise ProviderError(f"The summary of {choice.model.id} is longer than allowed, so it was discarded.")
+        raise ProviderError(f"The summary written by {choice.model.id} is longer than allowed, so it was discarded.")
     ids = [message.id for message in older]
     digest = await store.tree.digest(conversation, ids)
     again = await stored_history(store, conversation, head, _PIECES * size, prompt=head)

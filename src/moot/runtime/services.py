@@ -137,7 +137,9 @@ class RunAdministration:
         for step in steps:
             if not isinstance(found, dict) or step not in found:
                 known = [*found] if isinstance(found, dict) else []
-                raise NotFound(f"The configuration has no key {key!r}.{hint(step, known)}", fix=f"Keys here: {', '.join(known) or 'none'}.")
+                raise NotFound(
+                    f"The configuration has no key {key!r}.{hint(step, known)}", fix=f"Available keys: {', '.join(known) or 'none'}."
+                )
             found = found[step]
         return found
 
@@ -153,7 +155,9 @@ class RunAdministration:
             _check_lower(settings, name, value)
         elif key not in CHANGEABLE:
             known = [*CHANGEABLE, *(f"limits.{name}" for name in LIMITS)]
-            raise Refused(f"The key {key!r} can't be changed by a tool.{hint(key, known)}", fix=f"Keys that can: {', '.join(known)}.")
+            raise Refused(
+                f"The key {key!r} can't be changed by a tool.{hint(key, known)}", fix=f"Keys that can be changed: {', '.join(known)}."
+            )
         if section == "models":
             if not isinstance(value, str) or "${" in value:
                 raise UsageError(f"Expected a model name, got {value!r}.", fix="moot models list")
@@ -188,10 +192,10 @@ def _check_lower(settings: Settings, name: str, value: Json) -> None:
     """Raise Refused unless the value is a limit that is not higher than the current one."""
     wanted = attribute("moot.config.schema.basics:seconds")(value) if name == "seconds" else value
     if isinstance(wanted, bool) or not isinstance(wanted, int | float) or wanted <= 0:
-        raise UsageError(f"Expected a number above 0 for limits.{name}, got {value!r}.", fix="Only a person can remove a limit.")
+        raise UsageError(f"Expected a number greater than 0 for limits.{name}, got {value!r}.", fix="Only a person can remove a limit.")
     current = getattr(settings.limits, name)
     if current and wanted * (NANO if name == "cost" else 1) > current:
-        raise Refused(f"limits.{name} can only be lowered. It is {current / NANO if name == 'cost' else current:g} now.")
+        raise Refused(f"limits.{name} can only be lowered. Its current value is {current / NANO if name == 'cost' else current:g}.")
 
 
 def _check_rights(values: Mapping[str, Json], own: Agent, tools: set[str], conversation: Conversation) -> None:
@@ -201,8 +205,8 @@ def _check_rights(values: Mapping[str, Json], own: Agent, tools: set[str], conve
         raise Refused("This agent may only read, so the new agent needs the role 'read'.")
     for key, allowed in (("tools", tools), ("agents", set(own.agents))):
         if missing := sorted(wanted[key] - allowed):
-            raise Refused(f"The new agent can't get {key} that this agent doesn't have: {', '.join(missing)}.")
+            raise Refused(f"The new agent can't have {key} that this agent doesn't have: {', '.join(missing)}.")
     roots = [str(folder) for folder in allowed_folders(conversation, Path(conversation.directory or "/nonexistent"))]
     for folder in sorted(wanted["allowed_uris"]):
         if not any(is_below(folder, root) for root in roots):
-            raise Refused(f"The new agent can't use the folder {folder!r}, which this conversation can't use.")
+            raise Refused(f"The new agent can't use the folder {folder!r}, because this conversation can't use it.")

@@ -74,11 +74,12 @@ def check_remote(host: str, *, allowed: bool, fixed: str, tokens: int) -> None:
     if not allowed:
         raise UsageError(
             f"{host!r} is reachable from other machines, and authenticated clients can run commands here.",
-            fix="Omit --host, or add --allow-remote to allow it; see docs/server.md.",
+            fix="Omit --host, or allow remote access with --allow-remote; see docs/server.md.",
         )
     if fixed and len(fixed) < SHORTEST:
         raise UsageError(
-            f"MOOT_TOKEN must have at least {SHORTEST} characters for a remotely accessible server.", fix="openssl rand -hex 32"
+            f"MOOT_TOKEN must have at least {SHORTEST} characters for a remotely accessible server.",
+            fix="Generate a token with: openssl rand -hex 32",
         )
     if not fixed and not tokens:
         raise UsageError("A remotely accessible server needs a token.", fix="Run moot tokens create NAME, or set MOOT_TOKEN.")

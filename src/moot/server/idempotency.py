@@ -65,7 +65,7 @@ class Attempt:
         Call this in operations that can't detect what the earlier attempt did.
         """
         if self.repeated:
-            raise _unknown("The server stopped while executing the request with this key; it is unknown how much was done.")
+            raise _unknown("The server stopped while executing the request with this idempotency key. It may have had an effect.")
 
 
 async def _attempt(request: Request) -> Attempt:
@@ -188,7 +188,7 @@ def _replay(claim: Claim) -> Response:
     if claim.standing == "other":
         raise Problem(409, "This Idempotency-Key was already used for a different request.", code="key_reused", fix="Use a new key.")
     if claim.kept is None or not claim.kept.status:
-        raise _unknown("The request with this key was executed, but its response contains a secret and was not stored.")
+        raise _unknown("A request with this idempotency key was already executed, but its response contained a secret and was not stored.")
     return Response(claim.kept.body, claim.kept.status, {**dict(claim.kept.headers), "idempotent-replayed": "true"})
 
 

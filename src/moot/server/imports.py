@@ -151,7 +151,7 @@ class ImportJobs:
         """Return an import. Raise NotFound if it does not exist."""
         found = next((job for job in self.of(owner) if job.id == id), None)
         if found is None:
-            raise NotFound(f"No import with id {id!r}.")
+            raise NotFound(f"No import has the id {id!r}.")
         return found
 
     async def work(self) -> None:

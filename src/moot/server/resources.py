@@ -79,7 +79,7 @@ async def conversation_of(caller: Caller, id: str) -> Conversation:
     """Return the conversation. Raise NotFound if it does not exist."""
     found = await caller.store.conversations.by_client_id(id)
     if found is None:
-        raise NotFound(f"No conversation with id {id!r}.")
+        raise NotFound(f"No conversation has the id {id!r}.")
     return found
 
 
@@ -98,7 +98,7 @@ async def run_of(caller: Caller, id: str) -> Run:
     """Return the run. Raise NotFound if it does not exist."""
     found = await caller.store.records.run(id)
     if found.id != id:
-        raise NotFound(f"No run with id {id!r}.")
+        raise NotFound(f"No run has the id {id!r}.")
     return found
 
 
@@ -106,7 +106,7 @@ async def approval_of(caller: Caller, id: str) -> Approval:
     """Return the approval. Raise NotFound if it does not exist."""
     found = await caller.store.records.approval(id)
     if found is None:
-        raise NotFound(f"No approval with id {id!r}.")
+        raise NotFound(f"No approval has the id {id!r}.")
     return found
 
 

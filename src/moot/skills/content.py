@@ -32,7 +32,7 @@ def copy_to(folder: Path, target: Path) -> None:
     target.mkdir(parents=True)
     for entry in entries(folder):
         if entry.is_link:
-            raise Refused(f"{entry.path!r} is a link, which skills with scripts and installed skills can't contain.")
+            raise Refused(f"{entry.path!r} is a link. Links are not allowed in installed skills and in skills with scripts.")
         place = target / entry.path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(data := read_file(folder, entry.path, BYTES))

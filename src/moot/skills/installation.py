@@ -160,7 +160,8 @@ def install(home: Path, candidate: Candidate, *, update: bool = False) -> Path:
     with lock_file(home / FOLDER / ".install"):
         if os.path.lexists(folder) and not update:
             raise UsageError(
-                f"The skill {candidate.name!r} already exists.", fix=f"moot skills update {candidate.name}, or remove it first."
+                f"The skill {candidate.name!r} already exists.",
+                fix=f"Update it with 'moot skills update {candidate.name}', or remove it first.",
             )
         new, old = (folder.with_name(f".{candidate.name}.{kind}") for kind in ("new", "old"))
         for left in (new, old):
@@ -203,7 +204,8 @@ def remove(home: Path, skill: Skill) -> None:
     folder = installed_path(home, skill.folder.name)
     if skill.place != "home" or not os.path.lexists(folder):
         raise UsageError(
-            f"The skill {skill.name!r} is not in moot's home, but in {skill.folder}.", fix="moot skills disable, or delete its folder."
+            f"The skill {skill.name!r} is not in moot's home directory, but in {skill.folder}.",
+            fix="Disable the skill with 'moot skills disable', or delete its folder.",
         )
     with lock_file(home / FOLDER / ".install"):
         if folder.is_symlink():

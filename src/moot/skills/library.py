@@ -122,7 +122,7 @@ def _hash(read: _Read, path: Path) -> None:
     try:
         digest = digest_of(path)
         if stamps_of(entries(path)) != read.stamps:
-            raise Refused("It was changed while it was read.")
+            raise Refused("It was changed while it was being read.")
         read.digest = digest
     except (Refused, OSError) as error:
         read.problem = str(error)

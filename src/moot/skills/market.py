@@ -152,7 +152,9 @@ async def fetched(url: str, policy: Policy) -> bytes:
     """Return the content of a URL. Raise Refused if it can't be loaded completely."""
     page = await fetch(url, policy=policy)
     if page.status != 200 or page.cut:
-        raise Refused(f"{url!r} could not be loaded: {'it is too large' if page.cut else f'the server answered {page.status}'}.")
+        raise Refused(
+            f"{url!r} could not be loaded: {'it is too large' if page.cut else f'the server answered with status {page.status}'}."
+        )
     return page.body
 
 

@@ -117,7 +117,7 @@ def _check_mode(name: str, mode: int) -> None:
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise Refused(f"{name!r} is a link or a device, which can't be installed.")
     if mode & (stat.S_ISUID | stat.S_ISGID):
-        raise Refused(f"{name!r} has the setuid or setgid bit, which can't be installed.")
+        raise Refused(f"{name!r} has the setuid or setgid bit. Such files can't be installed.")
 
 
 def _checked(names: Iterable[tuple[str, bool]], skipped: Collection[str]) -> list[str]:
@@ -136,7 +136,7 @@ def _checked(names: Iterable[tuple[str, bool]], skipped: Collection[str]) -> lis
             raise Refused(f"{name!r} is not a safe path in an archive.")
         key = path.casefold()
         if key in seen and not (is_folder and seen[key]):
-            raise Refused(f"{name!r} occurs twice, or in another spelling.")
+            raise Refused(f"{name!r} occurs twice in the archive, possibly with different capitalization.")
         seen[key] = is_folder
         found.append("" if any(part in skipped for part in parts) else path)
     files = {key for key, is_folder in seen.items() if not is_folder}
@@ -249,7 +249,7 @@ def skills_in(files: Files, folder: str = "") -> dict[str, Files]:
             raise Refused(f"Two skills in the package are named {name!r}.")
         found[name] = inside
     if not found:
-        raise NotFound(f"The package contains no {SKILL_FILE}.", fix="Give the folder of a skill.")
+        raise NotFound(f"The package contains no {SKILL_FILE}.", fix="Specify the folder of a skill.")
     return found
 
 

@@ -178,7 +178,7 @@ async def _files_of(entry: JsonObject, marketplace: JsonObject, opened: _Source,
         root = metadata.get("pluginRoot") if isinstance(metadata, dict) and not source.startswith(".") else ""
         path = PurePosixPath(top, str(root or ""), source)
         if path.is_absolute() or ".." in path.parts:
-            raise Refused(f"{source!r} is outside of the marketplace.")
+            raise Refused(f"{source!r} is outside the marketplace.")
         return await opened.files("" if str(path) == "." else str(path)), {}
     facts = cast("JsonObject", source) if isinstance(source, dict) else {}
     kind = str(facts.get("source") or "")
@@ -204,7 +204,7 @@ def _with_entry(files: Files, entry: JsonObject) -> Files:
     if merged == own:
         return files
     if any(path.casefold() == PLUGIN_FOLDER for path in files):
-        raise Refused(f"{PLUGIN_FOLDER!r} of the plugin is a file. It must be a folder, if there is one.")
+        raise Refused(f"The plugin's {PLUGIN_FOLDER!r} is a file, but must be a folder.")
     return {**files, MANIFEST: dumps(merged)}
 
 
@@ -279,7 +279,9 @@ def _problems(plugin: Plugin, files: Files) -> tuple[list[str], list[str]]:
 def check_usable(candidate: PluginCandidate) -> None:
     """Raise Refused if a plugin hides text, or contains nothing that moot can use."""
     if (error := next((finding for finding in candidate.findings if finding.is_error), None)) is not None:
-        raise Refused(f"The plugin {candidate.name!r} hides text: {error.file}:{error.line}: {error.text}", fix="Nothing was installed.")
+        raise Refused(
+            f"The plugin {candidate.name!r} contains hidden text: {error.file}:{error.line}: {error.text}", fix="Nothing was installed."
+        )
     if candidate.plugin.is_empty:
         raise Refused(f"The plugin {candidate.name!r} contains nothing that moot can use.", fix="Nothing was installed.")
 
@@ -294,7 +296,7 @@ def installed_candidate(home: Path, name: str) -> PluginCandidate:
         raise Refused(f"The files of the plugin {name!r} can't be read: {error.strerror}.", fix=f"moot plugins update {name}") from error
     found = candidate_of(files, name, home, decision.source, folder)
     if found.name != name:
-        raise Refused(f"The manifest of the plugin {name!r} contains another name: {found.name!r}.", fix=f"moot plugins update {name}")
+        raise Refused(f"The manifest of the plugin {name!r} contains a different name: {found.name!r}.", fix=f"moot plugins update {name}")
     return found
 
 
@@ -313,7 +315,9 @@ def install(home: Path, candidate: PluginCandidate, *, update: bool = False) -> 
     top = plugin_folder(home, name)
     with lock_file(home / FOLDER / ".install"):
         if name in decisions(home) and not update:
-            raise UsageError(f"The plugin {name!r} is already installed.", fix=f"moot plugins update {name}, or remove it first.")
+            raise UsageError(
+                f"The plugin {name!r} is already installed.", fix=f"Update it with 'moot plugins update {name}', or remove it first."
+            )
         _check_servers(home, candidate)
         _clean(home)
         folder = _free(top, candidate.digest[:16])

@@ -85,7 +85,7 @@ def prepare(skill: Skill, revision: str, command: str, parent: Path) -> ScriptRu
     try:
         copy_to(skill.folder, copy)
         if digest_of(copy) != skill.digest:
-            raise Refused(f"The skill {skill.name!r} was changed while it was copied.", fix="Activate it again.")
+            raise Refused(f"The skill {skill.name!r} was changed while it was being copied.", fix="Activate it again.")
         return ScriptRun(shlex.join([*_program(copy / words[0]), *words[1:]]), folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -96,7 +96,7 @@ def _words(skill: Skill, command: str) -> Sequence[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise Refused(f"The command is not understood: {str(error).lower()}.") from error
+        raise Refused(f"The command can't be parsed: {str(error).lower()}.") from error
     script = words[0].removeprefix("./") if words else ""
     if script not in skill.scripts:
         raise Refused(f"{script!r} is not a script of the skill.", fix=f"Scripts: {', '.join(skill.scripts) or 'none'}.")
@@ -108,5 +108,5 @@ def _program(path: Path) -> list[str]:
     if interpreter := _INTERPRETERS.get(path.suffix):
         return [interpreter, str(path)]
     if not path.stat().st_mode & 0o100:
-        raise Refused(f"{path.name!r} can't be run: its interpreter is unknown.", fix="Start it with a line such as #!/bin/sh.")
+        raise Refused(f"{path.name!r} can't be run: its interpreter is unknown.", fix="Begin the script with a line such as #!/bin/sh.")
     return [str(path)]

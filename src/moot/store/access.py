@@ -184,7 +184,7 @@ def _only(queries: Queries, tries: Iterable[tuple[str, Sequence[object]]], refer
     for sql, values in tries:
         rows = queries.execute(f"{sql} LIMIT 2", values).fetchall()
         if len(rows) > 1:
-            raise NotFound(f"{reference!r} matches several {kind}s.", fix=f"Use the whole id, see `{command}`.")
+            raise NotFound(f"{reference!r} matches several {kind}s.", fix=f"Use the full id; see `{command}`.")
         if rows:
             return rows[0]
     raise NotFound(f"No {kind} matches {reference!r}.", fix=f"See `{command}`.")

@@ -248,9 +248,9 @@ class RunRecords(SqliteRunReader):
 def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, transaction: Transaction) -> Fence:
     run = lookup.run(transaction, id)
     if run.id != id or run.status not in statuses:
-        raise Busy(f"The run {run.id!r} is {run.status}, not {' or '.join(sorted(statuses))}.")
+        raise Busy(f"The run {run.id!r} has the status {run.status!r}; expected {' or '.join(map(repr, sorted(statuses)))}.")
     if run.held:
-        raise Busy(f"The run {run.id!r} is waiting inside its agent's process and still has an owner.")
+        raise Busy(f"The run {run.id!r} is waiting inside its agent's process, so no other process can continue it.")
     no = transaction.conversation_no(run.conversation)
     earlier = transaction.row(
         "SELECT id, status FROM run WHERE conversation = ? AND no <> ? AND (status IN ('running', 'waiting', 'interrupted')"
@@ -258,7 +258,7 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
         (no, run.no, run.no),
     )
     if earlier is not None:
-        raise Busy(f"The run {run.id!r} is queued behind {earlier[0]!r}, which is {earlier[1]}.")
+        raise Busy(f"The run {run.id!r} is queued behind the run {earlier[0]!r}, which is {earlier[1]}.")
     if run.parent_run is None and at_run_limit(transaction, run.user, at_most):
         raise Busy(f"The run {run.id!r} is queued: {at_most} runs are already running.", fix="See limits.runs_per_user.")
     fence = transaction.row(
@@ -318,7 +318,7 @@ def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:
     approval = approval_of(row)
     if approval.answer is not None:
         decision = "approved" if approval.answer.approved else "denied"
-        raise Busy(f"The approval {id!r} was already {decision} by {approval.answer.answered_by}.")
+        raise Busy(f"The approval {id!r} has already been {decision} by {approval.answer.answered_by}.")
     now = transaction.now_ms
     if approval.expires_at is not None and approval.expires_at <= now:
         raise Busy(f"The approval {id!r} has expired.")

@@ -229,7 +229,7 @@ def _repeated(transaction: Transaction, conversation: Conversation, submission: 
 
 def _steer(transaction: Transaction, conversation: Conversation, submission: Submission, run: str) -> Accepted:
     if submission.user is None or submission.edits is not None:
-        raise UsageError("A running answer accepts only new messages.", fix="Queue the prompt, or interrupt the answer.")
+        raise UsageError("Only new messages can be added to a running answer.", fix="Queue the prompt, or interrupt the answer.")
     user = submission.user
     if user.client_id is not None:
         messages.check_client_id(user.client_id)
@@ -245,7 +245,7 @@ def post(transaction: Transaction, run: str, item: InboxItem) -> int:
     if row is None:
         raise NotFound(f"No run has the id {run!r}.")
     if row[0] in ("finished", "failed", "cancelled"):
-        raise Busy(f"The run {run!r} has ended: it is {row[0]}.")
+        raise Busy(f"The run {run!r} has already ended with the status {row[0]!r}.")
     body = None if item.body is None else dumps(item.body)
     return transaction.row(
         "INSERT INTO inbox (run, kind, body, at) VALUES (?, ?, ?, ?) RETURNING no", (run, item.kind, body, item.at or transaction.now_ms)
@@ -317,7 +317,9 @@ def _answered(transaction: Transaction, conversation: Conversation, answers: str
         if role != "assistant":
             return answers  # for an assistant message, use its parent, so that the new answer becomes its sibling
         if parent is None:
-            raise UsageError(f"The message {answers!r} answers no prompt and cannot be retried.", fix="Use `moot chat continue ID PROMPT`.")
+            raise UsageError(
+                f"The message {answers!r} is not an answer to a prompt, so it cannot be retried.", fix="Use `moot chat continue ID PROMPT`."
+            )
         return parent
     return state.last or _last_prompt(transaction, conversation)
 

@@ -124,9 +124,9 @@ async def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until stopped. The first line on stdout is the URL."""
     parser = argparse.ArgumentParser(prog="python -m moot.testing.scripted", description="A scripted model endpoint on 127.0.0.1.")
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--script", type=Path, help="JSON file with a list of replies")
-    parser.add_argument("--obey", action="store_true", help="follow all instructions in the messages")
-    parser.add_argument("--models", default="scripted", help="comma-separated model names")
+    parser.add_argument("--script", type=Path, help="JSON file that contains a list of replies.")
+    parser.add_argument("--obey", action="store_true", help="Follow all instructions in the messages.")
+    parser.add_argument("--models", default="scripted", help="Comma-separated model names.")
     options = parser.parse_args(arguments)
     script = replies_from_json(options.script.read_bytes()) if options.script else [Reply(text="Hello.", times=0)]
     async with ScriptedServer(script, obey=options.obey, models=options.models.split(","), port=options.port) as server:

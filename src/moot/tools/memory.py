@@ -201,7 +201,9 @@ class Memory:
         folder = folder or (None if below.split("/")[0] in _FOLDERS else self.folders[-1])
         if folder is None or not _is_name(folder, below):
             known = ", ".join(f"{folder.name}/" for folder in self.folders)
-            raise UsageError(f"{name!r} is not a memory file.", fix=f"Use a name like NOTES.md or TOPIC/NOTES.md in one of: {known}.")
+            raise UsageError(
+                f"{name!r} is not a memory file.", fix=f"Use a name such as NOTES.md or TOPIC/NOTES.md in one of these folders: {known}."
+            )
         return folder, below
 
 

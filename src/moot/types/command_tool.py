@@ -248,7 +248,7 @@ def _refuse_options(command: Command, values: Mapping[str, Json]) -> None:
                 name = next(names)
                 value = values.get(name)
                 if at < starts and not is_operand and any(text.startswith("-") for text in _texts(value)):
-                    raise ValueError(f"The argument {name!r} can't start with '-', because the program would take it for an option.")
+                    raise ValueError(f"The argument {name!r} can't start with '-', because the program would interpret it as an option.")
 
 
 def _words(command: Iterable[str], values: Mapping[str, Json]) -> Iterator[str]:

@@ -118,7 +118,7 @@ def check_settings(changes: JsonObject) -> None:
     """Raise UsageError for an unknown setting or an invalid value. None is valid, because it removes a setting."""
     for key, value in changes.items():
         if key not in SETTINGS:
-            raise UsageError(f"Unknown setting {key!r}.", fix=f"Settings of a conversation are: {', '.join(SETTINGS)}.")
+            raise UsageError(f"Unknown setting {key!r}.", fix=f"Available settings: {', '.join(SETTINGS)}.")
         if value is not None and not _is_valid(key, value):
             raise UsageError(f"Invalid value {value!r} for the setting {key!r}: expected {_EXPECTED[key]}.")
 

@@ -153,7 +153,7 @@ async def test_a_login_that_fails_says_why(server: LiveServer, free_tcp_port: in
         monkeypatch.setattr(oauth, "LOGIN_SECONDS", 0.5)
         late = await login(server, "POST")
         found = await settled(server)
-        assert found["state"] == "needed" and "No one signed in" in found["error"]
+        assert found["state"] == "needed" and "was not completed" in found["error"]
         assert not await is_open(late["address"])
 
 

@@ -67,7 +67,7 @@ async def test_only_the_user_of_the_server_with_the_scope_tools_can_use_referenc
 
 async def test_a_reference_that_can_not_be_attached_stores_nothing(server: LiveServer, directory: Path) -> None:
     (directory / "large.bin").write_bytes(b"x" * (21 << 20))
-    problems = {"@large.bin": "larger than 20 MiB", '@[read_file{"path": "x"}': "] is missing", "@http://10.0.0.1/": "public network"}
+    problems = {"@large.bin": "larger than 20 MiB", '@[read_file{"path": "x"}': "']' is missing", "@http://10.0.0.1/": "public network"}
     for text, problem in problems.items():
         refused = await _refused(server, text, directory)
         assert problem in refused["detail"]

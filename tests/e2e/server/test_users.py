@@ -164,7 +164,7 @@ async def test_an_administrator_of_own_data_does_not_change_the_machine(open_ser
     async with open_server() as server, server.caller(scopes=["admin"], owner=owner) as admin:
         for method, path, body in MACHINE:
             refused = await sent(admin, method, path, body, 403)
-            assert "machine" in refused["detail"] or "more rights" in refused["detail"], path
+            assert "machine" in refused["detail"] or "more permissions" in refused["detail"], path
         assert not (server.engine.settings.home / "config.yaml").exists()
 
 

@@ -101,7 +101,7 @@ def test_an_ambiguous_prefix_lists_the_candidates(moot: Moot) -> None:
 def test_unknown_messages_are_reported_with_a_fix(moot: Moot) -> None:
     (id,) = begin(moot, "one")
     for message, words in (
-        ("9", "No message number 9: the conversation has 2"),
+        ("9", "There is no message number 9: the conversation has 2"),
         ("zzzz", "No message matches 'zzzz'"),
         ("0", "No message matches '0'"),
     ):

@@ -154,7 +154,7 @@ BAD = [
     (["run", "-a", "reviewr", "hi"], MINE + "agents: {reviewer: {}}", 2, "Agent 'reviewr' not found"),
     (["run", "--tools=reed_file", "hi"], MINE, 2, "Did you mean 'read_file'?"),
     (["run", "--tools", "reed_file", "hi"], MINE, 2, "Did you mean 'read_file'?"),
-    (["search", "hi", "-c", "7"], "", 2, "No conversation number 7"),
+    (["search", "hi", "-c", "7"], "", 2, "There is no conversation number 7"),
     (["search", " "], "", 2, "The query is empty"),
     (
         ["config", "check"],
@@ -166,7 +166,7 @@ BAD = [
     (["providers", "test", "opena"], "", 2, "Did you mean 'openai'?"),
     (["models", "pull", "qwen"], "", 2, "Weights 'qwen' not found"),
     (["chat", "show", "no such thing"], "", 2, "no such thing"),
-    (["chat", "show", "7"], "", 2, "No conversation number 7"),
+    (["chat", "show", "7"], "", 2, "There is no conversation number 7"),
     (["run", "-c", "hi"], MINE, 2, "No conversation in"),
     (["run", "-m", "claude-sonnet-4-5@anthropic", "hi"], "", 2, "ANTHROPIC_API_KEY"),
     (["run", "hi"], "mdels: {}", 2, "config.yaml:1:1: Unknown key 'mdels'. Did you mean 'models'?"),

@@ -50,7 +50,7 @@ budgets:
         ("", 3, "budgets.daily: The value is missing. Expected a mapping of keys to values."),
         ("null", 3, "budgets.daily: The value is missing. Expected a mapping of keys to values."),
         ("{cost: 1}", 3, "budgets.daily: The required key 'per' is missing."),
-        ("{per: day}", 3, "budgets.daily: Expected cost or tokens, or both."),
+        ("{per: day}", 3, "budgets.daily: Expected `cost` or `tokens`, or both."),
         ("{per: day, cost: 1, tz: Mars/Base}", 3, "budgets.daily: Unknown time zone 'Mars/Base'."),
         ("{per: day, cost: 1, limit: 3}", 30, "budgets.daily: Unknown key 'limit'."),
     ],

@@ -56,7 +56,10 @@ def test_front_matter_and_text_make_a_command(tmp_path: Path) -> None:
             "---\ntype: workflow\nsteps:\n- prompt: a\n- prompt: '{{steps.3.output}}'\n---\n",
             ":5:11: commands.fix.steps[1].prompt: Unknown step '3'",
         ),
-        ("---\ntype: workflow\nsteps:\n- prompt: a\n  check: {contains: a, matches: b}\n---\n", "Expected one of: command, contains"),
+        (
+            "---\ntype: workflow\nsteps:\n- prompt: a\n  check: {contains: a, matches: b}\n---\n",
+            "Expected exactly one of the keys `command`, `contains`",
+        ),
         ("---\ntype: workflow\nsteps:\n- prompt: a\n  name: A b\n---\n", "Invalid step name 'A b'"),
         ("---\ntype: workflow\nsteps:\n- prompt: a\n  retries: 11\n---\n", "retries"),
     ],

@@ -68,8 +68,11 @@ def test_hooks_of_agents_are_read(home: Path) -> None:
         ("hooks: {Stop: [{hooks: [{command: x, timeout: 0}]}]}", "hooks.Stop[0].hooks[0].timeout:"),
         ("hooks: {Stop: [{matcher: '(', hooks: []}]}", "hooks.Stop[0].matcher: Expected a regular expression"),
         ("hooks: {Stop: [{hooks: [{comand: x}]}]}", "hooks.Stop[0].hooks[0]: Unknown key 'comand'. Did you mean 'command'?"),
-        ("agents: {a: {hooks: {before_run: [{tool: todo, skip_if: never}]}}}", "Expected the word 'empty', {empty: true}"),
-        ("agents: {a: {hooks: {before_run: [{tool: todo, skip_if: {}}]}}}", "Expected exactly one of empty, equals, contains and matches."),
+        ("agents: {a: {hooks: {before_run: [{tool: todo, skip_if: never}]}}}", "Expected `empty`, `{empty: true}`"),
+        (
+            "agents: {a: {hooks: {before_run: [{tool: todo, skip_if: {}}]}}}",
+            "Expected exactly one of the keys `empty`, `equals`, `contains` and `matches`.",
+        ),
         ("checks: {'*.py': ruff}", "checks.*.py: Expected a list, got 'ruff'."),
         ("checks: {'*.py': ['  ']}", "checks.*.py[0]: Expected a command, got '  '."),
         ("checks: {'*.py': ['ruff {path}']}", "Expected {file} as the only placeholder, got"),

@@ -134,7 +134,7 @@ def test_an_untrusted_project_is_ignored_with_a_note(home: Path) -> None:
 
 CASES = [
     ("ui: {notifyy: bell}", ":1:6:", "Did you mean 'notify'?"),
-    ("ui: {notify: bel}", ":1:14:", "ui.notify: Expected bell, osc, off, true, or a program"),
+    ("ui: {notify: bel}", ":1:14:", "ui.notify: Expected `bell`, `osc`, `off`, `true`, or a list"),
     ("ui: {theme: drak}", ":1:13:", "Did you mean 'dark'?"),
     ("mdels: {}", ":1:1:", "Did you mean 'models'?"),
     ("models:\n  mian: x", ":2:3:", "Did you mean 'main'?"),

@@ -163,7 +163,7 @@ def test_a_database_with_other_tables_is_rejected_with_a_message(tmp_path: Path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE part RENAME TO part_2")
     assert not OpenCode().sniff(path, path.read_bytes()[: 1 << 16])
-    with pytest.raises(UsageError, match="not a database of OpenCode"):
+    with pytest.raises(UsageError, match="not a valid OpenCode database"):
         read(OpenCode(), path)
 
 

@@ -104,7 +104,7 @@ def test_a_prompt_that_is_being_written_and_text_before_the_first_run_are_report
     (found,) = aider(tmp_path, f"a stray line\n{BEGUN}\n#### go~\n\nyes\n\n#### on")
     assert talk(found) == [("user", "go"), ("assistant", "yes")]
     assert problems(found) == ["text before the first chat", "the last line is truncated"]
-    with pytest.raises(UsageError, match="not a chat history of Aider"):
+    with pytest.raises(UsageError, match="not an Aider chat history"):
         aider(tmp_path, "# Notes\n\n#### go~\n")
 
 

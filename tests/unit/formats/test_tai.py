@@ -91,7 +91,7 @@ def test_a_database_of_another_program_is_rejected(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE sessions (id TEXT)")
         connection.commit()
     assert not TAI.sniff(path, path.read_bytes()[:64])
-    with pytest.raises(UsageError, match="not a database of TAI"):
+    with pytest.raises(UsageError, match="not a valid TAI database"):
         read(path)
 
 

@@ -302,7 +302,9 @@ async def test_two_synchronizations_at_once_do_not_disturb_each_other(machines: 
     async with stored(machines.home) as store:
         with Mirror(machines.home / "data" / "hosts" / "laptop").locked():
             (report,) = await machines.sync(store, "laptop")
-        assert report.error == ("Another process is synchronizing it or purging its conversations. Try again when it is finished.")
+        assert report.error == (
+            "Another process is synchronizing this machine or purging its conversations. Try again when that process has finished."
+        )
         assert not (await machines.sync(store, "laptop"))[0].faulty
 
 

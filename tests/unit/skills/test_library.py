@@ -253,7 +253,7 @@ def test_a_script_runs_from_a_copy_of_the_named_revision(home: Path) -> None:
     with pytest.raises(Refused, match="turned off"):
         prepare(replace(skill, decision=replace(skill.decision, scripts="never")), revision, "scripts/run.py", home)
     (folder / "scripts/run.py").write_text("print(2)")
-    with pytest.raises(Refused, match="changed while it was copied"):
+    with pytest.raises(Refused, match="changed while it was being copied"):
         prepare(skill, revision, "scripts/run.py", home)
     (folder / "link").symlink_to("/etc/passwd")
     with pytest.raises(Refused, match="is a link"):

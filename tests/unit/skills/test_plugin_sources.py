@@ -39,8 +39,8 @@ async def test_a_marketplace_lists_plugins_and_describes_those_without_a_manifes
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ("../house-style", "outside of the marketplace"),
-        ("/etc", "outside of the marketplace"),
+        ("../house-style", "outside the marketplace"),
+        ("/etc", "outside the marketplace"),
         ({"source": "npm", "package": "x"}, "can't be installed from 'npm'"),
         ({"source": "url", "url": "/etc", "sha": "0" * 40}, "can't be installed from 'url'"),
         ({"source": "url", "url": "ext::sh -c id", "sha": "0" * 40}, "is not the address of a Git repository"),
@@ -114,7 +114,7 @@ async def test_a_file_in_place_of_the_manifests_folder_is_refused(home: Path, tm
     entry = {"name": "p", "source": "./p", "description": "d"}
     write(tmp_path / "market", {".claude-plugin/marketplace.json": {"name": "m", "plugins": [entry]}})
     write(tmp_path / "market/p", {".claude-plugin": "x", "commands/a.md": "x"})
-    with pytest.raises(Refused, match=r"'\.claude-plugin' of the plugin is a file"):
+    with pytest.raises(Refused, match=r"plugin's '\.claude-plugin' is a file"):
         await candidate(tmp_path / "market", home)
 
 

@@ -140,17 +140,17 @@ BAD_PLUGINS: list[tuple[dict[str, object], str]] = [
     ({".claude-plugin/plugin.json": "[]"}, "not a valid JSON object"),
     ({"hooks/hooks.json": "nonsense"}, "not a valid JSON object"),
     ({"README.md": "Nothing."}, "contains nothing that moot can use"),
-    ({"commands/a.md": "Do\u202e it."}, "hides text"),
-    ({"agents/a.md": "Do \U000e0041it."}, "hides text"),
-    ({".claude-plugin/plugin.json": {"name": "p", "description": "a\u200bb"}, "commands/a.md": "x"}, "hides text"),
+    ({"commands/a.md": "Do\u202e it."}, "contains hidden text"),
+    ({"agents/a.md": "Do \U000e0041it."}, "contains hidden text"),
+    ({".claude-plugin/plugin.json": {"name": "p", "description": "a\u200bb"}, "commands/a.md": "x"}, "contains hidden text"),
     ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "true \u202e"}]}]}}, "hook Stop.*U\\+202E"),
     ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "true", "args": ["\u200b"]}]}]}}, "hook Stop.*U\\+200B"),
     ({"hooks/hooks.json": {"SubagentStop": [{"matcher": "a\u200b", "hooks": [{"command": "true"}]}]}}, "hook SubagentStop.*U\\+200B"),
     ({".mcp.json": {"a": {"command": "x\u200b"}}}, "MCP server plugin_p_a.*U\\+200B"),
     ({".mcp.json": {"a": {"command": "x", "args": ["\u200b"]}}}, "MCP server plugin_p_a.*U\\+200B"),
     ({".mcp.json": {"a": {"command": "x", "env": {"A": "\u2066"}}}}, "MCP server plugin_p_a.*U\\+2066"),
-    ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "s/run"}]}]}, "s/run": "#!/bin/sh\n\0true\n"}, "hides text: s/run:2"),
-    ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "sh s/run"}]}]}, "s/run": "true\n\0"}, "hides text: s/run:2"),
+    ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "s/run"}]}]}, "s/run": "#!/bin/sh\n\0true\n"}, "contains hidden text: s/run:2"),
+    ({"hooks/hooks.json": {"Stop": [{"hooks": [{"command": "sh s/run"}]}]}, "s/run": "true\n\0"}, "contains hidden text: s/run:2"),
 ]
 
 

@@ -96,12 +96,12 @@ async def test_characters_missing_in_the_encoding_are_rejected(context: Any, fol
     (folder / "a.txt").write_bytes(b"\xe9 two")
     output = await edit(context, ("two", "漢"))
     assert output.error
-    assert "latin-1 text, which can't represent '漢'" in output.text
+    assert "has the encoding latin-1, which can't represent '漢'" in output.text
     assert (folder / "a.txt").read_bytes() == b"\xe9 two"
 
 
 @pytest.mark.parametrize(
-    ("data", "words"), [(b"\0two", "binary"), (b"\xff\xfetwo", "not valid utf-16"), (b"two" + b" " * FILE_BYTES, "more than")]
+    ("data", "words"), [(b"\0two", "binary"), (b"\xff\xfetwo", "not valid utf-16"), (b"two" + b" " * FILE_BYTES, "larger than")]
 )
 async def test_binary_files_are_rejected(context: Any, folder: Path, data: bytes, words: str):
     (folder / "a.txt").write_bytes(data)

@@ -156,8 +156,9 @@ function Purge({ title, imported, onEnd }: { title: string; imported: boolean; o
     <Dialog title={text.list.purgeTitle} onClose={() => onEnd(false)}>
       <div className="flex flex-col gap-5 p-5 text-sm">
         <p>
-          <strong className="break-words">{title}</strong> {text.list.purgeAbout}
+          <strong className="break-words">{title}</strong>
         </p>
+        <p>{text.list.purgeAbout}</p>
         {imported && <p>{text.list.purgeImported}</p>}
         <div className="flex justify-end gap-2">
           <Button onClick={() => onEnd(false)}>{text.common.cancel}</Button>

@@ -52,7 +52,7 @@ Plain = Parameter(parse=False)
 """Marker for the argument `output: Lines` of commands that run without an event loop."""
 
 Limit = Annotated[int, Parameter(metavar="N", minimum=1, maximum=200, help="Maximum number of results, from 1 to 200.")]
-Cursor = Annotated[str | None, Parameter(metavar="CURSOR", help="Position to start at: the next_cursor of the previous page.")]
+Cursor = Annotated[str | None, Parameter(metavar="CURSOR", help="Position to start from: the value of 'next_cursor' on the previous page.")]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print one JSON document to stdout.")]
 
 

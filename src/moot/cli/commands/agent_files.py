@@ -25,7 +25,7 @@ from moot.skills.market import content_of, entry_named, read_indexes
 from moot.types.canonical import Json, JsonObject
 
 Name = Annotated[str, Parameter(kind="agent", help="Name of the agent.")]
-NewName = Annotated[str, Parameter(help="Name of the new agent: letters, digits, - and _.")]
+NewName = Annotated[str, Parameter(help="Name of the new agent. It can contain letters, digits, - and _.")]
 
 _TEMPLATE = """\
 ---

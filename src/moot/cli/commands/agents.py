@@ -106,7 +106,7 @@ async def show_agent(
 
 
 async def add_agent(
-    name: Annotated[str, Parameter(help="Name of the agent: letters, digits, - and _.")],
+    name: Annotated[str, Parameter(help="Name of the agent. It can contain letters, digits, - and _.")],
     /,
     *command: Annotated[str, Parameter(help="Command that starts an outside agent, placed after --.")],
     type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
@@ -223,7 +223,7 @@ async def _try_agent(settings: Settings, agent: Agent, output: Output, *, timeou
 
 
 async def list_models(
-    provider: Annotated[str | None, Parameter(kind="provider", help="Provider whose models to list. Defaults to all.")] = None,
+    provider: Annotated[str | None, Parameter(kind="provider", help="Provider whose models to list. Defaults to all providers.")] = None,
     /,
     *,
     limit: Limit = 50,
@@ -264,7 +264,7 @@ async def pull_model(
     name: Annotated[str, Parameter(help="Name of the embedded model.")] = DEFAULT,
     /,
     *,
-    from_: Annotated[Path | None, Parameter(help="Local file to use instead of a download.")] = None,
+    from_: Annotated[Path | None, Parameter(help="Local file to use instead of downloading the weights.")] = None,
     yes_download: Annotated[bool, Parameter(help="Download without prompting.")] = False,
     json: AsJson = False,
     verbose: Annotated[bool, Parameter(help="Also show the license, the download source, and download sources that failed.")] = False,
@@ -280,7 +280,7 @@ async def pull_model(
 
 async def test_model(
     model: Annotated[
-        str, Parameter(kind="model", help="Model: MODEL@PROVIDER, a model name, or a configured type such as small.")
+        str, Parameter(kind="model", help="Model: MODEL@PROVIDER, a model name, or a name defined in the configuration, such as small.")
     ] = "main",
     /,
     *,

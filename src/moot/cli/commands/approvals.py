@@ -78,7 +78,9 @@ async def show(approval: Which, /, *, json: AsJson = False, output: Out) -> None
         output.line(line)
 
 
-Follow = Annotated[bool, Parameter(help="Show the run until it ends, and continue it in this process if no other process does.")]
+Follow = Annotated[
+    bool, Parameter(help="Follow the run until it ends. If no other process continues the run, continue it in this process.")
+]
 
 
 async def allow(
@@ -90,24 +92,24 @@ async def allow(
         Parameter(
             name="--for",
             metavar="SCOPE",
-            help="Scope of the permission: once, conversation, edits (all file edits), always, or an option of the outside agent.",
+            help="Scope of the permission: once, conversation, edits (all file edits), always, or an option that the outside agent offers.",
         ),
     ] = "once",
     pattern: Annotated[
         list[str] | None,
         Parameter(
             metavar="PATTERN",
-            help="With --for conversation or always: pattern of calls to allow, instead of the narrowest possible one. May be repeated.",
+            help="With --for conversation or --for always: pattern of calls to allow. May be repeated. Defaults to the narrowest pattern.",
         ),
     ] = None,
     answer: Annotated[
         list[str] | None,
-        Parameter(metavar="TEXT", help="Answer to a question, or the number of a choice. Repeat it for each question."),
+        Parameter(metavar="TEXT", help="Answer to a question, or the number of one of its choices. Repeat this option for each question."),
     ] = None,
     edited: Annotated[
         Path | None, Parameter(metavar="PATH", help="File with your edited version of the plan. Requires --answer Accept.")
     ] = None,
-    reason: Annotated[str, Parameter(metavar="TEXT", help="Note that is stored with the answer.")] = "",
+    reason: Annotated[str, Parameter(metavar="TEXT", help="Note to store with the answer.")] = "",
     follow: Follow = False,
     json: AsJson = False,
     output: Out,
@@ -125,7 +127,7 @@ async def deny(
     approval: Which,
     /,
     *,
-    reason: Annotated[str, Parameter(metavar="TEXT", help="Reason that is passed to the agent.")] = "",
+    reason: Annotated[str, Parameter(metavar="TEXT", help="Reason to give to the agent.")] = "",
     follow: Follow = False,
     json: AsJson = False,
     output: Out,
@@ -149,7 +151,9 @@ async def _find(engine: Engine, reference: str) -> Asked:
         ids = numbered(state_of(engine), "approvals")
         ids = [asked.approval.id for asked in found] if ids is None else ids
         if not 1 <= int(reference) <= len(ids):
-            raise NotFound(f"No approval number {reference}: the last list had {plural(len(ids), 'approval')}.", fix="moot approvals list")
+            raise NotFound(
+                f"There is no approval number {reference}: the last list had {plural(len(ids), 'approval')}.", fix="moot approvals list"
+            )
         stored = await engine.store.records.approval(ids[int(reference) - 1])
         if stored is None:
             raise NotFound(f"Approval number {reference} of the last list no longer exists.", fix="moot approvals list")
@@ -157,7 +161,7 @@ async def _find(engine: Engine, reference: str) -> Asked:
     matches = [asked for asked in found if len(reference) >= SHORTEST_PREFIX and asked.approval.id.startswith(reference)]
     if len(matches) > 1:
         ids = ", ".join(asked.approval.id for asked in matches[:5])
-        raise NotFound(f"Several open approvals match {reference!r}: {ids}.", fix="Type more of the id.")
+        raise NotFound(f"Several open approvals match {reference!r}: {ids}.", fix="Use more characters of the id.")
     if not matches:
         raise NotFound(f"No open approval matches {reference!r}.", fix="moot approvals list")
     return matches[0]

@@ -51,7 +51,11 @@ async def add_job(
     agent: Annotated[str | None, Parameter(name=("--agent", "-a"), kind="agent", help="Agent that runs the prompt.")] = None,
     model: Annotated[
         str | None,
-        Parameter(name=("--model", "-m"), kind="model", help="Model: MODEL@PROVIDER, a model name, or a configured type such as small."),
+        Parameter(
+            name=("--model", "-m"),
+            kind="model",
+            help="Model: MODEL@PROVIDER, a model name, or a name defined in the configuration, such as small.",
+        ),
     ] = None,
     mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode: which tool calls run without approval.")] = None,
     conversation: Annotated[
@@ -66,9 +70,9 @@ async def add_job(
     ] = "log",
     delivery: Annotated[
         DeliveryMode,
-        Parameter(metavar="WHEN", help="What to deliver: each answer, only texts that the agent passes to the tool 'deliver', or nothing."),
+        Parameter(metavar="WHEN", help="What to deliver: each answer, only texts that the agent passes to the 'deliver' tool, or nothing."),
     ] = "always",
-    no_wake: Annotated[bool, Parameter(help="Store the prompt in the conversation without running it.")] = False,
+    no_wake: Annotated[bool, Parameter(help="Add the prompt to the conversation without running an agent.")] = False,
     no_catch_up: Annotated[bool, Parameter(help="Skip runs that were missed because no server was running.")] = False,
     retries: Annotated[int, Parameter(minimum=0, maximum=10, help="Maximum number of retries after a failed run.")] = 0,
     unattended: Annotated[

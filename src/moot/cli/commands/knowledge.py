@@ -23,7 +23,8 @@ from moot.types.knowledge import KnowledgeScope, Source, knowledge_folders
 from moot.types.token import LOCAL_USER
 
 OfProject = Annotated[
-    str | None, Parameter(metavar="PROJECT", help="Project whose conversations can use the documents. Defaults to all conversations.")
+    str | None,
+    Parameter(metavar="PROJECT", help="Project whose conversations can use the documents. By default, all conversations can use them."),
 ]
 EMBED_SECONDS = 3600.0
 
@@ -77,7 +78,7 @@ async def _refresh(engine: Engine, library: Library, sources: list[Source], outp
 
 async def list_sources(
     *,
-    documents: Annotated[bool, Parameter(help="Also list the documents of each folder.")] = False,
+    documents: Annotated[bool, Parameter(help="Also list the documents in each folder.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -127,7 +128,7 @@ async def search_documents(
         str | None,
         Parameter(
             metavar="PROJECT",
-            help="Project whose documents to search along with those for all conversations. Defaults to this directory's project.",
+            help="Project whose documents to search, in addition to those for all conversations. Defaults to this directory's project.",
         ),
     ] = None,
     limit: Limit = 8,
@@ -136,7 +137,7 @@ async def search_documents(
 ) -> None:
     """Print the passages that match best, each with its file and its page or line."""
     if not " ".join(words).strip():
-        raise UsageError("No words were given.", fix="moot knowledge search WORD")
+        raise UsageError("No search words were given.", fix="moot knowledge search WORD")
     async with opened(output) as engine:
         projects = engine.store.of(LOCAL_USER).projects
         found = await (projects.get(project) if project else projects.around(str(here())))

@@ -114,7 +114,7 @@ def show_file(name: Name, /, *, json: AsJson = False, output: Out) -> None:
 async def edit_file(name: Name, /, *, output: Out) -> None:
     """Edit a memory file, or create it."""
     if not output.attended:
-        raise UsageError("Editing requires a terminal.", fix="Write the file with any program; 'moot memory' prints its path.")
+        raise UsageError("Editing requires a terminal.", fix="Edit the file with any editor; 'moot memory list' prints its path.")
     memory = _memory(output, name)
     try:
         before = await to_thread.run_sync(memory.read, name)
@@ -141,7 +141,7 @@ async def edit_file(name: Name, /, *, output: Out) -> None:
 def search_files(*words: Annotated[str, Parameter(metavar="WORD", help="Words to find.")], json: AsJson = False, output: Out) -> None:
     """Print the lines that contain all of the words, or as many of them as possible."""
     if not " ".join(words).strip():
-        raise UsageError("No words were given.", fix="moot memory search WORD")
+        raise UsageError("No search words were given.", fix="moot memory search WORD")
     found = _memory(output).search(" ".join(words))
     if json:
         output.json(

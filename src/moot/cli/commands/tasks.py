@@ -28,12 +28,12 @@ from moot.types.token import LOCAL_USER
 Number = Annotated[str, Parameter(metavar="NUMBER", help="Number of the task, such as 12.")]
 OfProject = Annotated[
     str | None,
-    Parameter(name=("--project", "-p"), metavar="PROJECT", help="Name or id of the project. Defaults to the project of this directory."),
+    Parameter(name=("--project", "-p"), metavar="PROJECT", help="Name or id of the project. Defaults to this directory's project."),
 ]
 Title = Annotated[str | None, Parameter(metavar="TITLE", help="New title.")]
 Description = Annotated[str | None, Parameter(metavar="TEXT", help="Description in Markdown.")]
 Tag = Annotated[tuple[str, ...] | None, Parameter(name="--tag", metavar="TAG", help="Tag. May be repeated.")]
-Assignee = Annotated[str | None, Parameter(metavar="NAME", help="Agent or person who works on the task.")]
+Assignee = Annotated[str | None, Parameter(metavar="NAME", help="Agent or person to assign the task to.")]
 Due = Annotated[str | None, Parameter(metavar="DATE", help="Due date, such as 2026-12-24.")]
 
 ME = Author(LOCAL_USER)
@@ -68,7 +68,7 @@ async def list_tasks(
 ) -> None:
     """Print tasks, sorted by status and then by age, newest first."""
     if all_projects and project is not None:
-        raise UsageError("Expected --project or --all-projects, not both.")
+        raise UsageError("--project and --all-projects cannot be used together.")
     today = date.today().isoformat()
     conditions = TaskFilter(
         (status,) if status else (),
@@ -164,11 +164,12 @@ async def edit_task(
     description: Description = None,
     status: Annotated[TaskStatus | None, Parameter(metavar="STATUS", help="New status.")] = None,
     tag: Annotated[
-        tuple[str, ...] | None, Parameter(name="--tag", metavar="TAG", help="Tag that replaces the current tags. May be repeated.")
+        tuple[str, ...] | None,
+        Parameter(name="--tag", metavar="TAG", help="New tag. The current tags are replaced by those you specify. May be repeated."),
     ] = None,
     no_tags: Annotated[bool, Parameter(help="Remove all tags.")] = False,
     assignee: Annotated[
-        str | None, Parameter(metavar="NAME", help="Agent or person who works on the task. An empty value unassigns it.")
+        str | None, Parameter(metavar="NAME", help="Agent or person to assign the task to. An empty value unassigns the task.")
     ] = None,
     due: Annotated[str | None, Parameter(metavar="DATE", help="Due date, such as 2026-12-24. An empty value removes it.")] = None,
     json: AsJson = False,
@@ -176,7 +177,7 @@ async def edit_task(
 ) -> None:
     """Change the given fields of a task."""
     if no_tags and tag:
-        raise UsageError("Expected --tag or --no-tags, not both.")
+        raise UsageError("--tag and --no-tags cannot be used together.")
     tags = () if no_tags else tag
     fields = _fields(title=title, description=description, status=status, tags=tags, assignee=assignee, due=due)
     if not fields:
@@ -194,7 +195,7 @@ async def move_task(
 ) -> None:
     """Change the status of one or more tasks."""
     if len(words) < 2 or words[-1] not in STATUSES:
-        raise UsageError(f"Expected numbers and a status: {', '.join(STATUSES)}.", fix="For example: moot tasks move 12 done")
+        raise UsageError(f"Expected task numbers and a status: {', '.join(STATUSES)}.", fix="For example: moot tasks move 12 done")
     *numbers, status = words
     async with _opened(output, project) as (store, found):
         for number in numbers:  # check that all tasks exist before changing any

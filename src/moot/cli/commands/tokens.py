@@ -46,9 +46,12 @@ async def create_token(
         str, Parameter(metavar="SCOPES", help=f"Comma-separated scopes: {', '.join(SCOPES)}. Each includes the ones before it.")
     ] = "chat",
     user: Annotated[
-        str | None, Parameter(metavar="NAME", help="User whose data the token can access. Created if it doesn't exist. Defaults to you.")
+        str | None,
+        Parameter(metavar="NAME", help="User whose data the token can access. The user is created if necessary. Defaults to you."),
     ] = None,
-    expires: Annotated[str | None, Parameter(metavar="DURATION", help="Lifetime, such as 12h or 30d. Unlimited by default.")] = None,
+    expires: Annotated[
+        str | None, Parameter(metavar="DURATION", help="Lifetime of the token, such as 12h or 30d. By default, the token never expires.")
+    ] = None,
     json: AsJson = False,
     output: Out,
 ) -> None:

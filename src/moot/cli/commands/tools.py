@@ -68,10 +68,10 @@ def _state(tool: JsonObject) -> str:
     return "only by name" if tool["hidden"] else "offered"
 
 
-Of = Annotated[str | None, Parameter(help="Conversation whose granted permissions also apply.", kind="conversation")]
+Of = Annotated[str | None, Parameter(help="Conversation whose granted permissions to include.", kind="conversation")]
 GrantedIn = Annotated[
     str | None,
-    Parameter(help="Conversation from which to remove the permission, instead of a rule from your configuration.", kind="conversation"),
+    Parameter(help="Remove a permission granted in this conversation instead of a rule from your configuration.", kind="conversation"),
 ]
 ToolName = Annotated[str, Parameter(help="Name of the tool.", kind="tool")]
 
@@ -90,7 +90,7 @@ async def list_rules(*, conversation: Of = None, json: AsJson = False, output: O
 
 async def test_rule(
     tool: ToolName,
-    subject: Annotated[str, Parameter(help="Command, path or URL of the call.")] = "",
+    subject: Annotated[str, Parameter(help="Command, path or URL that the tool would be called with.")] = "",
     /,
     *,
     mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode. Defaults to the conversation's mode.")] = None,

@@ -42,7 +42,7 @@ async def remove_worktree(
     name: Name,
     /,
     *,
-    force: Annotated[bool, Parameter(help="Remove it even if it has uncommitted changes, which are lost.")] = False,
+    force: Annotated[bool, Parameter(help="Remove the worktree even if it has uncommitted changes, which will be lost.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

@@ -84,7 +84,7 @@ def print_call(messages: Sequence[Message], number: int, output: Output, *, json
     calls = _calls(messages)
     if not 1 <= number <= len(calls):
         raise UsageError(
-            f"No tool call {number}: the conversation has {plural(len(calls), 'tool call')}.",
+            f"There is no tool call number {number}: the conversation has {plural(len(calls), 'tool call')}.",
             fix="Run 'moot chat show ID' to see their numbers.",
         )
     part = calls[number - 1]

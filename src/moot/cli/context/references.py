@@ -80,7 +80,9 @@ async def _by_number(store: Store, state: Path, number: int) -> Conversation:
         listed = (await store.conversations.list(limit=number)).items
         ids = [item.id for item in listed]
     if len(ids) < number:
-        raise NotFound(f"No conversation number {number}: the last list had {plural(len(ids), 'conversation')}.", fix="moot chat list")
+        raise NotFound(
+            f"There is no conversation number {number}: the last list had {plural(len(ids), 'conversation')}.", fix="moot chat list"
+        )
     return await store.conversations.get(ids[number - 1])
 
 
@@ -110,11 +112,15 @@ def find_message(nodes: Sequence[Node], reference: str) -> Node:
     if _NUMBER.fullmatch(reference):
         if int(reference) <= len(nodes):
             return nodes[int(reference) - 1]
-        raise NotFound(f"No message number {reference}: the conversation has {plural(len(nodes), 'message')}.", fix="moot chat tree ID")
+        raise NotFound(
+            f"There is no message number {reference}: the conversation has {plural(len(nodes), 'message')}.", fix="moot chat tree ID"
+        )
     found = [node for node in nodes if len(reference) >= SHORTEST_PREFIX and node.id.startswith(reference)]
     if len(found) == 1:
         return found[0]
     if found:
-        raise NotFound(f"Several messages match {reference!r}: {', '.join(node.id for node in found[:5])}.", fix="Type more of the id.")
+        raise NotFound(
+            f"Several messages match {reference!r}: {', '.join(node.id for node in found[:5])}.", fix="Use more characters of the id."
+        )
     short = f" The beginning of an id needs at least {SHORTEST_PREFIX} characters." if len(reference) < SHORTEST_PREFIX else ""
     raise NotFound(f"No message matches {reference!r}.{short}", fix="moot chat tree ID")

@@ -102,7 +102,8 @@ def parse(text: str) -> tuple[Entry, ...]:
     for at, line in enumerate(lines[: starts[0][0] if starts else len(lines)]):
         if line.strip() and not line.startswith(_NOTE):
             raise UsageError(
-                f"Line {at + 1} is outside of any message: {line[:60]!r}.", fix="Messages start with a line <!-- moot user -->."
+                f"Line {at + 1} is outside any message: {line[:60]!r}.",
+                fix="Each message must start with a line such as <!-- moot user -->.",
             )
     ends = [at for at, _ in starts[1:]] + [len(lines)]
     for (at, entry), end in zip(starts, ends, strict=False):
@@ -182,7 +183,7 @@ def new_parts(entry: Entry) -> tuple[Part, ...]:
     """Return the parts of an added message. Raise UsageError if it has a read-only block."""
     for block in entry.blocks:
         if isinstance(block, Fixed):
-            raise UsageError(f"Line {block.line}: this block belongs to another message. A new message can only have text.")
+            raise UsageError(f"Line {block.line}: this block belongs to another message. A new message can only contain text.")
     return tuple(text_part(block.text) for block in entry.blocks if isinstance(block, Text))
 
 

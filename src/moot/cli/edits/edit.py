@@ -178,7 +178,7 @@ def _identify(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[Entr
         if entry.number not in known:
             raise UsageError(f"Line {entry.line}: message {entry.number} does not exist.", fix="Write a new message without a number.")
         if entry.number in seen:
-            raise UsageError(f"Line {entry.line}: message {entry.number} already occurs in line {seen[entry.number]}.")
+            raise UsageError(f"Line {entry.line}: message {entry.number} already appears on line {seen[entry.number]}.")
         before = known[entry.number][0]
         if entry.role in _ROLES and entry.role != before.role:
             raise UsageError(
@@ -208,10 +208,10 @@ async def edit(
     ] = None,
     /,
     *,
-    everything: Annotated[bool, Parameter(name="--all", help="Edit the whole conversation as one text.")] = False,
+    everything: Annotated[bool, Parameter(name="--all", help="Edit the whole conversation as one document.")] = False,
     no_answer: Annotated[bool, Parameter(help="Store the change without generating an answer.")] = False,
     source: Annotated[
-        Path | None, Parameter(name="--from", help="File whose text replaces the original text in the editor.", kind="file")
+        Path | None, Parameter(name="--from", help="Use the text of this file instead of opening an editor.", kind="file")
     ] = None,
     flags: RunFlags = NO_FLAGS,
     shown: ShowFlags = NO_SHOW,

@@ -65,7 +65,7 @@ CHAT = Group(
             "commands.chat.changes:delete",
             "Delete a conversation or some of its messages.",
             ("moot chat delete 0193a4", "moot chat delete 1 --message 3 --message 4"),
-            details="'moot chat restore' undoes it. 'moot purge' deletes permanently.",
+            details="Use 'moot chat restore' to undo this, or 'moot purge' to delete permanently.",
         ),
         "restore": command(
             "commands.chat.changes:restore",

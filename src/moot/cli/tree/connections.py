@@ -22,7 +22,9 @@ CHANNELS = Group(
 COMMANDS = Group(
     "List and run slash commands: built-in ones, and those that you write as Markdown files.",
     {
-        "list": command("commands.extensions.slash:list_commands", "List the commands that can be used here.", ("moot commands list",)),
+        "list": command(
+            "commands.extensions.slash:list_commands", "List the commands that can be used in this directory.", ("moot commands list",)
+        ),
         "show": command("commands.extensions.slash:show_command", "Show a command and its text.", ("moot commands show review",)),
         "run": command(
             "commands.extensions.slash:run_command",

@@ -30,7 +30,7 @@ MEMORY = Group(
 )
 
 KNOWLEDGE = Group(
-    "Add, list and search documents, which agents can search too.",
+    "Add, list and search documents. Agents can search them too.",
     {
         "list": command(
             "commands.knowledge:list_sources",

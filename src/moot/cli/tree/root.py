@@ -143,7 +143,7 @@ AGENTS = Group(
             ("moot agents install reviewer --index https://example.org/index.json",),
         ),
         "remove": command("commands.agent_files:remove_agent", "Delete an agent's file.", ("moot agents remove tester",)),
-        "test": command("commands.agents:test_agent", "Test an agent with a short prompt; nothing is stored.", ("moot agents test codex",)),
+        "test": command("commands.agents:test_agent", "Test an agent with a short prompt. Nothing is stored.", ("moot agents test codex",)),
         "add": command(
             "commands.agents:add_agent",
             "Add an agent to your configuration.",
@@ -190,7 +190,7 @@ PERMISSIONS = Group(
         ),
         "suggest": command(
             "commands.tools:suggest_rules",
-            "Suggest rules for commands that you allowed repeatedly.",
+            "Suggest rules for commands that you have allowed repeatedly.",
             ("moot permissions suggest",),
             details="Nothing is changed: each suggestion comes with the command that adds it.",
         ),
@@ -243,7 +243,8 @@ APPROVALS = Group(
                 'moot approvals allow 1 --for always --pattern "git push *"',
                 "moot approvals allow 2 --answer Python --follow",
             ),
-            details="Only the first answer counts. The run then continues in the process that is waiting, or here with --follow.",
+            details="Only the first answer counts. The run then continues in the process that is waiting for the answer,"
+            " or in this process with --follow.",
         ),
         "deny": command(
             "commands.approvals:deny",
@@ -301,8 +302,8 @@ TREE = Group(
                 "moot search 'migration -draft agent:codex' --best",
                 "moot search --meaning what was that about the container that kept restarting",
             ),
-            details='A query has words, "phrases", excluded -words, and filters: role: agent: model: project: in: has: after: before: '
-            "cost: status:",
+            details='A query can contain words, "phrases", excluded -words, and filters: role: agent: model: project: in: has: after: '
+            "before: cost: status:",
             bare=True,
         ),
         "verify": command(
@@ -411,7 +412,7 @@ TREE = Group(
             "commands.server:web",
             "Open the web page in your browser.",
             ("moot web", "moot web --no-open"),
-            details="If no server is running, start one; it runs until Ctrl+C.",
+            details="If no server is running, this command starts one, which runs until Ctrl+C.",
         ),
         "tokens": TOKENS,
         "cron": CRON,
@@ -429,7 +430,7 @@ TREE = Group(
             "commands.maintenance.trust:trust",
             "Trust a project's configuration file, agents, commands and skills.",
             ("moot trust", "moot trust ~/work/app", "moot trust --revoke", "moot trust --list"),
-            details="They are ignored until you trust them, and again after they change.",
+            details="These files are ignored until you trust them, and again whenever they change.",
         ),
         "version": command("commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },

@@ -123,7 +123,7 @@ def read_all(folder: Path, listed: Iterable[Entry]) -> Files:
         with os.fdopen(_opened(folder / entry.path), "rb") as file:
             found[entry.path] = file.read(entry.size + 1)
         if len(found[entry.path]) > entry.size:
-            raise Refused(f"{entry.path!r} was changed while it was read.")
+            raise Refused(f"{entry.path!r} was changed while it was being read.")
     return found
 
 

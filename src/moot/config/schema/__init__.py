@@ -240,7 +240,7 @@ class CronPart(Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.fresh and self.conversation is not None:
-            raise ValueError("Expected conversation or fresh, not both.")
+            raise ValueError("Expected either `conversation` or `fresh`, not both.")
         if not self.prompt.strip():
             raise ValueError("The prompt is empty.")
         first = self.prompt.split()[0]
@@ -311,7 +311,7 @@ class BudgetPart(Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not self.cost and not self.tokens:
-            raise ValueError("Expected cost or tokens, or both.")
+            raise ValueError("Expected `cost` or `tokens`, or both.")
         try:
             attribute("moot.config.schedules:check_zone")(self.tz or "UTC")
         except UsageError as error:

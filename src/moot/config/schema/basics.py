@@ -19,7 +19,7 @@ def seconds(value: Any) -> Any:
         return value
     match = _DURATION.fullmatch(value.strip())
     if match is None:
-        raise ValueError("Expected seconds or a duration such as 90s, 5m or 1h.")
+        raise ValueError("Expected a number of seconds, or a duration such as 90s, 5m or 1h.")
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -27,7 +27,7 @@ def valid_notify(value: Any) -> Any:
     """Validate `ui.notify`."""
     words = cast("list[object]", value) if isinstance(value, list) else []
     if not (words and all(isinstance(word, str) for word in words)) and (words or value not in (True, False, "bell", "osc", "off")):
-        raise ValueError("Expected bell, osc, off, true, or a program and its arguments as a list ([notify-send, moot]).")
+        raise ValueError("Expected `bell`, `osc`, `off`, `true`, or a list of a program and its arguments, such as `[notify-send, moot]`.")
     return cast("Any", value)
 
 
@@ -44,10 +44,10 @@ def one_test(value: Any) -> Any:
     """Validate `skip_if`, which is the word `empty` or a mapping with one key. Other types are left for the field's validation."""
     if isinstance(value, str):
         if value != "empty":
-            raise ValueError("Expected the word 'empty', {empty: true}, {equals: ..}, {contains: ..} or {matches: ..}.")
+            raise ValueError("Expected `empty`, `{empty: true}`, `{equals: …}`, `{contains: …}` or `{matches: …}`.")
         return {"empty": True}
     if isinstance(value, dict) and len(cast("dict[str, object]", value)) != 1:
-        raise ValueError("Expected exactly one of empty, equals, contains and matches.")
+        raise ValueError("Expected exactly one of the keys `empty`, `equals`, `contains` and `matches`.")
     return cast("Any", value)
 
 

@@ -35,11 +35,11 @@ class CustomToolPart(Part):
         if not "".join(command).strip():
             raise ValueError("The command is empty.")
         if self.cwd.startswith(("/", "~")) or ".." in self.cwd.split("/"):
-            raise ValueError("Expected a cwd below the conversation's folder, without '..'.")
+            raise ValueError("Expected `cwd` to be a path below the conversation's folder, without '..'.")
         if self.network and self.read_only:
-            raise ValueError("A tool with read_only can't have network, because it runs without approval.")
+            raise ValueError("A tool with `read_only` can't have `network`, because it runs without approval.")
         if self.parameters.get("type", "object") != "object":
-            raise ValueError("Expected parameters as a JSON Schema of the type object.")
+            raise ValueError("Expected `parameters` to be a JSON Schema of type `object`.")
         schema = schema_of(self.parameters, command)
         fault = attribute("moot.guard.json_schema_evaluation:schema_fault")(schema)
         if problem := fault or problem_of(command, schema):
@@ -81,11 +81,11 @@ class StepCheckPart(Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if sum(map(bool, (self.command, self.contains, self.matches))) != 1:
-            raise ValueError("Expected one of: command, contains, matches.")
+            raise ValueError("Expected exactly one of the keys `command`, `contains` and `matches`.")
         try:
             re.compile(self.matches)
         except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"Expected a regular expression for matches ({error}).") from None
+            raise ValueError(f"Expected a regular expression for `matches` ({error}).") from None
         return self
 
 

@@ -61,7 +61,7 @@ def images_of(body: bytes) -> tuple[list[str], str]:
         words += [as_text(item.get("revised_prompt"))] if item.get("revised_prompt") else []
     if not urls:
         raise ProviderError(
-            "The answer has no picture.", fix="Check that models.image names a model that generates images.", kind="protocol"
+            "The answer contains no image.", fix="Check that models.image is a model that generates images.", kind="protocol"
         )
     return urls, "\n".join(words)
 

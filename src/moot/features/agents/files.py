@@ -36,7 +36,9 @@ def stored_path(settings: Settings, name: str) -> Path:
     if agent is None and name not in known:
         raise NotFound(f"Agent {name!r} not found.{hint(name, list(known))}", fix="moot agents list --all")
     where = known[name].origin if agent is None else agent.origin
-    raise UsageError(f"Agent {name!r} is not a file in {settings.home / FOLDER} ({where}).", fix=f"moot agents copy {name} NEW-NAME")
+    raise UsageError(
+        f"Agent {name!r} is not defined by a file in {settings.home / FOLDER} ({where}).", fix=f"moot agents copy {name} NEW-NAME"
+    )
 
 
 def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Check | None = None) -> Path:

@@ -184,5 +184,5 @@ def _encoded(path: str, before: bytes, text: str) -> bytes:
         message = f"{path!r} is stored as {old.encoding}, which can't represent the character {character}."
         raise UsageError(message, fix="Remove the character, or convert the file to UTF-8.") from error
     if len(data) > FILE_BYTES:
-        raise UsageError(f"The text has {size_word(len(data))}. The maximum is {size_word(FILE_BYTES)}.")
+        raise UsageError(f"The text is {size_word(len(data))} long. The maximum is {size_word(FILE_BYTES)}.")
     return data

@@ -195,14 +195,14 @@ def expand_macros(text: str, macros: Mapping[str, str]) -> tuple[str, tuple[str,
             if name not in known:
                 path = " → ".join((*users, name))
                 if name in users:
-                    raise UsageError(f"The macro {name!r} contains itself: {path}.", fix="Edit the section `macros` in the configuration.")
+                    raise UsageError(f"The macro {name!r} contains itself: {path}.", fix="Edit the `macros` section of the configuration.")
                 if len(users) >= MAX_NESTING:
                     raise UsageError(f"Macros can be nested at most {MAX_NESTING} levels deep: {path}.")
                 known[name] = expanded(macros[name], (*users, name))
             pieces += [text[at:start], known[name]]
             at, length = end, length + start - at + len(known[name])
             if length > MAX_EXPANDED:
-                raise UsageError(f"The prompt with its macros has more than {MAX_EXPANDED:,} characters.")
+                raise UsageError(f"With its macros expanded, the prompt has more than {MAX_EXPANDED:,} characters.")
         return "".join([*pieces, text[at:]])
 
     return expanded(text, ()), tuple(notes)
@@ -265,7 +265,7 @@ async def _resource(target: str, place: Place) -> References:
     with anyio.move_on_after(RESOURCE_SECONDS):
         files = await connections.read(server, uri, place.directory)
         return References(parts=tuple(local_file(file.data, f"{name}:{file.name}", file.media_type) for file in files))
-    raise UsageError(f"The MCP server {name!r} did not send {uri!r} within {RESOURCE_SECONDS:g} s.", fix=f"moot mcp test {name}")
+    raise UsageError(f"The MCP server {name!r} did not send {uri!r} within {RESOURCE_SECONDS:g} seconds.", fix=f"moot mcp test {name}")
 
 
 def _found(attached: Attached) -> References:
@@ -352,7 +352,7 @@ def _find_call(text: str, at: int) -> tuple[str, int] | None:
         arguments = text[match.end() : end]
         loads_exact(arguments.encode())
         if text[end : end + 1] != "]":
-            raise ValueError("] is missing after the arguments")
+            raise ValueError("']' is missing after the arguments")
     except (ValueError, RecursionError) as error:
         where = f"@[{match[1]}{{…}}]"
         raise UsageError(

@@ -110,7 +110,7 @@ def prompt_of(name: str, webhook: Webhook, delivery: Delivery) -> Prompt:
     topic = _name(fill_fields(webhook.conversation, delivery.payload))
     text = fill_fields(webhook.prompt, delivery.payload)
     if not text.strip():
-        raise UsageError("The prompt is empty, because the payload lacks the fields that it uses.")
+        raise UsageError("The prompt is empty, because the payload lacks the fields that the prompt refers to.")
     return Prompt(
         (text_part(text),),
         key=f"webhook:{name}:{f'topic:{topic}' if topic else f'delivery:{delivery.id}'}",

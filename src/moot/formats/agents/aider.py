@@ -85,7 +85,7 @@ class Aider(ManyFiles):
             yield ImportedConversation(id if seen[id] == 1 else f"{id}#{seen[id]}", entries, started_at=_time(first))
             before = []
         if not found:
-            raise UsageError(f"{str(path)!r} is not a chat history of Aider: it has no line '{_BEGINS.decode()}…'.")
+            raise UsageError(f"{str(path)!r} is not an Aider chat history: it has no line '{_BEGINS.decode()}…'.")
 
 
 def _histories(home: Path) -> Iterator[Path]:

@@ -51,7 +51,7 @@ class CopilotCli(ManyFiles):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         start = next((line.value for line in json_lines(path) if text(line.value, "type") == "session.start"), None)
         if start is None:
-            raise UsageError(f"{str(path)!r} is not a session of Copilot CLI: it has no start event.")
+            raise UsageError(f"{str(path)!r} is not a Copilot CLI session: it has no start event.")
         yield ImportedConversation(text(start, "data", "sessionId") or path.stem, entries_of(_records(path)))
 
 

@@ -49,7 +49,7 @@ class Grok(ManyFiles):
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "type") in _SPEECH for line in json_lines(path)):
-            raise UsageError(f"{str(path)!r} is not a history of Grok Build: no line has a known type.")
+            raise UsageError(f"{str(path)!r} is not a Grok Build history: no line has a known type.")
         about = _about(path.with_name("summary.json"))
         id = text(about, "info", "id") or path.parent.name
         yield ImportedConversation(

@@ -84,7 +84,7 @@ class OpenHands(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         folders = list(self.sources(path))
         if not folders:
-            raise UsageError(f"{str(path)!r} is not a conversation of OpenHands: it has no events.")
+            raise UsageError(f"{str(path)!r} is not an OpenHands conversation: it has no events.")
         for folder in folders:
             yield ImportedConversation(folder.name, entries_of(_records(folder)))
 

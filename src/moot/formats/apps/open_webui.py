@@ -177,7 +177,7 @@ class OpenWebUi(ReadOnly):
             id = text(value, "id") or text(value, "chat", "id") or f"chat-{piece.number}"
             yield ImportedConversation(id, _entries(record, about, obj(value, "chat"), _messages(chat)))
         if not some:
-            raise UsageError(f"{str(path)!r} is not an export of Open WebUI: expected a JSON array of chats.")
+            raise UsageError(f"{str(path)!r} is not an Open WebUI export: expected a JSON array of chats.")
 
 
 _Message = tuple[str, JsonObject, bytes]

@@ -100,7 +100,7 @@ class Takeout(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         head = read_head(path)
         if not _is_page(head) and not _is_list(head):
-            raise UsageError(f"{str(path)!r} is not Gemini's activity in a Google Takeout.")
+            raise UsageError(f"{str(path)!r} does not contain Gemini activity from Google Takeout.")
         seen = Counter[str]()
         notes: list[ImportedRecord] = []  # they belong to the conversation before them
         held: ImportedConversation | None = None

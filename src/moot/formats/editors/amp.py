@@ -39,7 +39,7 @@ class Amp(ManyFiles):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         document = load_document(path)
         if not document.text("id"):
-            raise UsageError(f"{str(path)!r} is not a thread of Amp: it has no id.")
+            raise UsageError(f"{str(path)!r} is not an Amp thread: it has no id.")
         yield ImportedConversation(document.text("id"), entries_of(_records(document)))
 
 

@@ -107,7 +107,7 @@ def _line_records(path: Path) -> Records:
         parts = [_with_id(part, f"{id}.{number}") for number, part in enumerate(content_parts(list[Json](blocks)))]
         yield SessionRecord(id, "assistant", line.raw, tuple(parts))
     if not found:
-        raise UsageError(f"{str(path)!r} is not a transcript of Cursor: it has no messages.")
+        raise UsageError(f"{str(path)!r} is not a Cursor transcript: it has no messages.")
 
 
 def _with_id(part: Part, id: str) -> Part:

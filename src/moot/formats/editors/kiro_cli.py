@@ -109,7 +109,7 @@ def _session(path: Path) -> Records:
             at = milliseconds(data, "meta", "timestamp")
             yield SessionRecord(id, "user" if role == "user" else "assistant", line.raw, tuple(parts), tuple(outputs), at=at)
     if not found:
-        raise UsageError(f"{str(path)!r} is not a session of Kiro: it has no messages.")
+        raise UsageError(f"{str(path)!r} is not a Kiro session: it has no messages.")
 
 
 def _content(data: JsonObject, id: str) -> tuple[list[Part], list[Output]]:

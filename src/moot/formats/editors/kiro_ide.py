@@ -58,7 +58,7 @@ class KiroIde(ManyFiles):
             elif "sessionId" in document:
                 yield ImportedConversation(document.text("sessionId") or file.stem, entries_of(_session(file, document)))
             else:
-                raise UsageError(f"{str(file)!r} is not a session of Kiro: it has no session id.")
+                raise UsageError(f"{str(file)!r} is not a Kiro session: it has no session id.")
 
 
 def _is_known(message: JsonObject) -> bool:

@@ -69,7 +69,7 @@ class VSCodeCopilot(ManyFiles):
         is_log = whole_number(first_object(head), "kind") is not None or head.startswith(b'{"kind":')
         records = list(log.lines(path) if is_log else log.document(path))
         if not log.about and not log.requests:
-            raise UsageError(f"{str(path)!r} is not a chat of VS Code: it has no requests.")
+            raise UsageError(f"{str(path)!r} is not a VS Code chat: it has no requests.")
         started = milliseconds(log.about, "creationDate")
         entries = entries_of(_records(path, log, records))
         yield ImportedConversation(text(log.about, "sessionId") or path.stem, entries, started_at=started)

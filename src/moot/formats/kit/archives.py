@@ -144,7 +144,7 @@ def conversations_of(path: Path, program: str) -> Iterator[tuple[ArrayItem, Expo
             some = True
             yield piece, export
     if not some:
-        raise UsageError(f"{str(path)!r} is not an export of {program}: no conversations.json with a JSON array found.")
+        raise UsageError(f"{str(path)!r} is not a valid {program} export: it has no conversations.json with a JSON array.")
 
 
 def first_conversation(path: Path, head: bytes) -> JsonObject:

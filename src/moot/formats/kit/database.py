@@ -56,7 +56,7 @@ def open_own(path: Path, program: str, *schemas: Schema) -> Generator[sqlite3.Co
     """Open a copy of a program's database, as `open_copy` does. Raise UsageError if it has none of the schemas."""
     with open_copy(path) as connection:
         if not has_schema(tables(connection), *schemas):
-            raise UsageError(f"{str(path)!r} is not a database of {program}.")
+            raise UsageError(f"{str(path)!r} is not a valid {program} database.")
         yield connection
 
 

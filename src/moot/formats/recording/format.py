@@ -137,13 +137,14 @@ class Draft:
                 self._content(facts)
             case _:
                 raise ValueError(
-                    f"Expected message, run, exchange, event, content or frame, got {', '.join(list(value)[:4]) or 'an empty object'}."
+                    "Expected one of the keys `message`, `run`, `exchange`, `event`, `content` and `frame`,"
+                    f" got {', '.join(list(value)[:4]) or 'an empty object'}."
                 )
 
     def _content(self, facts: JsonObject) -> None:
         data = values.raw_of(facts)
         if data is None:
-            raise ValueError("A content line needs `raw` or `raw_base64`.")
+            raise ValueError("A content line must have `raw` or `raw_base64`.")
         self.contents[hashlib.sha256(data).hexdigest()] = Content(data, str(facts.get("media_type") or "application/octet-stream"))
 
     def whole(self) -> Recording:

@@ -161,7 +161,7 @@ def frame_of(value: JsonObject, run: str | None) -> Event:
     read = _Reading(value)
     raw = raw_of(value)
     if raw is None:
-        raise ValueError("A frame needs `raw` or `raw_base64`.")
+        raise ValueError("A frame must have `raw` or `raw_base64`.")
     body = SENT if value.get("dir") == "out" else value.get("body")
     return Event("raw", _chunks(value), raw, run, read.text("exchange") or None, None, None, body, read.number("at"), read.number("seq"))
 
@@ -171,7 +171,7 @@ def event_of(value: JsonObject) -> Event:
     read = _Reading(value)
     phase = read.text("phase")
     if not read.text("kind"):
-        raise ValueError("An event needs a `kind`.")
+        raise ValueError("An event must have a `kind`.")
     event = Event(
         read.text("kind"),
         _chunks(value),

@@ -142,7 +142,7 @@ class Connection:
                 found.is_complete = False
                 found.problems.append("Some folders can't be read.")
             return found
-        raise HostError("Listing the files takes too long.", fix="Restrict the agents of the host in the configuration.")
+        raise HostError("Listing the files took too long.", fix="List fewer agents for this host in the configuration.")
 
     async def part(self, part: Part, sink: Sink) -> None:
         """Receive a part that was requested with `send`. It is shorter if the file has become shorter."""
@@ -221,7 +221,7 @@ class Connection:
         reason = next((line for line in reversed(words) if line), "")
         if code == 255:
             return HostError(
-                f"ssh failed: {reason or 'the connection was closed'}", fix=f"Check that 'ssh {self.destination}' works without questions."
+                f"ssh failed: {reason or 'the connection was closed'}", fix=f"Check that 'ssh {self.destination}' works without prompting."
             )
         return HostError(f"The connection ended early{f': {reason}' if reason else '.'}")
 
@@ -239,7 +239,9 @@ async def connect(host: HostSettings) -> AsyncGenerator[Connection, None]:
         await connection.until(f"\n{connection.nonce} ".encode(), _GREETING, _nothing)
         words = (await connection.line(64)).split()
         if words[:1] == [b"home"]:
-            raise HostError(f"The home folder {host.home or '$HOME'!r} can't be opened there.", fix="Check 'home' in the configuration.")
+            raise HostError(
+                f"The home folder {host.home or '$HOME'!r} can't be opened on the machine.", fix="Check 'home' in the configuration."
+            )
         if words[:1] != [b"ready"] or not words[-1].isdigit():
             raise HostError("The machine has neither GNU find nor stat.")
         connection.now = int(words[-1])
@@ -307,7 +309,7 @@ class _ListReader:
             count, what = (_FILES, "") if self._count > _FILES else (_WANTED, " with conversations")
             raise HostError(
                 f"The machine has more than {count:,} files{what} in the agents' folders.",
-                fix="Restrict the agents of the host in the configuration.",
+                fix="List fewer agents for this host in the configuration.",
             )
 
     def close(self) -> None:

@@ -47,7 +47,10 @@ class Mirror:
         self.folder.chmod(0o700)
         taken = take_mirror(self.folder)
         if taken is None:
-            raise HostError("Another process is synchronizing it or purging its conversations.", fix="Try again when it is finished.")
+            raise HostError(
+                "Another process is synchronizing this machine or purging its conversations.",
+                fix="Try again when that process has finished.",
+            )
         return taken
 
     def load(self) -> None:

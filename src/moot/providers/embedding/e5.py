@@ -104,12 +104,12 @@ class _Cursor:
 def _read(data: mmap.mmap) -> Packed:
     cursor = _Cursor(data)
     if cursor.bytes(4) != _MAGIC:
-        raise ValueError(f"It does not start with {_MAGIC.decode()}.")
+        raise ValueError(f"The file does not start with {_MAGIC.decode()}.")
     _version, width, layers, heads, inner, _vocabulary, context, _types = cursor.take("8i")
     (epsilon,) = cursor.take("f")
     block, count, begin, end, _pad, unknown = cursor.take("6i")
     if block != _NUMBERS:
-        raise ValueError(f"Its block size is not supported: {block}.")
+        raise ValueError(f"The block size of the file is not supported: {block}.")
     (size,) = cursor.take("Q")
     places = np.frombuffer(cursor.bytes((count + 1) * 4), "<u4").tolist()
     scores = tuple(np.frombuffer(cursor.bytes(count * 4), "<f4").tolist())

@@ -31,7 +31,7 @@ async def reach(hub: HubFile, weights: Weights) -> None:
     except _ERRORS as error:
         raise ProviderError(f"{_host(hub)} can't be reached ({_reason(error)}).", kind="transport") from error
     if size is not None and size != weights.size:
-        raise ProviderError(f"{_host(hub)} has a file of {size:,} bytes instead of the expected {weights.size:,}.", kind="protocol")
+        raise ProviderError(f"The file on {_host(hub)} has {size:,} bytes instead of the expected {weights.size:,}.", kind="protocol")
 
 
 async def download(hub: HubFile, weights: Weights, file: BinaryIO, have: int, progress: Progress) -> None:

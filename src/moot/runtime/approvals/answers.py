@@ -106,7 +106,9 @@ async def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Co
         raise UsageError(f"The pattern '*' would allow every call of {asked.tool}.", fix=fix)
     if ruling.action != "allow":
         shown = ", ".join(map(repr, wanted))
-        raise UsageError(f"{shown} does not cover this call of {asked.tool}.", fix="Use a wider pattern, or answer with 'once'.")
+        raise UsageError(
+            f"The pattern {shown} does not cover this call of {asked.tool}.", fix="Use a wider pattern, or answer with 'once'."
+        )
     return replace(answer, patterns=wanted)
 
 
@@ -138,7 +140,9 @@ def _check_changes(arguments: bytes, editable: set[str]) -> None:
     texts = changed if isinstance(changed, dict) else {"": None}
     if texts.keys() - editable or not all(isinstance(text, str) and text.strip() for text in texts.values()):
         names = ", ".join(map(repr, sorted(editable)))
-        raise UsageError(f"The arguments must be an object whose only key is {names}, with text.", fix="Correct the arguments.")
+        raise UsageError(
+            f"The arguments must be an object whose only key is {names}, with a non-empty string.", fix="Correct the arguments."
+        )
     if any(len(str(text)) > LONGEST_TEXT for text in texts.values()):
         raise UsageError(f"The text has more than {LONGEST_TEXT:,} characters.", fix="Shorten it.")
 

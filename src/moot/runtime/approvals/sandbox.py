@@ -52,7 +52,7 @@ async def confine(runtime: Runtime, conversation: Conversation, directory: Path,
     required = options.required or not is_local
     if access == "outside" and required:
         reason = "The configuration sets sandbox.required." if is_local else "Run the command in the sandbox."
-        raise Refused("Commands may not run outside the sandbox.", fix=reason)
+        raise Refused("Commands are not allowed to run outside the sandbox.", fix=reason)
     if not options.enabled and not is_local:
         raise Refused("The sandbox is turned off, so commands of other users can't run.", fix="Set sandbox.enabled to true.")
     if not options.enabled or access == "outside":
@@ -62,7 +62,7 @@ async def confine(runtime: Runtime, conversation: Conversation, directory: Path,
         if required:
             words = "; ".join(found.missing) or "no mechanism is available"
             fix = "Install bubblewrap, or unset sandbox.required." if is_local else "Install bubblewrap."
-            raise Refused(f"The command needs a sandbox, but none works here: {words}.", fix=fix)
+            raise Refused(f"The command needs a sandbox, but no sandbox works on this machine: {words}.", fix=fix)
         return None
     further = tuple(map(_expanded, options.writable)) if is_local else ()
     writable = (*allowed_folders(conversation, Path(conversation.directory) if conversation.directory else directory), *further)

@@ -192,7 +192,7 @@ async def run_of_response(caller: Caller, id: str) -> str:
     """Return the run id of a response id. Raise NotFound if it does not exist."""
     run = id.removeprefix("resp_")
     if run == id or len(run) != 36:
-        raise NotFound(f"No response with id {id!r}.")
+        raise NotFound(f"No response has the id {id!r}.")
     return (await caller.store.records.run(run)).id
 
 

@@ -54,7 +54,7 @@ async def upload_blob(server: CurrentServer, caller: Chatter, request: Request) 
         raise UsageError(f"{media_type[:100]!r} is not a media type.", fix="Send a Content-Type such as image/png.")
     data = await request.body()
     if not data:
-        raise UsageError("The body is empty.")
+        raise UsageError("The request body is empty.", fix="Send the content of the file in the body.")
     blob = await caller.store.blobs.upload(data, media_type, quota=server.engine.runtime.settings.limits.uploads)
     return BlobOut.of(blob, url=f"/api/blobs/{blob.sha256}")
 

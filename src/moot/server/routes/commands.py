@@ -140,7 +140,7 @@ async def run_command(server: CurrentServer, caller: ToolUser, attempt: CurrentA
     context.file = body.file
     catalogue = await catalogue_of(context)
     if name not in catalogue and name not in catalogue.refused:
-        raise NotFound(f"Command {name!r} not found.{hint(name, catalogue.names())}", fix="GET /api/commands")
+        raise NotFound(f"Command {name!r} not found.{hint(name, catalogue.names())}", fix="See GET /api/commands.")
     replies = await catalogue.find(name).run(context, body.argument)
     done = [await _reply(context, reply, attempt.id) for reply in replies]
     return CommandDone(replies=done, wishes=WishesModel.model_validate(overrides, from_attributes=True))

@@ -203,7 +203,7 @@ async def ask_import(
     except ValidationError as error:
         words = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
         raise UsageError(
-            f"The body is not a valid import: {words}.", fix='Send {"all": true}, {"path": "/…"}, or upload a file with its `name`.'
+            f"The body is not a valid import request: {words}.", fix='Send {"all": true}, {"path": "/…"}, or upload a file with its `name`.'
         ) from error
     if body.all == (body.path is not None):
         raise UsageError("Exactly one of `all` and `path` is required.", fix='Send {"all": true} or {"path": "/…"}.')

@@ -182,10 +182,13 @@ async def add_source(server: CurrentServer, caller: ToolUser, body: SourceIn) ->
     """Add a file or folder on the server's machine and index it. Only the user who runs the server can do this; others can upload."""
     if not caller.is_home_owner:
         raise Refused(
-            "Only the owner of this machine can add its files.", fix="Upload the document, or put it into the project's folder `knowledge`."
+            "Only the owner of this machine can add files that are stored on it.",
+            fix="Upload the document, or put it into the project's folder `knowledge`.",
         )
     if not Path(body.path).is_absolute():
-        raise UsageError(f"{body.path!r} is not an absolute path.")
+        raise UsageError(
+            f"{body.path!r} is not an absolute path.", fix="Use the absolute path of a file or folder on the server's machine."
+        )
     library = server.engine.runtime.library(caller.owner_id)
     source = await library.add(Path(body.path), project=await _project(caller, body.project))
     await library.refresh(source)
@@ -196,10 +199,10 @@ async def add_source(server: CurrentServer, caller: ToolUser, body: SourceIn) ->
 async def upload_document(server: CurrentServer, caller: Chatter, name: str, request: Request, project: OfProject = "") -> SourceOut:
     """Index the document in the body. The file itself is not stored. An earlier upload with the same name is replaced."""
     if "/" in name or "\0" in name or len(name) > 200:
-        raise UsageError(f"{name[:100]!r} is not the name of a document.", fix="Use a file name such as report.pdf.")
+        raise UsageError(f"{name[:100]!r} is not a valid document name.", fix="Use a file name such as report.pdf.")
     data = await request.body()
     if not data:
-        raise UsageError("The body is empty.")
+        raise UsageError("The request body is empty.", fix="Send the content of the file in the body.")
     library = server.engine.runtime.library(caller.owner_id)
     source = await library.upload(name, data, project=await _project(caller, project))
     return await _source(caller, source.id)

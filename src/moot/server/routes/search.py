@@ -73,7 +73,7 @@ async def search(
     installed, the error explains how to install them.
     """
     if not q.strip():
-        raise UsageError("The query is empty.", fix="Give one or more words.")
+        raise UsageError("The query is empty.", fix="Enter one or more words.")
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     if mode == "meaning":
         embedder = await server.engine.meanings.embedder()

@@ -71,7 +71,7 @@ async def receive_webhook(
     if not is_authentic(webhook, secret, headers, body, engine.runtime.now() / 1_000_000) or webhook is None:
         server.guesses.record(address_of(request))
         fix = f"Check the name, the secret, the clock and the header {SIGNATURE}."
-        raise Problem(401, "There is no such webhook, or the delivery is not authentic or too old.", fix=fix)
+        raise Problem(401, "There is no such webhook, or the delivery is not authentic or is too old.", fix=fix)
     submitted = await engine.runs.submit(prompt_of(name, webhook, delivery_of(webhook, headers, body)))
     run, text = submitted.run, ""
     with anyio.move_on_after(wait):

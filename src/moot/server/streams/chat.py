@@ -157,7 +157,7 @@ async def continued(engine: Engine, caller: Caller, message: Message, sent: Sequ
     Raise UsageError if the parts answer no request of the message's run, Problem (403) if the scope is missing.
     """
     if message.run is None:
-        raise NotFound(f"The message {message.client_id or message.id!r} was not written by a run.", fix="See GET /api/chat/ID/messages.")
+        raise NotFound(f"The message {message.client_id or message.id!r} does not belong to a run.", fix="See GET /api/chat/ID/messages.")
     answers = answers_in(sent)
     approvals = await caller.store.records.approvals(run=message.run, open_only=False)
     answered: list[tuple[Approval, Answer]] = []
@@ -167,7 +167,9 @@ async def continued(engine: Engine, caller: Caller, message: Message, sent: Sequ
         if answer is not None and approval.by_client == (answer.value is not None) and (approval.by_client or approval.questions is None):
             answered.append((approval, answer))
     if not answered:
-        raise UsageError("The message contains no answer to a pending call.", fix="Send a user message, or answers to the pending calls.")
+        raise UsageError(
+            "The message contains no answer to a pending tool call.", fix="Send a user message, or answers to the pending tool calls."
+        )
     if any(answer.approved and not approval.by_client for approval, answer in answered) and not caller.may("tools"):
         raise Problem(403, "Approving a call requires a token with the scope 'tools'.", fix="moot tokens create NAME --scopes tools")
     before = await caller.store.log.last_seq(message.conversation)
@@ -211,7 +213,7 @@ async def open_stream(engine: Engine, caller: Caller, request: ChatIn, attempt: 
         raise UsageError("The request contains no message.", fix="Send `messages` ending with the new message, or `message`.")
     if last.role == "assistant":
         if conversation is None or last.id is None:
-            raise NotFound(f"No conversation with id {request.id!r}.")
+            raise NotFound(f"No conversation has the id {request.id!r}.")
         message = await caller.store.conversations.message(last.id, conversation=conversation.id)
         return await continued(engine, caller, message, last.parts)
     if last.role != "user":
@@ -241,7 +243,7 @@ async def _submit(
     if edited is None and request.message_id is not None:
         edited = await user_message(caller, conversation, request.message_id)
         if edited is None:
-            raise NotFound(f"No user message with id {request.message_id!r} in the conversation.", fix="See GET /api/chat/ID/messages.")
+            raise NotFound(f"No user message in the conversation has the id {request.message_id!r}.", fix="See GET /api/chat/ID/messages.")
     edits = edited.id if edited is not None else None
     prompt = _prompt(caller, request, conversation, attempt.id, parts=parts, client_id=last.id, edits=edits)
     notes: Notes = ()
@@ -272,8 +274,8 @@ async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conve
     for message in earlier:
         if message.role not in ("user", "assistant"):
             raise UsageError(
-                f"A conversation can't start with messages of the role {message.role!r}.",
-                fix="Send only messages with the role user or assistant.",
+                f"A conversation can't start with a message whose role is {message.role!r}.",
+                fix="Send only messages whose role is 'user' or 'assistant'.",
             )
         if message.role == "user":
             parts = await stored_parts(caller.store.blobs, message.parts, quota)
@@ -293,7 +295,7 @@ async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conve
 async def _retry(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, attempt: Attempt) -> Opening:
     """Retry: answer the message that the request names, or by default the user's last one."""
     if conversation is None:
-        raise NotFound(f"No conversation with id {request.id!r}.")
+        raise NotFound(f"No conversation has the id {request.id!r}.")
     last = request.last
     reference = request.message_id or (last.id if last is not None and last.role == "user" else None)
     answers: str | None = None

@@ -168,7 +168,7 @@ async def opening_of(engine: Engine, caller: Caller, message_id: str) -> Opening
     """Return a stream with the whole message in few chunks, followed by new events. Raise NotFound if no run wrote the message."""
     message = await caller.store.conversations.message(message_id)
     if message.run is None:
-        raise NotFound(f"The message {message_id!r} was not written by a run.")
+        raise NotFound(f"The message {message_id!r} does not belong to a run.")
     run = await caller.store.records.run(message.run)
     last = await _event(caller, message.conversation, message.folded_through) if message.folded_through else None
     after = (message.folded_through, max(len(last.chunks) - 1, 0) if last is not None else 0)

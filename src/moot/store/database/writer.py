@@ -283,7 +283,8 @@ class Writer:
         if found is None or self._file is None or not os.path.samestat(found, self._file):
             event = "removed" if found is None else "replaced by another file"
             raise StoreError(
-                f"The database {str(self._path)!r} was {event} while it was open.", fix="Put it back, or restart this program."
+                f"The database {str(self._path)!r} was {event} while it was open.",
+                fix="Restore the original file, or restart this program.",
             )
 
     def _connected(self) -> tuple[Connection, Transaction]:

@@ -107,7 +107,7 @@ def _append_outside(conversation: str, events: Sequence[Event], changes: Sequenc
     for run in {event.run for event in events if event.run is not None}:
         row = transaction.row("SELECT fence, status FROM run WHERE id = ?", (run,))
         if row is None or row[1] in ("queued", "running", "waiting", "interrupted"):
-            raise FenceLost(f"Only its owner can add events to run {run!r}: {_holder(row)}.", fix="Append with the run's fence.")
+            raise FenceLost(f"Only the owner of the run {run!r} can add events to it: {_holder(row)}.", fix="Append with the run's fence.")
     no = transaction.conversation_no(conversation)
     if not all(_is_outside(transaction, change) for change in changes):
         raise StoreError("Only the owner of a run can change its state. Append with the run's fence.")

@@ -205,7 +205,7 @@ def _expire(transaction: Transaction, target: Target, change: Expire) -> None:
         (change.reason, transaction.now_ms, change.approval, change.early, transaction.now_ms),
     )
     if changed.rowcount != 1:
-        raise Busy(f"The approval {change.approval!r} is already answered or has not expired.")
+        raise Busy(f"The approval {change.approval!r} has already been answered, or has not expired yet.")
     continue_run(transaction, target.fence.run)
 
 

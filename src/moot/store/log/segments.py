@@ -197,7 +197,7 @@ def pack_segment(events: Sequence[Row], share: float = 1.0, *, fast: bool = Fals
             one[:10] == row[:10] and one[10] in (None, row.check) for one, row in zip(back, group, strict=False)
         ):
             raise StoreCorrupt(
-                f"Events {group[0].seq} to {group[-1].seq} changed when packed into a segment.",
+                f"Events {group[0].seq} to {group[-1].seq} changed when they were packed into a segment.",
                 fix="Please report this. The stored events are unchanged.",
             )
         index.append([group[0].seq, group[-1].seq, len(data), len(frame), _digest(frame), sum(map(content_size, group))])

@@ -118,12 +118,12 @@ def _check_room(path: Path, size: int) -> None:
     memory = _memory()
     if room < size + (64 << 20):
         raise StoreFull(
-            f"Rewriting the database needs {size:,} bytes of disk space, but only {room:,} are free. It is rewritten once there is space.",
+            f"Rewriting the database needs {size:,} bytes of disk space, but only {room:,} are free. The rewrite was postponed.",
             fix="Free space on that disk, then run `moot purge --finish`.",
         )
     if memory and memory < size:
         raise StoreFull(
-            f"Rewriting the database needs {size:,} bytes of memory, but only {memory:,} are free. It is rewritten once there is enough.",
+            f"Rewriting the database needs {size:,} bytes of memory, but only {memory:,} are free. The rewrite was postponed.",
             fix="Close other programs, then run `moot purge --finish`.",
         )
 

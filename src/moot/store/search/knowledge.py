@@ -180,7 +180,7 @@ def _source(queries: Queries | Transaction, id: str, owner: str | None) -> int:
     for where, values in ((" AND id = ?2", (id,)), (" AND path = ?2", (id,)), (" AND id >= ?2 AND id < ?3", prefix_range(id))):
         rows = queries.execute(f"{own}{where} LIMIT 2", (owner, *values)).fetchall()
         if len(rows) > 1:
-            raise NotFound(f"{id!r} matches several sources.", fix="Use the whole id, see `moot knowledge list --json`.")
+            raise NotFound(f"{id!r} matches several sources.", fix="Use the full id; see `moot knowledge list --json`.")
         if rows:
             return int(rows[0][0])
     raise NotFound(f"No document source matches {id!r}.", fix="See `moot knowledge list`.")

@@ -129,7 +129,7 @@ def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPa
     Raise UsageError for an invalid cursor, an unknown project or too many context lines.
     """
     if not 0 <= asked.context <= CONTEXT:
-        raise UsageError(f"context must be from 0 to {CONTEXT} lines.")
+        raise UsageError(f"`context` must be between 0 and {CONTEXT} lines.")
     if query.patterns:
         asked = replace(asked, best=False)
     place = _placed(asked)
@@ -191,7 +191,7 @@ def _placed(asked: SearchOptions) -> _Place:
         return _Place()
     match = _CURSOR.fullmatch(asked.cursor)
     if match is None or (match[3] is not None) is not asked.best:
-        raise UsageError(f"Invalid cursor {asked.cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
+        raise UsageError(f"Invalid cursor {asked.cursor!r}.", fix="Use the unchanged `next_cursor` of the previous page.")
     if match[3] is None:
         return _Place(match[1] == "p", int(match[2], 16))
     return _Place(match[1] == "p", int(match[3], 16), int(match[4]))

@@ -150,7 +150,7 @@ class SqliteSemanticSearch:
     async def search(self, meant: SemanticQuery, *, embedder: Embedder, wait: float = 2.0) -> SearchPage:
         query = parse(meant.query, now=int(time.time() * 1000))
         if query.patterns:
-            raise UsageError("A search by meaning can't have regular expressions.", fix="Search for words, without --meaning.")
+            raise UsageError("Regular expressions can't be used in a search by meaning.", fix="Omit --meaning, or search for words.")
         asked = SearchOptions(meant.limit, conversation=meant.conversation, owner=self._owner)
         await self._caught_up(embedder, wait)
         if not query.terms:

@@ -121,7 +121,9 @@ class SqliteTasks:
                 return task_of(known)
             project = ensure_project(transaction, task.project, owner)
             if transaction.row("SELECT count(*) FROM task WHERE project_id = ?", (project,))[0] >= MOST_TASKS:
-                raise LimitReached(f"The project has {MOST_TASKS:,} tasks already.", fix="Remove some with `moot tasks remove`.")
+                raise LimitReached(
+                    f"The project already has {MOST_TASKS:,} tasks, the maximum.", fix="Remove some with `moot tasks remove`."
+                )
             _check_run(transaction, by)
             (number,) = transaction.row("UPDATE project SET last_task = last_task + 1 WHERE id = ? RETURNING last_task", (project,))
             now = transaction.now_ms
@@ -169,7 +171,7 @@ class SqliteTasks:
             if known is not None:
                 return TaskComment(*known)
             if found.comments >= MOST_COMMENTS:
-                raise LimitReached(f"The task has {MOST_COMMENTS:,} comments already.", fix="Continue in a new task.")
+                raise LimitReached(f"The task already has {MOST_COMMENTS:,} comments, the maximum.", fix="Continue in a new task.")
             now = transaction.now_ms
             row = transaction.row(
                 f"INSERT INTO task_comment (id, task, author, by_run, text, at) VALUES (?, ?, ?, ?, ?, ?) RETURNING {COMMENT}",
@@ -305,13 +307,13 @@ def _json_of(task: Task, field: str) -> Json:
 def _checked(changes: JsonObject) -> dict[str, Any]:
     """Return the fields with cleaned values. Raise UsageError for an unknown field or an invalid value."""
     if unknown := next((name for name in changes if name not in FIELDS), None):
-        raise UsageError(f"A task has no field {unknown!r}.", fix=f"Fields are: {', '.join(FIELDS)}.")
+        raise UsageError(f"A task has no field {unknown!r}.", fix=f"Available fields: {', '.join(FIELDS)}.")
     return {name: _CHECKS[name](name, value) for name, value in changes.items()}
 
 
 def _text(name: str, value: Json, most: int) -> str:
     if not isinstance(value, str):
-        raise UsageError(f"The {name} of a task must be text.")
+        raise UsageError(f"The {name} of a task must be a string.")
     if len(value) > most:
         raise UsageError(f"The {name} of a task can have at most {most:,} characters, got {len(value):,}.")
     return clean(value)
@@ -333,7 +335,7 @@ def _status(_: str, value: Json) -> str:
 def _tags(_: str, value: Json) -> tuple[str, ...]:
     tags = [" ".join(_text("tag", tag, TAG_CHARACTERS).split()) for tag in value] if isinstance(value, list) else []
     if not isinstance(value, list) or len(value) > TAGS or not all(tags):
-        raise UsageError(f"The tags of a task must be a list of at most {TAGS} nonempty strings.")
+        raise UsageError(f"The tags of a task must be a list of at most {TAGS} non-empty strings.")
     return tuple(dict.fromkeys(tags))
 
 

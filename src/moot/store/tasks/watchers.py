@@ -52,7 +52,7 @@ def check(transaction: Transaction, due: TaskDue) -> None:
     name = (due.watcher, due.task)
     known: Any = transaction.row("SELECT through FROM task_cursor WHERE watcher = ? AND task = ?", name)
     if known is not None and known[0] >= due.through:
-        raise Busy("These changes of the task were already handled.")
+        raise Busy("These changes to the task have already been handled.")
     if transaction.row(_IS_OPEN, name) is not None:
         raise Busy(f"The last run of the watcher {due.watcher!r} for this task has not ended.")
     if transaction.row(_BUSY, (due.watcher,))[0] >= due.max_runs:

@@ -51,7 +51,7 @@ def record(transaction: Transaction, conversation: int, compaction: Compaction) 
     """
     check_message(transaction, conversation, compaction.through)
     if transaction.row("SELECT 1 FROM message WHERE id = ? AND status = 'streaming'", (compaction.through,)):
-        raise UsageError(f"The message {compaction.through!r} is still being written.", fix="Wait until it ends.")
+        raise UsageError(f"The message {compaction.through!r} is still being written.", fix="Wait until it is complete.")
     if not compaction.summary and not compactions(transaction, conversation, [compaction.through]):
         raise NotFound(f"No summary ends with the message {compaction.through!r}.")
     (seq,) = transaction.add(conversation, (Event("tree", body=compaction.to_body()),))

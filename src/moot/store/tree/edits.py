@@ -241,7 +241,7 @@ def _edit(id: str, parts: tuple[Part, ...], transaction: Transaction) -> Message
     row = lookup.message_row(transaction, id)
     edited = message_of(row)
     if transaction.row(f"SELECT 1 FROM run WHERE message = ? AND status IN {_LIVE}", (id,)):
-        raise Busy(f"The message {id!r} is still being written.", fix="Wait until it ends, or stop it with `moot chat stop`.")
+        raise Busy(f"The message {id!r} is still being written.", fix="Wait until it is complete, or stop the run with `moot chat stop`.")
     metadata: JsonObject = {name: edited.metadata[name] for name in _KEPT if name in edited.metadata}
     edit = Message(
         new_id(), edited.role, parts, metadata, edited.conversation, edited.parent, client_id=None, created_at=transaction.now_ms
@@ -317,7 +317,7 @@ def _rewind(conversation: str, head: str | None, expect: str | None, transaction
     if head is not None:
         check_message(transaction, found.no, head)
     if transaction.row(f"SELECT 1 FROM run WHERE conversation = ? AND status IN {_LIVE}", (found.no,)):
-        raise Busy("The conversation has a run that has not ended.", fix=f"Wait until it ends, or stop it: moot chat stop {found.id[:13]}")
+        raise Busy("The conversation has an unfinished run.", fix=f"Wait until it ends, or stop it: moot chat stop {found.id[:13]}")
     if found.head != expect:
         raise Busy("The conversation has changed in the meantime.", fix="Try again.")
     return _show(transaction, found, head)

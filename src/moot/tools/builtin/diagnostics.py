@@ -37,7 +37,7 @@ class Diagnostics(LookupTool):
     async def call(self, arguments: DiagnosticsArguments, context: ToolContext) -> ToolOutput:
         checks = tuple(check for check in context.checks if not check.formats)
         if not checks:
-            raise Refused("No checks are configured.", fix="Ask the user to configure some in the section checks.")
+            raise Refused("No checks are configured.", fix="Ask the user to add checks to the 'checks' section of the configuration.")
         paths = paths_of(context)
         names, is_cut = await to_thread.run_sync(_names, paths, arguments.path, checks)
         ends, checked, lines, notes = time.monotonic() + ALL_SECONDS, 0, list[str](), list[str]()

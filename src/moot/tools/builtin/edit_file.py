@@ -71,7 +71,9 @@ def _edit(paths: Paths, arguments: EditFileArguments) -> ToolOutput:
         data = file.text.encode(changed)
     except UnicodeEncodeError as error:
         letter = error.object[error.start : error.start + 1]
-        raise Refused(f"{arguments.path!r} is {file.text.encoding} text, which can't represent {letter!r}. Nothing was changed.") from error
+        raise Refused(
+            f"{arguments.path!r} has the encoding {file.text.encoding}, which can't represent {letter!r}. Nothing was changed."
+        ) from error
     with paths.open_write(arguments.path, expect=file.stamp) as stream:
         stream.write(data)
     diff = unified(arguments.path, file.text.text, changed)
@@ -83,7 +85,7 @@ def _load(paths: Paths, path: str) -> _File:
         seen = os.fstat(stream.fileno())
         data = stream.read(FILE_BYTES + 1)
     if len(data) > FILE_BYTES:
-        raise Refused(f"{path!r} has more than {size_word(FILE_BYTES)}, which is too large to edit.")
+        raise Refused(f"{path!r} is larger than {size_word(FILE_BYTES)}, the maximum for editing.")
     if texts.is_binary(data):
         raise Refused(f"{path!r} is a binary file and can't be edited.")
     try:

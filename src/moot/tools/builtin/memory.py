@@ -71,12 +71,12 @@ def _call(memory: Memory, arguments: MemoryArguments) -> ToolOutput:
         return ToolOutput("\n".join(lines) or f"Memory is empty. New files can be written in {places or 'no folder'}.")
     if arguments.action == "search":
         if not arguments.query.strip():
-            raise UsageError("The query is empty.", fix="Give words to find.")
+            raise UsageError("The query is empty.", fix="Specify the words to find.")
         found = memory.search(arguments.query)
         lines = [f"{spelled_out(match.name)}:{match.line}: {spelled_out(match.text)}" for match in found.matches] or ["No matches."]
         return ToolOutput("\n".join([*lines, *map(_listed, found.problems)]))
     if not arguments.path:
-        raise UsageError("The path is missing.", fix="Use a name like MEMORY.md.")
+        raise UsageError("The path is missing.", fix="Use a name such as MEMORY.md.")
     if arguments.action == "read":
         text = memory.read(arguments.path)
         return ToolOutput("\n".join(filter(None, [spelled_out(text), _note(text)])) or "The file is empty.")

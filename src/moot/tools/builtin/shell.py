@@ -107,7 +107,7 @@ async def run_template(template: CommandTool, line: str, context: ToolContext) -
 
 def _read_only(sandbox: Confinement | None) -> Confinement:
     if sandbox is None:
-        raise Refused("A tool with read_only needs the sandbox, which is turned off or not available.", fix="Run 'moot doctor'.")
+        raise Refused("A tool with `read_only` needs the sandbox, which is turned off or not available.", fix="Run 'moot doctor'.")
     return sandbox.read_only()
 
 

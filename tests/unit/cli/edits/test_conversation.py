@@ -86,7 +86,7 @@ def test_control_characters_of_a_tool_call_do_not_reach_the_text() -> None:
         ("photo.png", "other.png", "Line 6: this block of message 1 was changed"),
         ("<!-- moot 5 user m3 -->", "<!-- moot 7 user m3 -->", "Line 15: message 7 does not exist"),
         ("<!-- moot 5 user m3 -->", "<!-- moot 5 system m3 -->", "Line 15: the role of message 5 is user"),
-        ("<!-- moot 5 user m3 -->", "<!-- moot 2 assistant m2 -->", "Line 15: message 2 already occurs in line 10"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot 2 assistant m2 -->", "Line 15: message 2 already appears on line 10"),
         ("sure?", "<!-- moot = 2.0 x -->", "Line 16: this block of message 5 was changed"),
         ("<!-- moot 5 user m3 -->", "<!-- moot user -->\n<!-- moot = 9.9 x -->", "Line 16: this block belongs to another message"),
     ],

@@ -43,10 +43,10 @@ def test_an_added_message_needs_no_empty_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("lost\n<!-- moot user -->\nx", "Line 1 is outside of any message: 'lost'"),
+        ("lost\n<!-- moot user -->\nx", "Line 1 is outside any message: 'lost'"),
         ("<!-- moot user -->\nx\n<!-- moot usr -->\ny", "Line 3 is not a valid marker"),
-        ("<!-- moot user -->\r\nx\r\n", "Line 1 is outside of any message"),
-        ("just some words", "Line 1 is outside of any message"),
+        ("<!-- moot user -->\r\nx\r\n", "Line 1 is outside any message"),
+        ("just some words", "Line 1 is outside any message"),
     ],
 )
 def test_an_invalid_line_is_reported_with_its_number(text: str, words: str) -> None:

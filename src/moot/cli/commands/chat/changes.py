@@ -21,7 +21,7 @@ Messages = Annotated[
     list[str],
     Parameter(
         name="--message",
-        help="Apply to this message only, not to the whole conversation: its number in 'moot chat tree', or its id. May be repeated.",
+        help="Delete or restore only this message: its number in 'moot chat tree', or its id. May be repeated.",
     ),
 ]
 Place = Annotated[str, Parameter(help="Message: its number in 'moot chat tree', or its id.")]

@@ -18,7 +18,7 @@ async def context(
     /,
     *,
     request: Annotated[bool, Parameter(help="Print the exact body of the next request as JSON.")] = False,
-    prompt: Annotated[str, Parameter(help="Prompt to include as if you had sent it, with the files that it names after @.")] = "",
+    prompt: Annotated[str, Parameter(help="Prompt to include as if you had sent it, along with the files that it mentions with @.")] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -39,7 +39,9 @@ async def compact(
     /,
     *,
     focus: Annotated[str, Parameter(help="Topic that the summary should focus on.")] = "",
-    undo: Annotated[bool, Parameter(help="Remove the last summary of the shown branch, so that its messages are sent again.")] = False,
+    undo: Annotated[
+        bool, Parameter(help="Remove the last summary of the shown branch, so that the summarized messages are sent again.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

@@ -40,8 +40,12 @@ def list_(
     project: Annotated[str, Parameter(metavar="PROJECT", help="Only conversations in the project with this name or id.")] = "",
     agent: Annotated[str, Parameter(metavar="AGENT", help="Only conversations with this agent, or imported from it.")] = "",
     model: Annotated[str, Parameter(metavar="MODEL", help="Only conversations with this model.")] = "",
-    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or period (30d).")] = "",
-    until: Annotated[str, Parameter(metavar="TIME", help="Only conversations created before a date or age.")] = "",
+    since: Annotated[
+        str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or within a period (30d).")
+    ] = "",
+    until: Annotated[
+        str, Parameter(metavar="TIME", help="Only conversations created before a date (2026-01-31) or more than a period ago (30d).")
+    ] = "",
     plain: Annotated[bool, Parameter(help="Print the list without the interactive browser.")] = False,
     json: AsJson = False,
     output: Annotated[Lines, Plain],

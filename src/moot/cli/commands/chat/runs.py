@@ -57,7 +57,7 @@ async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags,
     return await repl(conversation, output, prompt=parts, overrides=overrides, allowed=allowed, yes=flags.yes, directory=directory)
 
 
-Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Several words need no quotes. Standard input is appended.")]
+Words = Annotated[str, Parameter(metavar="PROMPT", help="Text of the prompt, with or without quotes. Standard input is appended.")]
 
 
 async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = NO_FLAGS, shown: ShowFlags = NO_SHOW, output: Out) -> int:
@@ -111,7 +111,7 @@ async def attach(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: 
         if run is None:
             raise UsageError(f"Conversation {found.title or found.id!r} has no live run.", fix="moot ps")
         if run.status == "interrupted":
-            raise UsageError("The run is interrupted.", fix=f"moot chat resume {found.id[:13]}")
+            raise UsageError("The run was interrupted.", fix=f"moot chat resume {found.id[:13]}")
         message = await engine.store.conversations.message(run.message)
         return await Follower(engine, output, display, stops=False).follow(run, found, max(message.first_seq - 1, 0))
 

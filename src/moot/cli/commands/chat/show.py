@@ -202,10 +202,10 @@ async def show(
     /,
     *,
     limit: Annotated[int | None, Parameter(minimum=1, help="Number of most recent messages to show.")] = None,
-    cursor: Annotated[str | None, Parameter(help="Position to start at for older messages: the next_cursor of the previous page.")] = None,
+    cursor: Annotated[str | None, Parameter(help="Show older messages, starting at the previous page's 'next_cursor'.")] = None,
     at: Annotated[
         str | None,
-        Parameter(metavar="MESSAGE", help="Message to show with the messages around it: its number in 'moot chat tree', or its id."),
+        Parameter(metavar="MESSAGE", help="Message to show, along with the messages around it: its number in 'moot chat tree', or its id."),
     ] = None,
     call: Annotated[
         int | None, Parameter(minimum=1, help="Number of the tool call to show in full, as printed with the conversation.")
@@ -214,7 +214,7 @@ async def show(
         bool, Parameter(help="Show the raw data exchanged with the model provider or agent. In a pipe, print only the received bytes.")
     ] = False,
     first: Annotated[
-        bool, Parameter(help="Show answers as first converted from the raw data, not as converted again by a newer version of moot.")
+        bool, Parameter(help="Show answers as originally converted from the raw data, not as converted again by newer versions of moot.")
     ] = False,
     json: AsJson = False,
     output: Out,

@@ -20,7 +20,7 @@ _BROWSE = "moot.cli.commands.chat.browser:browse"
 
 
 def start(
-    *prompt: Annotated[str, Parameter(help="Prompt text: several words, or words in quotes. Standard input is appended.")],
+    *prompt: Annotated[str, Parameter(help="Text of the prompt, with or without quotes. Standard input is appended.")],
     continue_: Annotated[
         str | None,
         Parameter(
@@ -38,7 +38,7 @@ def start(
             kind="conversation",
             implied=CHOOSE,
             accepts=is_reference,
-            help="Continue the conversation with this id or list number. Without a value: choose one from a list.",
+            help="Continue the conversation with this id or list number. Without a value, choose one from a list.",
         ),
     ] = None,
     print_: Annotated[bool, Parameter(name="--print", help="Print the answer and exit, as 'moot run' does.")] = False,

@@ -20,9 +20,9 @@ from moot.types.canonical import JsonObject
 class UndoFlags:
     """Options of both commands."""
 
-    talk: Annotated[bool, Parameter(help="Only the messages.")] = False
-    files: Annotated[bool, Parameter(help="Only the files that the prompt changed.")] = False
-    both: Annotated[bool, Parameter(help="Messages and files.")] = False
+    talk: Annotated[bool, Parameter(help="Undo or redo only the messages.")] = False
+    files: Annotated[bool, Parameter(help="Undo or redo only the file changes.")] = False
+    both: Annotated[bool, Parameter(help="Undo or redo both messages and file changes.")] = False
     overwrite: Annotated[bool, Parameter(help="Also overwrite files that were changed later. By default, they are kept and listed.")] = (
         False
     )

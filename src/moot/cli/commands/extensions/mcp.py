@@ -56,7 +56,10 @@ def _server(settings: Settings, name: str) -> McpServer:
 
 
 async def list_servers(
-    *, connect: Annotated[bool, Parameter(help="Connect to all enabled servers first.")] = False, json: AsJson = False, output: Out
+    *,
+    connect: Annotated[bool, Parameter(help="Connect to all enabled servers before listing them.")] = False,
+    json: AsJson = False,
+    output: Out,
 ) -> None:
     """Print the configured servers."""
     async with _opened(output) as (settings, servers):
@@ -89,21 +92,25 @@ def _row(status: McpStatus) -> list[str]:
 async def add_server(
     name: Name,
     /,
-    *command: Annotated[str, Parameter(metavar="COMMAND", help="Program and arguments of a server on this machine, after --.")],
+    *command: Annotated[str, Parameter(metavar="COMMAND", help="Command that starts a server on this machine, placed after --.")],
     url: Annotated[str, Parameter(metavar="URL", help="Address of a remote server.")] = "",
     protocol: Annotated[Literal["http", "sse"], Parameter(help="Protocol of a remote server.")] = "http",
-    env: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="Environment variable for the program. May be repeated.")] = None,
-    header: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="HTTP header. May be repeated.")] = None,
+    env: Annotated[
+        list[str] | None, Parameter(metavar="KEY=VALUE", help="Environment variable to set for the program. May be repeated.")
+    ] = None,
+    header: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE", help="HTTP header to send to the server. May be repeated.")] = None,
     trust_hints: Annotated[
         bool, Parameter(help="Trust the server's hints about which of its tools are read-only. These tools then run without approval.")
     ] = False,
-    no_connect: Annotated[bool, Parameter(help="Don't connect to the server yet.")] = False,
+    no_connect: Annotated[bool, Parameter(help="Add the server without connecting to it.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
     """Add a server to the configuration, connect to it and print its tools."""
     if bool(command) == bool(url):
-        raise UsageError("Give either a command or a URL.", fix=f"moot mcp add {name} -- COMMAND, or moot mcp add {name} --url URL")
+        raise UsageError(
+            "Specify either a command or a URL.", fix=f"Use 'moot mcp add {name} -- COMMAND' or 'moot mcp add {name} --url URL'."
+        )
     settings = configured(output).settings
     if name in settings.mcp:
         raise UsageError(f"An MCP server named {name!r} already exists.", fix=f"moot mcp remove {name}")
@@ -218,7 +225,7 @@ def _shown(output: Output, value: Json) -> str:
 async def call_tool(
     name: Name,
     tool: Annotated[str, Parameter(metavar="TOOL", help="Name of the tool on the server.")],
-    arguments: Annotated[str, Parameter(metavar="JSON", help="Arguments as a JSON object.")] = "{}",
+    arguments: Annotated[str, Parameter(metavar="JSON", help="Arguments of the tool as a JSON object.")] = "{}",
     /,
     *,
     json: AsJson = False,
@@ -332,12 +339,15 @@ async def log_in(
     /,
     *,
     no_open: Annotated[bool, Parameter(help="Print the address instead of opening a browser.")] = False,
-    port: Annotated[int, Parameter(minimum=0, maximum=65535, help="Port to which the browser is redirected; 0 selects a free port.")] = 0,
+    port: Annotated[
+        int,
+        Parameter(minimum=0, maximum=65535, help="Local port to which the browser is redirected after you sign in; 0 selects a free port."),
+    ] = 0,
     client_id: Annotated[
         str,
         Parameter(
             metavar="ID",
-            help="Id of a client that you have registered with the server. The command prompts for its secret, or reads it from stdin.",
+            help="Id of an OAuth client registered with the server. The command prompts for the client's secret, or reads it from stdin.",
         ),
     ] = "",
     json: AsJson = False,

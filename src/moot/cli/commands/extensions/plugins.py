@@ -91,7 +91,7 @@ async def install_plugin(
     source: Annotated[str, Parameter(metavar="SOURCE", help="Folder, .zip or .tar.gz archive, URL of an archive, or Git repository.")],
     /,
     *,
-    plugin: Annotated[str, Parameter(metavar="NAME", help="Plugin to install, if SOURCE is a marketplace with several.")] = "",
+    plugin: Annotated[str, Parameter(metavar="NAME", help="Plugin to install, if SOURCE is a marketplace with several plugins.")] = "",
     commit: Commit = "",
     path: Annotated[str, Parameter(metavar="PATH", help="Folder in SOURCE.")] = "",
     yes: Yes = False,
@@ -126,7 +126,8 @@ async def update_plugin(
     candidate = await read_plugin_source(facts["source"], home, here(), commit=commit, path=facts["path"], plugin=facts["plugin"])
     if candidate.name != name:
         raise UsageError(
-            f"The source of the plugin {name!r} now contains the plugin {candidate.name!r}.", fix="Install that, and remove this."
+            f"The source of the plugin {name!r} now contains the plugin {candidate.name!r}.",
+            fix="Install the new plugin, and remove the old one.",
         )
     if candidate.digest == found.decision.digest == found.digest:
         write_done(output, json, {"name": name, "updated": False, "digest": found.digest}, f"{name} is up to date")

@@ -44,8 +44,8 @@ async def install_into(
     agent: Annotated[str, Parameter(metavar="AGENT", help="Name of the agent, as in 'moot agents list --all'.")],
     /,
     *,
-    print_: Annotated[bool, Parameter(help="Print the skill instead of writing it.")] = False,
-    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt before replacing another version.")] = False,
+    print_: Annotated[bool, Parameter(help="Print the skill instead of installing it.")] = False,
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt before replacing another version of the skill.")] = False,
     output: Out,
 ) -> None:
     """Write the skill into the agent's skills folder, and print its path."""
@@ -69,7 +69,7 @@ async def _write(target: Path, output: Output, *, yes: bool) -> None:
     file = anyio.Path(target)
     differs = await file.exists() and await file.read_text() != _SKILL
     asks = differs and not yes
-    if asks and not (output.attended and await confirm(f"{target} was changed or is of another version. Replace it?", output)):
-        raise UsageError(f"{str(target)!r} was changed or is of another version.", fix="Replace it with --yes.")
+    if asks and not (output.attended and await confirm(f"{target} was changed or belongs to another version. Replace it?", output)):
+        raise UsageError(f"{str(target)!r} was changed or belongs to another version.", fix="Replace it with --yes.")
     await file.parent.mkdir(parents=True, exist_ok=True)
     await file.write_text(_SKILL)

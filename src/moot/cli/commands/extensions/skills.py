@@ -88,7 +88,12 @@ def show_skill(
     name: Name,
     /,
     *,
-    file: Annotated[str, Parameter(metavar="PATH", help="File of the skill to print instead, such as references/guide.md.")] = "",
+    file: Annotated[
+        str,
+        Parameter(
+            metavar="PATH", help="Print a file from the skill's folder, such as references/guide.md, instead of the skill's details."
+        ),
+    ] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -126,7 +131,9 @@ def report_findings(output: Output, folder: Path, findings: list[Finding]) -> No
 
 
 def check_skills(
-    *folders: Annotated[Path, Parameter(metavar="FOLDER", help="Folder with a SKILL.md. Defaults to all skills in this directory.")],
+    *folders: Annotated[
+        Path, Parameter(metavar="FOLDER", help="Folder that contains a SKILL.md. By default, all skills in this directory are checked.")
+    ],
     json: AsJson = False,
     output: Out,
 ) -> int:
@@ -137,7 +144,7 @@ def check_skills(
     found: dict[Path, list[Finding]] = {}
     for path in paths:
         if not (path / SKILL_FILE).is_file():
-            raise UsageError(f"{str(path)!r} has no {SKILL_FILE}.", fix="Give the folder that contains the file.")
+            raise UsageError(f"{str(path)!r} has no {SKILL_FILE}.", fix="Specify the folder that contains the file.")
         found[path] = _all_findings(read_skill(path))
     errors = sum(finding.is_error for findings in found.values() for finding in findings)
     if json:
@@ -154,7 +161,7 @@ def check_skills(
 
 
 def new_skill(
-    name: Annotated[str, Parameter(metavar="NAME", help="Name of the skill: lower-case letters, digits and hyphens.")],
+    name: Annotated[str, Parameter(metavar="NAME", help="Name of the skill. It can contain lower-case letters, digits and hyphens.")],
     /,
     *,
     description: Annotated[str, Parameter(metavar="TEXT", help="What the skill does, and when to use it.")],
@@ -186,7 +193,9 @@ def enable_skill(
     name: Name,
     /,
     *,
-    priority: Annotated[int | None, Parameter(metavar="NUMBER", help="Skills with a higher number come first in the prompt.")] = None,
+    priority: Annotated[
+        int | None, Parameter(metavar="NUMBER", help="Priority of the skill. Skills with a higher priority come first in the prompt.")
+    ] = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -224,7 +233,10 @@ def accept_skill(name: Name, /, *, json: AsJson = False, output: Out) -> None:
 
 def set_policy(
     name: Name,
-    policy: Annotated[Literal["never", "ask", "allow"], Parameter(metavar="POLICY", help="never, ask or allow.")],
+    policy: Annotated[
+        Literal["never", "ask", "allow"],
+        Parameter(metavar="POLICY", help="Policy for the skill's scripts: never run them, ask before each run, or allow them."),
+    ],
     /,
     *,
     json: AsJson = False,
@@ -242,13 +254,18 @@ def set_policy(
 
 async def add_skill(
     source: Annotated[
-        str, Parameter(metavar="SOURCE", help="Folder, .zip or .tar.gz archive, URL of an archive, Git repository, or name in an index.")
+        str,
+        Parameter(
+            metavar="SOURCE", help="Folder, .zip or .tar.gz archive, URL of an archive, Git repository, or name of a skill in an index."
+        ),
     ],
     /,
     *,
     commit: Commit = "",
     path: Annotated[str, Parameter(metavar="PATH", help="Folder in the Git repository.")] = "",
-    skill: Annotated[list[str] | None, Parameter(metavar="NAME", help="Skill to install, if there are several. May be repeated.")] = None,
+    skill: Annotated[
+        list[str] | None, Parameter(metavar="NAME", help="Skill to install, if the source contains several. May be repeated.")
+    ] = None,
     all_: Annotated[bool, Parameter(help="Install all skills from the source.")] = False,
     index: Index = None,
     yes: Yes = False,

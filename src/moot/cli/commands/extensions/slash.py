@@ -97,10 +97,10 @@ async def run_command(
     name: Name,
     /,
     *argument: Annotated[
-        str, Parameter(metavar="ARGUMENT", help="Arguments of the command. Each one is a word; quote those that contain spaces.")
+        str, Parameter(metavar="ARGUMENT", help="Arguments for the command. Put quotes around arguments that contain spaces.")
     ],
     continue_: Continue | None = None,
-    file: Annotated[Path | None, Parameter(metavar="PATH", help="File to use for $FILE in the command.")] = None,
+    file: Annotated[Path | None, Parameter(metavar="PATH", help="File that the variable $FILE in the command refers to.")] = None,
     flags: RunFlags = NO_FLAGS,
     shown: ShowFlags = NO_SHOW,
     output: Out,

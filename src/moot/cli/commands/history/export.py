@@ -111,7 +111,9 @@ class Sharing:
     share: Annotated[bool, Parameter(help="Remove secrets, home directories, names and e-mail addresses, and list what was removed.")] = (
         False
     )
-    keep: Annotated[str, Parameter(metavar="KINDS", help="With --share: kinds of private data to keep, such as emails,paths.")] = ""
+    keep: Annotated[
+        str, Parameter(metavar="KINDS", help="With --share: kinds of private data to keep, separated by commas, such as emails,paths.")
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +151,7 @@ async def export(
     *,
     all_: Annotated[bool, Parameter(help="Export every conversation to its own file in the directory given by -o.")] = False,
     format: Annotated[
-        str, Parameter(name=("--format", "-f"), kind="format", help="Output format. docs/export.md compares the formats.")
+        str, Parameter(name=("--format", "-f"), kind="format", help="Output format. See docs/export.md for a comparison of the formats.")
     ] = "recording",
     to: Annotated[
         Path | None, Parameter(name=("--output", "-o"), kind="file", help="Output file, or directory with --all. Defaults to stdout.")
@@ -163,7 +165,8 @@ async def export(
     install_: Annotated[
         bool,
         Parameter(
-            help="With the format of an agent, such as claude: add the conversation to its sessions, and print the command to continue it.",
+            help="With an agent's format, such as claude: add the conversation to the agent's sessions,"
+            " and print the command that continues it.",
         ),
     ] = False,
     force: Annotated[bool, Parameter(help="With -o: replace an existing file without prompting.")] = False,
@@ -332,7 +335,10 @@ async def share(
     /,
     *,
     expires: Annotated[str, Parameter(metavar="DURATION", help="Lifetime of the link, such as 12h, 7d or 30d.")] = "7d",
-    keep: Annotated[str, Parameter(metavar="KINDS", help="Kinds of private data to keep, such as emails,paths. See docs/sharing.md.")] = "",
+    keep: Annotated[
+        str,
+        Parameter(metavar="KINDS", help="Kinds of private data to keep, separated by commas, such as emails,paths. See docs/sharing.md."),
+    ] = "",
     preview: Annotated[Path | None, Parameter(kind="file", help="Write the page to this file for review without sharing it.")] = None,
     yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False,
     list_: Annotated[bool, Parameter(help="List shared pages.")] = False,
@@ -342,7 +348,7 @@ async def share(
 ) -> int:
     """Share a conversation as a read-only page without secrets, home directories, names and e-mail addresses."""
     if sum((bool(conversation), list_, bool(revoke))) != 1:
-        raise UsageError("Give a conversation, --list or --revoke SHARE.", fix="moot share 1")
+        raise UsageError("Specify a conversation, --list or --revoke SHARE.", fix="moot share 1")
     if list_:
         return await _list(output, json=json)
     if revoke:

@@ -292,16 +292,16 @@ async def import_(
     agent_type: Annotated[
         str, Parameter(metavar="TYPE", help="Type of the agent whose output stream was captured in the file. Detected by default.")
     ] = "",
-    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or period (30d).")] = "",
+    since: Annotated[
+        str, Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or within a period (30d).")
+    ] = "",
     watch: Annotated[bool, Parameter(help="Keep importing new messages until Ctrl+C.")] = False,
     dry_run: Annotated[bool, Parameter(help="Show what would be imported without storing anything.")] = False,
     configuration: Annotated[
         Path | None,
-        Parameter(
-            kind="file", help="New file to which the programs' agents, MCP servers and permissions are written. moot does not read it."
-        ),
+        Parameter(kind="file", help="New file for the programs' agents, MCP servers and permissions. moot does not read the file."),
     ] = None,
-    verbose: Annotated[bool, Parameter(help="Report for every conversation what was kept, approximated and lost.")] = False,
+    verbose: Annotated[bool, Parameter(help="For each conversation, report what was kept, approximated and lost.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:

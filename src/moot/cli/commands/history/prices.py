@@ -28,7 +28,7 @@ _HEAD = ("MODEL", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "1 H WRITE", "
 
 async def prices(
     *models: Annotated[str, Parameter(metavar="MODEL", help="Models to show. Defaults to the models in your history.")],
-    update: Annotated[bool, Parameter(help="Download the newest price list first.")] = False,
+    update: Annotated[bool, Parameter(help="Download the latest price list before showing the prices.")] = False,
     from_: Annotated[Path | None, Parameter(help="Read the price list from this file instead of downloading it.", kind="file")] = None,
     json: AsJson = False,
     output: Out,

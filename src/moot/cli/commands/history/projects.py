@@ -25,7 +25,7 @@ Root = Annotated[
     str | None,
     Parameter(
         metavar="PATH",
-        help="Directory of the project. Conversations started in or below it belong to the project. An empty value removes it.",
+        help="Directory of the project. Conversations started in or below it belong to the project. An empty value removes the setting.",
     ),
 ]
 Description = Annotated[str | None, Parameter(metavar="TEXT", help="Short description.")]
@@ -36,7 +36,7 @@ OfUser = Annotated[
     str | None,
     Parameter(
         metavar="NAME",
-        help="Server user who owns the project. Defaults to you. Other users can only access directories of their projects.",
+        help="Server user who owns the project. Defaults to you. Other users can access only the directories of their own projects.",
     ),
 ]
 
@@ -127,14 +127,14 @@ async def move(
     new: Annotated[Path, Parameter(help="Current path of the folder.", kind="file")],
     /,
     *,
-    dry_run: Annotated[bool, Parameter(help="Only count the conversations.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Only count the conversations, without changing them.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
     """Change the folder of all conversations and projects in it. Print the number of conversations."""
     before, after = map(_absolute, (old, new))
     if before == after:
-        raise UsageError(f"Both paths are {before!r}.")
+        raise UsageError(f"The former and the current path are both {before!r}.")
     async with opened(output) as engine:
         count = await engine.store.projects.move(before, after, dry_run=dry_run)
     if json:

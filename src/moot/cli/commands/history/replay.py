@@ -48,7 +48,9 @@ First = Annotated[
         help="First conversation: its id, the beginning of its id, its title, or its number in 'moot chat list'.",
     ),
 ]
-Second = Annotated[str, Parameter(kind="conversation", metavar="SECOND", help="Second conversation, given in the same way as the first.")]
+Second = Annotated[
+    str, Parameter(kind="conversation", metavar="SECOND", help="Second conversation, specified in the same way as the first.")
+]
 
 
 async def compare(conversation: First, other: Second, /, *, json: AsJson = False, output: Out) -> None:
@@ -219,14 +221,20 @@ async def replay(
     /,
     *,
     speed: Annotated[
-        float | None, Parameter(above=0, help="Playback speed. Defaults to 1 in a terminal. In a pipe, there are no pauses.")
+        float | None,
+        Parameter(
+            above=0, help="Playback speed as a factor, such as 4. Defaults to 1 in a terminal. In a pipe, there are no pauses by default."
+        ),
     ] = None,
     instant: Annotated[bool, Parameter(help="Play without pauses.")] = False,
-    from_: Annotated[int, Parameter(minimum=1, help="First event to play, by its sequence number.")] = 1,
+    from_: Annotated[int, Parameter(minimum=1, help="Sequence number of the first event to play.")] = 1,
     jsonl: Annotated[bool, Parameter(help="Print each event as a line of JSON.")] = False,
     rerun: Annotated[
         bool,
-        Parameter(help="Repeat the runs offline with the recorded answers and tool outputs, and report differences (exit code 1)."),
+        Parameter(
+            help="Repeat the runs offline with the recorded answers and tool outputs, and report differences."
+            " The exit code is 1 if there are any."
+        ),
     ] = False,
     model: Annotated[
         str | None,
@@ -251,7 +259,10 @@ async def replay(
         branch = await engine.store.conversations.branch(found.id)
         last = branch[-1].last_seq if branch else 0
         if from_ > max(last, 1):
-            raise UsageError(f"No event {from_}: the last one is {last}.", fix="Run 'moot chat show ID --raw' to see the numbers.")
+            raise UsageError(
+                f"There is no event number {from_}: the last event is number {last}.",
+                fix="Run 'moot chat show ID --raw' to see the numbers.",
+            )
         player = _Player(engine, found, output, pace, drawn=drawn, jsonl=jsonl)
         ended = False
         async with anyio.create_task_group() as group:

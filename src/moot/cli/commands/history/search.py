@@ -39,7 +39,11 @@ def search(
     best: Annotated[bool, Parameter(help="Sort by relevance instead of date.")] = False,
     meaning: Annotated[bool, Parameter(help="Search answers by meaning instead of words. Requires an embedding model.")] = False,
     wait: Annotated[
-        float | None, Parameter(metavar="SECONDS", help="With --meaning: maximum time to embed new answers first. Defaults to 5.")
+        float | None,
+        Parameter(
+            metavar="SECONDS",
+            help="With --meaning: maximum number of seconds to spend embedding new answers before the search. Defaults to 5.",
+        ),
     ] = None,
     conversation: Annotated[
         str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Search only this conversation.")
@@ -53,12 +57,12 @@ def search(
     """Print matching messages, newest first."""
     words = " ".join(query)
     if not words.strip():
-        raise UsageError("The query is empty.", fix="Give at least one word.")
+        raise UsageError("The query is empty.", fix="Enter at least one word.")
     settings = configured(output).settings
     if meaning and (best or cursor):
         raise UsageError("--meaning cannot be combined with --best or --cursor.", fix="Use --limit for more results.")
     if not 0 <= context <= CONTEXT:
-        raise UsageError(f"--context must be from 0 to {CONTEXT}.")
+        raise UsageError(f"--context must be between 0 and {CONTEXT}.")
     if meaning and context:
         raise UsageError("--context cannot be combined with --meaning.")
     asked = SearchOptions(limit, cursor, conversation, best=best, context=context, seconds=_SCANNING)

@@ -43,7 +43,8 @@ _LIMITS = {"five_hour": "5 h", "seven_day": "7 d"}
 def stats(
     *,
     by: Annotated[
-        By | None, Parameter(metavar="GROUP", help="Grouping to show. By default, days, models, agents, projects and tools are shown.")
+        By | None,
+        Parameter(metavar="GROUP", help="Criterion to group usage by. By default, usage is shown by day, model, agent, project and tool."),
     ] = None,
     days: Annotated[int | None, Parameter(help="Number of days to include, up to today.", minimum=1, maximum=36_500)] = None,
     conversation: Annotated[
@@ -51,9 +52,9 @@ def stats(
         Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation and its sub-agents."),
     ] = None,
     sub_agents: Annotated[bool, Parameter(help="Count sub-agents separately instead of as part of the agent that started them.")] = False,
-    tz: Annotated[str | None, Parameter(metavar="ZONE", help="Time zone of days and hours. Defaults to this machine's.")] = None,
+    tz: Annotated[str | None, Parameter(metavar="ZONE", help="Time zone for days and hours. Defaults to this machine's time zone.")] = None,
     statusline: Annotated[
-        bool, Parameter(help="Print one line for the status line of an agent, which may write its state as JSON to stdin.")
+        bool, Parameter(help="Print one line for an agent's status line. The agent can pass its state as JSON on stdin.")
     ] = False,
     json: AsJson = False,
     output: Annotated[Lines, Plain],

@@ -45,9 +45,9 @@ class _SyncProgress:
 
 
 async def sync(
-    *host: Annotated[str, Parameter(help="Names of machines in the configuration. Defaults to all.")],
+    *host: Annotated[str, Parameter(help="Machines to import from, by their names in the configuration. Defaults to all machines.")],
     dry_run: Annotated[bool, Parameter(help="Show what would be fetched without fetching or storing anything.")] = False,
-    verbose: Annotated[bool, Parameter(help="Report for every conversation what was kept, approximated and lost.")] = False,
+    verbose: Annotated[bool, Parameter(help="For each conversation, report what was kept, approximated and lost.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
@@ -77,10 +77,15 @@ async def sync(
 def _hosts(settings: Settings, names: tuple[str, ...]) -> list[HostSettings]:
     """Return the machines with these names, or all. Raise UsageError for an unknown name."""
     if not settings.hosts:
-        raise UsageError("No other machines are configured.", fix="Add them to the section hosts of the configuration; see docs/import.md.")
+        raise UsageError(
+            "No other machines are configured.", fix="Add them to the 'hosts' section of the configuration; see docs/import.md."
+        )
     for name in names:
         if name not in settings.hosts:
-            raise UsageError(f"Host {name!r} not found. Configured: {', '.join(settings.hosts)}.", fix="Add it to the section hosts.")
+            raise UsageError(
+                f"Host {name!r} not found. Configured: {', '.join(settings.hosts)}.",
+                fix="Add it to the 'hosts' section of the configuration.",
+            )
     return [settings.hosts[name] for name in dict.fromkeys(names or settings.hosts)]
 
 

@@ -99,9 +99,9 @@ _BREAKS = frozenset("=:@")
 
 
 def words(
-    shell: Annotated[Shell, Parameter(help="Shell to complete for.")],
+    shell: Annotated[Shell, Parameter(help="Shell to print completions for.")],
     line: Annotated[str, Parameter(help="Command line up to the cursor.")],
-    last: Annotated[str, Parameter(help="The word to complete, which the shell replaces.")] = "",
+    last: Annotated[str, Parameter(help="Word to complete. The shell replaces it with the completion.")] = "",
     /,
     *,
     output: Annotated[Lines, Plain],

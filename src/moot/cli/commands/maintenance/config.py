@@ -92,7 +92,7 @@ def _layer(loaded: Loaded, key: str) -> str:
     return "default"
 
 
-def get(key: Annotated[str, Parameter(help="Dotted key, such as models.main.")], /, *, json: AsJson = False, output: Out) -> None:
+def get(key: Annotated[str, Parameter(help="Key of the setting, such as models.main.")], /, *, json: AsJson = False, output: Out) -> None:
     """Print one effective setting, with secrets masked. Raise UsageError if the key is not set."""
     value: Json = mask_secrets(configured(output).configuration)
     for step in key.split("."):
@@ -107,7 +107,7 @@ def get(key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
 
 
 def set_(
-    key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
+    key: Annotated[str, Parameter(help="Key of the setting, such as models.main.")],
     value: Annotated[str, Parameter(help="Value in YAML, such as 20, true, text or '[a, b]'. ${NAME} inserts an environment variable.")],
     /,
     *,

@@ -131,7 +131,7 @@ def logs(
     path = file_of(home_of(os.environ))
     begin = _begin(since)
     if 0 < len(run) < SHORTEST_PREFIX:
-        raise UsageError(f"The run id {run!r} is too short.", fix=f"Give at least {SHORTEST_PREFIX} characters of the id.")
+        raise UsageError(f"The run id {run!r} is too short.", fix=f"Use at least {SHORTEST_PREFIX} characters of the id.")
 
     def wanted(entry: JsonObject) -> bool:
         severity = LEVELS.get(str(entry.get("level")), LEVELS["error"])

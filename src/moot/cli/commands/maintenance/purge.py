@@ -34,7 +34,7 @@ _PAGE = 200
 
 
 async def purge(
-    *conversations: Annotated[str, Parameter(kind="conversation", help="Conversations by id, title or list number.")],
+    *conversations: Annotated[str, Parameter(kind="conversation", help="Conversations to purge: their ids, titles or list numbers.")],
     deleted: Annotated[bool, Parameter(help="Purge all deleted conversations.")] = False,
     before: Annotated[
         str | None,
@@ -93,7 +93,7 @@ async def redact(
         tuple[str, ...] | None,
         Parameter(
             metavar="FINGERPRINT",
-            help="Fingerprint of a secret found by `moot scan` that should be removed, or 'all'. May be repeated.",
+            help="Fingerprint of a secret to remove, as printed by 'moot scan', or 'all'. May be repeated.",
         ),
     ] = None,
     dry_run: DryRun = False,
@@ -138,7 +138,9 @@ def _check_exclusive(*ways: bool) -> None:
     if sum(ways) > 1:
         raise UsageError("Use only one of: conversations, --deleted or --before, --expired, --finish, --receipts.")
     if not any(ways):
-        raise UsageError("No conversations to purge were given.", fix="moot purge ID, moot purge --deleted, or moot purge --expired")
+        raise UsageError(
+            "No conversations to purge were given.", fix="Use 'moot purge ID', 'moot purge --deleted' or 'moot purge --expired'."
+        )
 
 
 async def _inactive(engine: Engine, *, deleted: bool, before: int | None) -> list[Conversation]:

@@ -26,7 +26,8 @@ EVERY = "all"
 
 async def scan(
     conversation: Annotated[
-        str | None, Parameter(kind="conversation", help="Conversation by id, title or list number. Defaults to everything that is stored.")
+        str | None,
+        Parameter(kind="conversation", help="Conversation to scan: its id, title or list number. By default, all stored data is scanned."),
     ] = None,
     /,
     *,
@@ -37,7 +38,7 @@ async def scan(
         Parameter(metavar="TIME", help="Only conversations active since a date (2026-01-31) or within a period (12h, 30d, 2w, 6m or 1y)."),
     ] = "",
     all_: Annotated[
-        bool, Parameter(name="--all", help="Also scan conversations in which an earlier scan found nothing and that have not changed.")
+        bool, Parameter(name="--all", help="Also scan conversations that have not changed since an earlier scan found nothing in them.")
     ] = False,
     places: Annotated[bool, Parameter(help="List every place where each secret occurs.")] = False,
     json: AsJson = False,

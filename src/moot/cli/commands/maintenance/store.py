@@ -52,7 +52,9 @@ async def store_stats(
 
 async def compact(
     *,
-    all: Annotated[bool, Parameter(help="Also rewrite the whole database file. Other processes cannot write until that is done.")] = False,
+    all: Annotated[
+        bool, Parameter(help="Also rewrite the whole database file. Other processes cannot write to the database until this is done.")
+    ] = False,
     dry_run: Annotated[bool, Parameter(help="Show what would be done without changing anything.")] = False,
     json: AsJson = False,
     output: Out,
@@ -122,13 +124,14 @@ async def backup(
     to: Annotated[
         Path | None,
         Parameter(
-            kind="file", help="New backup file, or the directory in which to create it. Defaults to backups in moot's home directory."
+            kind="file",
+            help="New backup file, or directory in which to create it. Defaults to the 'backups' directory in moot's home directory.",
         ),
     ] = None,
     /,
     *,
     check: Annotated[Path | None, Parameter(kind="file", help="Backup file to verify, instead of writing a backup.")] = None,
-    with_secrets: Annotated[bool, Parameter(help="Include the API keys from your configuration, which are masked by default.")] = False,
+    with_secrets: Annotated[bool, Parameter(help="Include the API keys from your configuration. By default, they are masked.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -155,7 +158,9 @@ async def restore(
     into: Annotated[
         Path | None, Parameter(kind="file", help="Directory to restore to. Defaults to moot's home directory (MOOT_HOME).")
     ] = None,
-    replace: Annotated[bool, Parameter(help="Replace existing data. The old data is kept in a directory next to it.")] = False,
+    replace: Annotated[
+        bool, Parameter(help="Replace existing data. The old data is moved to a directory next to the restored one.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

@@ -88,15 +88,16 @@ ADVICE: dict[DamageKind, str] = {
 
 async def verify(
     conversation: Annotated[
-        str | None, Parameter(kind="conversation", help="Conversation by id, title or list number. Defaults to all conversations.")
+        str | None,
+        Parameter(kind="conversation", help="Conversation to verify: its id, title or list number. Defaults to all conversations."),
     ] = None,
     /,
     *,
-    all: Annotated[bool, Parameter(help="Verify all conversations and files, which is the default.")] = False,
+    all: Annotated[bool, Parameter(help="Verify all conversations and files. This is the default.")] = False,
     upgrade: Annotated[
         bool, Parameter(help="Convert the raw data of old runs again with newer converters, report differences, and store the result.")
     ] = False,
-    dry_run: Annotated[bool, Parameter(help="With --upgrade: report without storing anything.")] = False,
+    dry_run: Annotated[bool, Parameter(help="With --upgrade: report differences without storing anything.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:

@@ -201,7 +201,7 @@ def _read(path: Path, before: str) -> str:
                 raise MootError("The editor did not save a regular file.")
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise MootError(f"Cannot read the file that the editor left: {error.strerror}.") from error
+        raise MootError(f"Cannot read the file that the editor saved: {error.strerror}.") from error
     if len(data) > MAX_BYTES:
         raise MootError(f"The edited text is larger than {MAX_BYTES >> 20} MiB.")
     try:

@@ -393,6 +393,6 @@ def _streamed(path: Path) -> Iterator[ImportedConversation]:
         else:
             session.others.append(ImportedRecord(raw, event))
     if not sessions:
-        raise UsageError(f"{str(path)!r} contains no session: OpenCode's event stream ended before an event named one.")
+        raise UsageError(f"{str(path)!r} contains no session: OpenCode's event stream ended before it identified a session.")
     next(iter(sessions.values())).others[:0] = before
     yield from (ImportedConversation(id, entries_of(session.records())) for id, session in sessions.items())

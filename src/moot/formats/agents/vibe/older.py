@@ -47,7 +47,7 @@ class VibeOld(ManyFiles):
             raise UsageError(f"{str(path)!r} is not a Mistral Vibe session: no line has a role.")
         raw, about = _about(path.with_name("meta.json"))
         if not raw and path.name == _MESSAGES and time.time() - path.stat().st_mtime < _YOUNG:
-            raise UsageError(f"{str(path)!r} has no 'meta.json' yet, which has the id of the session.", fix="Import it again in a minute.")
+            raise UsageError(f"{str(path)!r} has no 'meta.json' yet, which contains the session id.", fix="Import it again in a minute.")
         parent = text(about, "parent_session_id") or None
         is_agent = path.parent.parent.name == "agents"
         id = text(about, "session_id") or path.parent.name

@@ -158,7 +158,7 @@ def read_file(path: Path) -> ImportedConversation:
     found = load_document(path)
     facts = obj(found.value("metadata"))
     if not isinstance(facts.get("uuid"), str) and "context" not in found:
-        raise UsageError(f"{str(path)!r} is not a notebook of Mutsumi.")
+        raise UsageError(f"{str(path)!r} is not a Mutsumi notebook.")
     version = found.value(VERSION)
     if VERSION in found and version != _KNOWN:
         raise UsageError(f"{str(path)!r} has the unsupported notebook version {version!r}. Supported: {_KNOWN} and unversioned notebooks.")

@@ -27,7 +27,7 @@ def read_snapshot(path: Path) -> Iterator[ImportedConversation]:
     found = load_document(path)
     task = PartialDocument(found.raw("task"))
     if not task.text("id") or "messages" not in found:
-        raise UsageError(f"{str(path)!r} is not a snapshot of TalkCody.")
+        raise UsageError(f"{str(path)!r} is not a TalkCody snapshot.")
     if (version := found.text("version")) and version.partition(".")[0] != "1":
         raise UsageError(f"{str(path)!r} has the unsupported snapshot version {version!r}. Supported: 1.0.")
     yield from _conversations(found, "messages", task.text("id"), task, None, None, 0)

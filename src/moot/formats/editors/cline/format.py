@@ -62,7 +62,7 @@ class _Tasks(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         tasks = [path] if _is_task(path) else list(self.sources(path))
         if not tasks:
-            raise UsageError(f"{str(path)!r} is not a task: it contains neither {HISTORY} nor {SHOWN}.")
+            raise UsageError(f"{str(path)!r} is not a task folder: it contains neither {HISTORY} nor {SHOWN}.")
         for folder in tasks:
             task = Task(folder)
             item = task.item()

@@ -55,7 +55,7 @@ class ClineCli(ManyFiles):
     def _session(self, path: Path) -> ImportedConversation:
         document = load_document(path)
         if "messages" not in document:
-            raise UsageError(f"{str(path)!r} is not a session of Cline: it has no messages.")
+            raise UsageError(f"{str(path)!r} is not a Cline session: it has no messages.")
         session, name = path.parent.name, path.name.removesuffix(_END)
         data, about = _manifest(path.with_name(f"{name}.json"))
         is_child = name != session and path.with_name(f"{session}{_END}").is_file()

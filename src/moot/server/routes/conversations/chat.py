@@ -90,7 +90,7 @@ async def chat_messages(caller: Reader, chat_id: str, sdk: Sdk = None) -> Respon
 async def _conversation(caller: Caller, chat_id: str) -> Conversation:
     found = await continued_conversation(caller, chat_id)
     if found is None:
-        raise NotFound(f"No conversation with id {chat_id!r}.")
+        raise NotFound(f"No conversation has the id {chat_id!r}.")
     return found
 
 

@@ -220,10 +220,13 @@ async def edit_queued(server: CurrentServer, caller: Chatter, conversation_id: s
     """Replace the last queued prompt. Its run is withdrawn, and a new run is queued."""
     run = await _run(caller, conversation_id, run_id)
     if [other.id for other in await _waiting(caller, run.conversation)][-1:] != [run.id]:
-        raise Busy(f"The run {run.id!r} is not the last one in the queue.", fix="Remove it and send the prompt again.")
+        raise Busy(
+            f"The run {run.id!r} is not the last one in the queue, so its prompt can't be edited.",
+            fix="Remove the run from the queue, and send the prompt again.",
+        )
     prompt = await _prompt(caller, run)
     if prompt is None:
-        raise Busy(f"The run {run.id!r} has no prompt of its own.", fix="Edit the message it answers.")
+        raise Busy(f"The run {run.id!r} has no prompt that can be edited.", fix="Edit the message that the run answers.")
     parts = await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads)
     await _withdraw(server, run)
     submitted = await server.engine.runs.submit(
@@ -249,7 +252,7 @@ async def remove_steered(server: CurrentServer, caller: Chatter, conversation_id
     for run in await caller.store.records.runs(conversation=found.id, statuses=RUNNING):
         for item in await server.engine.store.records.withdraw_steers(run.id, message_id):
             return await _sent(caller, _steered(run, item))
-    raise NotFound(f"No unread message with id {message_id!r}.", fix="See GET /api/conversations/ID/queue.")
+    raise NotFound(f"No unread message has the id {message_id!r}.", fix="See GET /api/conversations/ID/queue.")
 
 
 @queue_router.delete("/{run_id}")
@@ -263,7 +266,7 @@ async def remove_queued(server: CurrentServer, caller: Chatter, conversation_id:
 async def _run(caller: Caller, conversation_id: str, run_id: str) -> Run:
     found, run = await conversation_of(caller, conversation_id), await run_of(caller, run_id)
     if run.conversation != found.id:
-        raise NotFound(f"No run with id {run_id!r}.")
+        raise NotFound(f"No run has the id {run_id!r}.")
     return run
 
 

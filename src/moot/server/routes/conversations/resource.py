@@ -332,7 +332,7 @@ async def _check_widening(server: Server, caller: Caller, found: Conversation, c
     # links are resolved, which may take long on a network disk
     wider = await to_thread.run_sync(widened, server.engine.runtime.settings, found, change.applied(found))
     if wider and not caller.may("tools"):
-        raise Refused(f"Changing {' and '.join(wider)} to allow more than before requires the 'tools' scope.")
+        raise Refused(f"Changing {' and '.join(wider)} to a less restrictive value requires the 'tools' scope.")
     for folder in change.allowed_uris or () if "allowed_uris" in wider else ():
         await check_directory(caller, folder)
 

@@ -240,7 +240,7 @@ def _named(server: Server, name: str, directory: str) -> Agent:
     settings = server.engine.runtime.settings
     if (agent := agent_named(settings, name, directory)) is None:
         known = list(available_agents(settings, directory))
-        raise NotFound(f"Agent {name!r} not found.{hint(name, known)} Available: {', '.join(known)}.", fix="GET /api/agents")
+        raise NotFound(f"Agent {name!r} not found.{hint(name, known)} Available: {', '.join(known)}.", fix="See GET /api/agents.")
     return agent
 
 

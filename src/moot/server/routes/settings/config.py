@@ -244,7 +244,7 @@ async def revoke_grant(caller: Chatter, conversation: str, tool: str, match: str
     """Revoke a permission that was granted in a conversation."""
     found = await caller.store.conversations.get(conversation)
     if not await caller.store.grants.revoke(found.id, tool=tool, match=match):
-        raise NotFound(f"The conversation has no grant of {match!r} for the tool {tool}.", fix="GET /api/permissions?conversation=")
+        raise NotFound(f"The conversation has no grant of {match!r} for the tool {tool}.", fix="See GET /api/permissions?conversation=ID.")
 
 
 @permissions_router.post("/test")
@@ -279,5 +279,5 @@ def _remove(path: Path, permissions: Permissions, tool: str, match: str) -> None
         rules = permissions.rules
         at = next((at for at, rule in enumerate(rules) if (rule.tool, rule.match) == (tool, match)), None)
         if at is None or not rules[at].origin.startswith("user "):
-            raise NotFound(f"No rule for {tool} with {match!r} in {str(path)!r}.", fix="GET /api/permissions")
+            raise NotFound(f"No rule for {tool} with {match!r} in {str(path)!r}.", fix="See GET /api/permissions.")
         write_atomically(path, without_rule(path, at, os.environ))

@@ -48,7 +48,7 @@ class SkillOut(Out):
     license: str
     compatibility: str
     allowed_tools: list[str]
-    """Tools that the author expects to be allowed. This does not grant permission to use them."""
+    """Tools that the author expects to be allowed. This list does not grant permission to use them."""
     metadata: dict[str, Any]
     files: list[ShownPath]
     has_reference: bool

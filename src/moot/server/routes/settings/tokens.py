@@ -51,7 +51,7 @@ class LoginIn(In):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.code is None) == (self.token is None):
-            raise ValueError("Exactly one of code and token is required.")
+            raise ValueError("Exactly one of `code` and `token` is required.")
         return self
 
 
@@ -87,7 +87,9 @@ async def create_token(server: CurrentServer, caller: Admin, attempt: CurrentAtt
     owner = caller.owner_id if body.user is None else (await server.engine.store.tokens.user(body.user)).id
     scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in body.scopes)
     if not expand_scopes(scopes) <= caller.scopes & {*scopes_for(owner)}:
-        raise Refused("The token would have more rights than yours, or than its user can have.", fix="Leave out the scope 'machine'.")
+        raise Refused(
+            "The token would have more permissions than you, or more than its user can have.", fix="Leave out the scope 'machine'."
+        )
     expires_at = None if body.expires_in is None else server.tokens.now + body.expires_in * 1000
     token, secret = await server.tokens.create(Token(attempt.id or new_id(), owner, body.name, scopes, expires_at=expires_at))
     return TokenMade.of(token, secret=secret)

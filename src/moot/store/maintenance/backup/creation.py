@@ -201,7 +201,7 @@ async def alone(state: Path, turn: anyio.Lock) -> AsyncGenerator[None, None]:
     lock = FileLock(state / FORGETTING)
     async with turn:
         if not await to_thread.run_sync(partial(lock.take, wait=False)):
-            raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
+            raise Busy("Another process is purging, redacting or backing up data.", fix="Try again when it has finished.")
         try:
             yield
         finally:

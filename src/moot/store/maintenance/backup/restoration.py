@@ -42,14 +42,16 @@ def restore(backup: Path, home: Path, *, replace: bool = False) -> tuple[Backup,
     except OSError as error:
         raise StoreError(
             f"Cannot restore into {str(home)!r}: {error.strerror or error}. It was not changed.",
-            fix=f"Make the folder {str(home.parent)!r} writable, or give another home with --into.",
+            fix=f"Make the folder {str(home.parent)!r} writable, or specify another home with --into.",
         ) from error
 
 
 def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path | None]:
     filled = home.exists() and any(home.iterdir())
     if filled and not replace:
-        raise UsageError(f"The home {str(home)!r} is not empty.", fix="Give another one with --into, or move it aside with --replace.")
+        raise UsageError(
+            f"The home {str(home)!r} is not empty.", fix="Specify another one with --into, or move its data aside with --replace."
+        )
     if filled:
         presence = Presence(home / "state" / "writers.lock")
         try:

@@ -158,7 +158,7 @@ def purged_paths(mirror: Path) -> set[str]:
     except (OSError, ValueError, TypeError) as error:
         raise HostError(
             f"Can't read the list of purged files, {str(mirror / _PURGED)!r}: {error}.",
-            fix="Delete it. Purged files are then fetched again.",
+            fix="Delete the list. The purged files will then be fetched again.",
         ) from error
 
 
