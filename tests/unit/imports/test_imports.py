@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -20,11 +21,11 @@ from moot.imports.report import Report
 from moot.plugins import FORMATS
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Project
-from moot.types.format import Fidelity
+from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedMessage
 from moot.types.ids import new_id
-from moot.types.message import Message, text_of
+from moot.types.message import Message, text_of, text_part
 from moot.types.store import Store
-from talk_format import line
+from talk_format import Talk, line
 
 pytestmark = pytest.mark.anyio
 
@@ -150,6 +151,37 @@ async def test_a_rewritten_message_becomes_a_sibling_of_the_old_one(tmp_path: Pa
         assert len(await store.tree.nodes(conversation.id)) == 5
         os.utime(file, ns=(1, 1))
         assert not (await take(store, file)).counts.changed
+
+
+class LaterTalk(Talk):
+    """A later version of the format, which adds the first record to the raw data of answers and reads their text differently."""
+
+    version = 2
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        return (replace(one, entries=map(self._changed, one.entries)) for one in super().read(path))
+
+    def _changed(self, entry: Entry) -> Entry:
+        if not isinstance(entry, ImportedMessage) or entry.role == "user":
+            return entry
+        return replace(entry, raw=HEAD + bytes(cast("bytes", entry.raw)), parts=(text_part(f"Read: {text_of(entry.parts)}"),))
+
+
+async def test_a_later_version_of_a_format_replaces_messages_without_a_branch_and_counts_them_once(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(long_source(count=6))
+    async with stored(tmp_path / "home") as store:
+        await take(store, file)
+        before = await only(store)
+        report = Report()
+        await import_sources(store, [source(file, LaterTalk())], ImportOptions(), report)
+        assert (report.counts.grown, report.counts.rewritten) == (3, 0)
+        after = await only(store)
+        assert (after.message_count, after.usage) == (before.message_count, before.usage)
+        assert (await store.stats.usage(wait=10)).total.input == 30
+        branch = await store.conversations.branch(after.id)
+        assert [text_of(message.parts) for message in branch][-2:] == ["text 4", "Read: text 5"]
+        assert len(await store.tree.nodes(after.id)) == 6
 
 
 def long_source(changed: int = -1, count: int = 600) -> bytes:
