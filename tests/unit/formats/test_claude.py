@@ -166,6 +166,14 @@ def test_files_of_sub_agents_name_their_call(tmp_path: Path, layout: str, noted:
     assert [one.role for one in whole.messages] == ["user", "assistant"]
 
 
+@pytest.mark.parametrize("session", ["a/b", "../s1", "/", "a\0b"])
+def test_a_session_id_that_is_not_a_file_name_stops_no_sub_agent(tmp_path: Path, session: str) -> None:
+    path = tmp_path / "agent-abc.jsonl"
+    path.write_bytes(user(20, None, "look", isSidechain=True, agentId="abc", sessionId=session))
+    [whole] = check_read(FORMAT, path)
+    assert (whole.conversation.parent, [text_of(one.parts) for one in whole.messages]) == (session, ["look"])
+
+
 def test_a_context_summary_is_a_note_and_the_tree_continues_after_it(tmp_path: Path) -> None:
     boundary = line("system", 3, None, subtype="compact_boundary", logicalParentUuid="u2")
     [whole] = read(
