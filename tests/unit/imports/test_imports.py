@@ -389,6 +389,21 @@ async def test_a_directory_that_is_known_only_at_the_end_is_set(tmp_path: Path) 
         assert (await only(store)).project == "default"
 
 
+async def test_conversations_and_messages_without_an_id_are_imported_once(tmp_path: Path) -> None:
+    files = [tmp_path / "a.talk", tmp_path / "b.talk"]
+    for file in files:
+        said = [line(id="", role="user", text="hello"), line(id="a1", parent="", role="assistant", text="one"), line(id="", text="more")]
+        file.write_bytes(line(talk="") + b"".join(said))
+    async with stored(tmp_path / "home") as store:
+        assert (await take(store, *files)).counts.added == 6
+        for one in (await store.conversations.list()).items:
+            nodes = await store.tree.nodes(one.id)
+            assert [node.parent for node in nodes] == [None, nodes[0].id, None]
+        for file in files:
+            os.utime(file, ns=(1, 1))
+        assert not (await take(store, *files)).counts.changed
+
+
 async def test_a_deleted_conversation_is_not_imported_again(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + USER)

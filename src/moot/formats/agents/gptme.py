@@ -17,7 +17,7 @@ from typing import cast
 from moot.errors import UsageError
 from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
-from moot.formats.kit.fields import flag, items, milliseconds, money, obj, text, whole_number
+from moot.formats.kit.fields import amount, flag, items, milliseconds, money, obj, text, whole_number
 from moot.formats.kit.files import open_regular
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call, usage_without_cache
 from moot.types.canonical import JsonObject, empty
@@ -122,7 +122,7 @@ def _step(metadata: JsonObject) -> JsonObject:
     usage = usage_without_cache(*(whole_number(metadata, "usage", name) for name in _USAGE))
     model = text(metadata, "model")
     provider, _, name = model.partition("/")
-    timings = [whole for part in ("ttft_ms", "gen_ms") if isinstance(whole := obj(metadata, "timings").get(part), int | float)]
+    timings = [spent for part in ("ttft_ms", "gen_ms") if (spent := amount(metadata, "timings", part)) is not None]
     return step(
         name or model,
         provider if name else "",
