@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -157,18 +155,3 @@ async def test_internal_sessions_of_kimis_desktop_app_are_left_out(tmp_path: Pat
         shutil.copytree(session, place / "wd_x" / name)
     found = list(local_sources(home, {}, home / "moot"))
     assert [(one.program, one.path.parents[2].name) for one in found] == [("kimi-work", "conv-1")]
-
-
-async def test_sessions_of_opencode_2_are_reported(tmp_path: Path) -> None:
-    home = Path(shutil.copytree(STORES / "opencode-same", tmp_path / "user"))
-    with closing(sqlite3.connect(next(home.rglob("opencode.db")))) as connection:
-        connection.execute("CREATE TABLE session_v2 (id text)")
-        connection.executemany("INSERT INTO session_v2 VALUES (?)", [("a",), ("b",)])
-        connection.commit()
-    async with stored(home / "moot") as store:
-        report = Report()
-        await import_sources(store, local_sources(home, {}, home / "moot"), ImportOptions(home=home), report)
-    assert [note for one in report.brought for note in one.notes] == [
-        "2 sessions in the table 'session_v2' are of a newer version of OpenCode and were not read"
-    ]
-    assert report.problems == 1
