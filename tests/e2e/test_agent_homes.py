@@ -155,3 +155,41 @@ async def test_internal_sessions_of_kimis_desktop_app_are_left_out(tmp_path: Pat
         shutil.copytree(session, place / "wd_x" / name)
     found = list(local_sources(home, {}, home / "moot"))
     assert [(one.program, one.path.parents[2].name) for one in found] == [("kimi-work", "conv-1")]
+
+
+async def titles(store: Store) -> set[str]:
+    return {one.title for one in await conversations(store)}
+
+
+async def imported(store: Store, home: Path) -> None:
+    await import_sources(store, local_sources(home, {}, home / "moot"), ImportOptions(home=home), Report())
+
+
+@pytest.mark.parametrize(("name", "pattern"), [("kimi-code", "state.json"), ("cowork", "local_*.json"), ("gptme", "config.toml")])
+async def test_a_title_that_changes_in_another_file_is_updated(name: str, pattern: str, tmp_path: Path) -> None:
+    home = tmp_path / "user"
+    if name == "gptme":
+        folder = home / ".local" / "share" / "gptme" / "logs" / "talk"
+        shutil.copytree(STORES.parent / "formats" / "gptme", folder)
+        (folder / "config.toml").write_text('[chat]\nname = "First"\n')
+    else:
+        shutil.copytree(STORES / name, home)
+    note = next(path for path in home.rglob(pattern) if path.is_file())
+    async with stored(home / "moot") as store:
+        await imported(store, home)
+        (before,) = await titles(store)
+        note.write_text(note.read_text().replace(before, "A later title"))
+        await imported(store, home)
+        assert await titles(store) == {"A later title"}
+
+
+async def test_the_executions_of_a_kiro_session_may_come_later(tmp_path: Path) -> None:
+    home = Path(shutil.copytree(STORES / "kiro-ide", tmp_path / "user"))
+    logs = next(home.rglob("414d1636299d2b9e4ce7e17fb11f63e9"))
+    logs.rename(tmp_path / "logs")
+    async with stored(home / "moot") as store:
+        await imported(store, home)
+        assert (await found_in(store))[0]["calls"] == 0
+        (tmp_path / "logs").rename(logs)
+        await imported(store, home)
+        assert (await found_in(store))[0]["calls"] == 1

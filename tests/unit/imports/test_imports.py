@@ -298,6 +298,26 @@ async def test_children_are_attached_to_their_parents_in_any_order(tmp_path: Pat
         assert [one.parent, other.parent].count(None) == 1
 
 
+class Uncalled(Talk):
+    """The format, as long as the call that started a sub-agent is unknown."""
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        return (replace(one, parent_call=None) for one in super().read(path))
+
+
+async def test_the_call_of_a_sub_agent_may_become_known_later(tmp_path: Path) -> None:
+    parent, child = tmp_path / "parent.talk", tmp_path / "child.talk"
+    parent.write_bytes(HEAD + USER)
+    child.write_bytes(line(talk="t2", above="t1") + USER)
+    async with stored(tmp_path / "home") as store:
+        for format in (Uncalled(), Talk()):
+            await import_sources(store, [source(child, format), source(parent, format)], ImportOptions(), Report())
+            (top,) = (await store.conversations.list()).items
+            (one,) = (await store.conversations.list(parent=top.id)).items
+            assert one.parent_tool_call == (None if isinstance(format, Uncalled) else "call")
+            child.write_bytes(child.read_bytes() + ONE)
+
+
 async def test_a_dry_run_reports_the_import_and_stores_nothing(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + USER + ONE)
