@@ -9,6 +9,7 @@ import pytest
 from conformance.formats import check_read, read_whole
 from moot.errors import UsageError
 from moot.formats.agents.claude.format import ClaudeFormat
+from moot.formats.kit.unread import read_checked
 from moot.formats.recording.format import RecordingFormat
 from moot.types.format import ImportedRecord, WholeConversation
 from moot.types.message import Part, text_of
@@ -310,3 +311,11 @@ def test_its_locations_are_those_of_its_variable_or_the_home(tmp_path: Path) -> 
     folder = RECORDED / "formats" / "claude" / "projects"
     assert list(FORMAT.sources(folder)) == SESSIONS and FORMAT.sniff(folder, b"")
     assert not FORMAT.sniff(tmp_path, b"")
+
+
+def test_an_unknown_block_in_a_tool_output_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    blocks = [{"type": "text", "text": "ok"}, {"type": "table", "rows": [{"cell": "three hundred"}]}]
+    path.write_bytes(user(1, None, "go") + model(2, 1, "m1", call("t1")) + user(3, 2, result("t1", blocks)))
+    [whole] = [one.whole() for one in read_checked(FORMAT, FORMAT.read(path))]
+    assert whole.fidelity.lost == {"other parts": 1}
