@@ -495,5 +495,5 @@ def test_the_tokens_of_turns_without_a_last_answer_are_counted(tmp_path: Path, s
     usages = [{"modelUsage": {"grok-4.5": {"inputTokens": tokens}}} for tokens in (100, 200)]
     updates = [{"sessionUpdate": "turn_completed", "prompt_id": str(at), "usage": usage} for at, usage in enumerate(usages)]
     (folder / "chat_history.jsonl").write_bytes(lines([{"type": kinds[one], "content": one} for one in said]))
-    (folder / "updates.jsonl").write_bytes(lines([{"params": {"update": one}} for one in updates]))
+    (folder / "updates.jsonl").write_bytes(lines([{"params": {"update": one}} for one in (updates[0], *updates)]))  # one is repeated
     assert steps_of_answers(tmp_path) == counted
