@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -159,16 +157,39 @@ async def test_internal_sessions_of_kimis_desktop_app_are_left_out(tmp_path: Pat
     assert [(one.program, one.path.parents[2].name) for one in found] == [("kimi-work", "conv-1")]
 
 
-async def test_sessions_of_opencode_2_are_reported(tmp_path: Path) -> None:
-    home = Path(shutil.copytree(STORES / "opencode-same", tmp_path / "user"))
-    with closing(sqlite3.connect(next(home.rglob("opencode.db")))) as connection:
-        connection.execute("CREATE TABLE session_v2 (id text)")
-        connection.executemany("INSERT INTO session_v2 VALUES (?)", [("a",), ("b",)])
-        connection.commit()
+async def titles(store: Store) -> set[str]:
+    return {one.title for one in await conversations(store)}
+
+
+async def imported(store: Store, home: Path) -> None:
+    await import_sources(store, local_sources(home, {}, home / "moot"), ImportOptions(home=home), Report())
+
+
+@pytest.mark.parametrize(("name", "pattern"), [("kimi-code", "state.json"), ("cowork", "local_*.json"), ("gptme", "config.toml")])
+async def test_a_title_that_changes_in_another_file_is_updated(name: str, pattern: str, tmp_path: Path) -> None:
+    home = tmp_path / "user"
+    if name == "gptme":
+        folder = home / ".local" / "share" / "gptme" / "logs" / "talk"
+        shutil.copytree(STORES.parent / "formats" / "gptme", folder)
+        (folder / "config.toml").write_text('[chat]\nname = "First"\n')
+    else:
+        shutil.copytree(STORES / name, home)
+    note = next(path for path in home.rglob(pattern) if path.is_file())
     async with stored(home / "moot") as store:
-        report = Report()
-        await import_sources(store, local_sources(home, {}, home / "moot"), ImportOptions(home=home), report)
-    assert [note for one in report.brought for note in one.notes] == [
-        "2 sessions in the table 'session_v2' are of a newer version of OpenCode and were not read"
-    ]
-    assert report.problems == 1
+        await imported(store, home)
+        (before,) = await titles(store)
+        note.write_text(note.read_text().replace(before, "A later title"))
+        await imported(store, home)
+        assert await titles(store) == {"A later title"}
+
+
+async def test_the_executions_of_a_kiro_session_may_come_later(tmp_path: Path) -> None:
+    home = Path(shutil.copytree(STORES / "kiro-ide", tmp_path / "user"))
+    logs = next(home.rglob("414d1636299d2b9e4ce7e17fb11f63e9"))
+    logs.rename(tmp_path / "logs")
+    async with stored(home / "moot") as store:
+        await imported(store, home)
+        assert (await found_in(store))[0]["calls"] == 0
+        (tmp_path / "logs").rename(logs)
+        await imported(store, home)
+        assert (await found_in(store))[0]["calls"] == 1

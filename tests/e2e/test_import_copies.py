@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from format_samples.opencode import database
 from import_stage import stored
 from moot.config.settings import Settings
 from moot.formats.agents.codex.format import CodexFormat
@@ -118,6 +119,43 @@ async def test_imports_of_earlier_versions_are_counted_once_after_the_next_impor
         assert (before.input - after.input, before.cost - after.cost) == (297_000 - 102_000, 847_500_000 - 244_500_000)
         again = await take(store, sources(home))
         assert again.unchanged == len(sources(home))
+
+
+def opencode_home(home: Path, *, older: bool, later: bool) -> Path:
+    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(database(older=older, later=later))
+    return home
+
+
+@pytest.mark.parametrize("older", [True, False])
+async def test_calls_that_opencode_2_has_copied_into_a_fork_are_counted_once(tmp_path: Path, older: bool) -> None:
+    home = opencode_home(tmp_path / "user", older=older, later=True)
+    async with stored(tmp_path / "moot") as store:
+        report = await take(store, sources(home))
+        assert await sums(store) == {
+            "ses_1": (100 + 250 + 300, 875_000_000),
+            "ses_2": (400, 1_000_000_000),
+            "ses_3": (10 + 7, 750_000_000),
+            "ses_4": (20, 500_000_000),
+        }
+        assert (await store.stats.usage(wait=60)).total.output == 10 + 25 + 30 + 40 + 1 + 3 + 2
+        assert [note for one in report.brought for note in one.notes] == [
+            "a record of the unknown type 'poll' contains text that was not read"
+        ]
+
+
+async def test_the_upgrade_to_opencode_2_changes_no_message(tmp_path: Path) -> None:
+    home = opencode_home(tmp_path / "user", older=True, later=False)
+    async with stored(tmp_path / "moot") as store:
+        await take(store, sources(home))
+        assert await sums(store) == {"ses_1": (100, 500_000_000)}
+        report = await take(store, sources(opencode_home(home, older=True, later=True)))
+        assert (report.counts.grown, report.counts.rewritten) == (0, 0)
+        grown = await sums(store)
+    async with stored(tmp_path / "new") as store:
+        await take(store, sources(home))
+        assert grown == await sums(store)
 
 
 async def test_a_message_is_found_once(tmp_path: Path) -> None:

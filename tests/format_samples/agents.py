@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from format_samples import opencode
 from moot.formats.kit.database import create_database
 from moot.types.format import Sample
 
@@ -373,7 +374,7 @@ SAMPLES: dict[str, Mapping[str, Sample]] = {
     "qwen": {"session": QWEN},
     "pi": {"session": PI},
     "gptme": {"conversation": GPTME},
-    "opencode": {"database": _opencode_database(), "export": OPENCODE_EXPORT},
+    "opencode": {"database": _opencode_database(), "export": OPENCODE_EXPORT, **opencode.SAMPLES},
     "vibe": {"session": VIBE},
     "aichat": {"session": AICHAT_SESSION, "log": AICHAT_LOG},
     "llm": {"older": _llm_database()},

@@ -164,7 +164,7 @@ def read(source: Source, prices: Prices, take: Callable[[Piece], None]) -> str:
     """Read a source and pass its entries to `take` in batches. Return a description of the problem, or an empty string. Blocks."""
     conversations = source.format.read(source.path)
     try:
-        for conversation in read_checked(source.format, conversations):
+        for conversation in read_checked(source.format, conversations, source.name):
             _conversation(conversation, prices, take, source.program)
     except anyio.BrokenResourceError:
         return "The reader was cancelled."

@@ -221,8 +221,11 @@ def test_every_version_of_an_answer_in_lm_studio_is_a_branch(tmp_path: Path) -> 
     assert conversation.conversation.source_id == "1700000000000"
     assert said(conversation) == [("1.0", None, "What is here?"), ("2.0", "1.0", "A file."), ("2.1", "1.0", "One file.")]
     assert conversation.facts.head == "2.1"
-    step = conversation.messages[2].metadata["steps"]
-    assert step == [{"step": 1, "model": "qwen3", "finish_reason": "stop", "usage": {"input": 20, "output": 5}, "ms": 1500}]
+    step = {"step": 1, "model": "qwen3", "finish_reason": "stop", "usage": {"input": 20, "output": 5}}
+    assert conversation.messages[2].metadata["steps"] == [{**step, "ms": 1500}]
+    path.write_bytes(path.read_bytes().replace(b'"totalTimeSec": 1.5', b'"totalTimeSec": 1e308'))  # an impossible time
+    [conversation] = read(LmStudio(), path)
+    assert conversation.messages[2].metadata["steps"] == [step]
 
 
 def test_each_model_call_in_lm_studio_is_a_step_with_its_tool_calls_paired(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from conformance.formats import check_read, read_whole
 from moot.errors import UsageError
 from moot.formats.agents.claude.format import ClaudeFormat
+from moot.formats.kit.unread import read_checked
 from moot.formats.recording.format import RecordingFormat
 from moot.types.format import ImportedRecord, WholeConversation
 from moot.types.message import Part, text_of
@@ -166,6 +167,14 @@ def test_files_of_sub_agents_name_their_call(tmp_path: Path, layout: str, noted:
     assert [one.role for one in whole.messages] == ["user", "assistant"]
 
 
+@pytest.mark.parametrize("session", ["a/b", "../s1", "/", "a\0b"])
+def test_a_session_id_that_is_not_a_file_name_stops_no_sub_agent(tmp_path: Path, session: str) -> None:
+    path = tmp_path / "agent-abc.jsonl"
+    path.write_bytes(user(20, None, "look", isSidechain=True, agentId="abc", sessionId=session))
+    [whole] = check_read(FORMAT, path)
+    assert (whole.conversation.parent, [text_of(one.parts) for one in whole.messages]) == (session, ["look"])
+
+
 def test_a_context_summary_is_a_note_and_the_tree_continues_after_it(tmp_path: Path) -> None:
     boundary = line("system", 3, None, subtype="compact_boundary", logicalParentUuid="u2")
     [whole] = read(
@@ -302,3 +311,11 @@ def test_its_locations_are_those_of_its_variable_or_the_home(tmp_path: Path) -> 
     folder = RECORDED / "formats" / "claude" / "projects"
     assert list(FORMAT.sources(folder)) == SESSIONS and FORMAT.sniff(folder, b"")
     assert not FORMAT.sniff(tmp_path, b"")
+
+
+def test_an_unknown_block_in_a_tool_output_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    blocks = [{"type": "text", "text": "ok"}, {"type": "table", "rows": [{"cell": "three hundred"}]}]
+    path.write_bytes(user(1, None, "go") + model(2, 1, "m1", call("t1")) + user(3, 2, result("t1", blocks)))
+    [whole] = [one.whole() for one in read_checked(FORMAT, FORMAT.read(path))]
+    assert whole.fidelity.lost == {"other parts": 1}

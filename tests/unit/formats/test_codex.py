@@ -245,6 +245,15 @@ def test_a_sub_agent_names_the_session_and_call_that_started_it(tmp_path: Path) 
     path.write_bytes(line("session_meta", **{**META, "id": "child", "source": source}) + said("user", "go"))
     [child] = FORMAT.read(path)
     assert (child.source_id, child.parent, child.parent_call) == ("child", "parent", "c9")
+    for file in list(folder.iterdir()):  # Codex compresses old sessions
+        packed = file.with_name(f"{file.name}.zst")
+        packed.write_bytes(zstandard.compress(file.read_bytes()))
+        assert file in FORMAT.sources(tmp_path) and packed not in FORMAT.sources(tmp_path)
+        file.unlink()
+        assert packed in FORMAT.sources(tmp_path)
+        assert FORMAT.sniff(packed, packed.read_bytes())
+    [child] = FORMAT.read(path.with_name(f"{path.name}.zst"))
+    assert (child.source_id, child.parent, child.parent_call) == ("child", "parent", "c9")
 
 
 def test_a_fork_has_its_own_id(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from moot.types.format import WholeConversation
 STORES = Path(__file__).parents[2] / "recorded" / "stores"
 JUNK: list[Any] = [
     *(None, True, -1, -5.5, 1e308, 10**30, float("nan"), "", "\ud800\0", "2026-99-99T00:00:00", "x" * 5000),
+    *("a/b", "..", "a\0b", "file://[x"),
     *([], {}, [[[]]], [{}], [None], [1, "a"], {"a": {"b": [1, None]}}),
 ]
 CELLS: list[Any] = [None, -1, 10**15, 1.5, "", "zz", b"\0\xff", "[]", "{}", "[null]", "[[]]"]
@@ -148,6 +150,17 @@ def test_a_damaged_value_never_stops_an_import(name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", HOMES)
 def test_no_damaged_value_stops_an_import(name: str, tmp_path: Path) -> None:
     check_damages(name, tmp_path, 150)
+
+
+@pytest.mark.parametrize("name", ["amp", "claude-subagent"])
+def test_text_that_is_neither_a_path_nor_an_address_never_stops_an_import(name: str, tmp_path: Path) -> None:
+    sources, files = staged(name, tmp_path)
+    for path in files:
+        before = path.read_text()
+        for key, junk in product(("uri", "cwd", "sessionId"), ("a/b", "a\0b", "file://[x")):
+            path.write_text(re.sub(rf'("{key}": ?)"[^"]*"', lambda found, junk=junk: found[1] + json.dumps(junk), before))
+            assert read(sources)
+        path.write_text(before)
 
 
 BROKEN = {

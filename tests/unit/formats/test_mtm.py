@@ -192,6 +192,9 @@ def test_an_editors_recent_folders_are_locations(tmp_path: Path) -> None:
     storage = tmp_path / ".config" / "Code" / "User" / "workspaceStorage" / "abc"
     storage.mkdir(parents=True)
     (storage / "workspace.json").write_text('{"folder": "file:///home/ada/my%20notes"}')
+    other = storage.with_name("other")
+    other.mkdir()
+    (other / "workspace.json").write_text('{"folder": "file://[ada"}')
     assert list(MTM.places(tmp_path, {})) == [Path("/home/ada/my notes/.mutsumi")]
 
 

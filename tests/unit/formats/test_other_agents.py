@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_machine import opencode_database
+from format_samples.opencode import database
 from moot.errors import UsageError
 from moot.formats.agents.gemini.format import Gemini
 from moot.formats.agents.gptme import Gptme
@@ -21,7 +22,8 @@ from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
 from moot.formats.agents.vibe.format import Vibe
 from moot.formats.apps.llm import Llm
-from moot.types.format import ImportedRecord, Resumable, WholeConversation
+from moot.formats.kit.fidelity import steps_of
+from moot.types.format import ImportedMessage, ImportedRecord, Resumable, WholeConversation
 from moot.types.message import is_tool, text_of, tool_name
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "formats"
@@ -145,6 +147,72 @@ def test_a_sub_agents_session_belongs_to_its_call(tmp_path: Path) -> None:
     first, second = read(OpenCode(), path)
     assert first.conversation.parent is None
     assert (second.conversation.parent, second.conversation.parent_call) == (parent, "call-7")
+
+
+def types(message: ImportedMessage) -> list[str]:
+    return [str(part["type"]) for part in message.parts]
+
+
+@pytest.mark.parametrize("older", [True, False])
+def test_sessions_of_opencode_2_are_read_from_its_tables(tmp_path: Path, older: bool) -> None:
+    path = tmp_path / "opencode.db"
+    path.write_bytes(database(older=older, later=True))
+    first, fork, other, helper = read(OpenCode(), path)
+    assert prompts(first) == ["What is here?", "And now?"] and first.facts.title == "Lists"
+    assert first.facts.directory == "/home/user/project" and first.facts.model == "mock-1@mock"
+    file = {"type": "file", "mediaType": "text/plain", "url": "data:text/plain;base64,bm90ZXM=", "filename": "notes.txt"}
+    assert first.messages[2].parts[1] == file
+    answer = first.messages[3]
+    assert types(answer) == ["step-start", "reasoning", "dynamic-tool", "step-start", "text"]
+    assert answer.parts[1]["providerMetadata"] == {"mock": {"signature": "c2ln"}}
+    assert (answer.parts[2]["input"], answer.parts[2]["output"]) == ({"command": "ls"}, "a.txt")
+    step = steps_of(answer)[0]
+    assert step["usage"] == {"input": 250, "output": 25, "cache_read": 50, "cache_write": 0, "reasoning": 5}
+    assert (step["model"], step["cost"], step["finish_reason"], step["ms"]) == ("mock-1@mock", 250_000_000, "stop", 500)
+    assert (fork.conversation.copied_from, prompts(fork)) == ("ses_1", [*prompts(first), "What if not?"])
+    assert [one.identities for one in fork.messages[:4]] == [one.identities for one in first.messages]
+    assert [one.role for one in other.messages] == ["user", *["system"] * 3, "assistant"]
+    assert types(other.messages[4]) == [
+        *("step-start", "dynamic-tool"),
+        *("step-start", "text", "dynamic-tool"),
+        *("step-start", "data-compaction", "text"),
+    ]
+    assert other.messages[4].parts[1]["output"] == "/home/user"
+    assert (helper.conversation.parent, helper.conversation.parent_call) == ("ses_3", "call-2")
+
+
+def test_messages_of_opencode_1_are_the_same_after_the_upgrade(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    path.write_bytes(database(older=True, later=False))
+    [before] = read(OpenCode(), path)
+    path.write_bytes(database(older=True, later=True))
+    after = read(OpenCode(), path)[0]
+    assert after.messages[:2] == before.messages
+    with closing(sqlite3.connect(path)) as connection:  # a text that OpenCode 2 has split from a prompt when it copied it
+        words = json.dumps({"text": "You are in a folder."})
+        row = ("msg_ses_1_0", "synthetic", 1_790_000_000_000, words)
+        connection.execute("UPDATE session_message SET id = 'msg_ses_1_000000', seq = 50 WHERE id = 'msg_ses_1_0'")
+        connection.execute("UPDATE message SET id = 'msg_ses_1_000000' WHERE id = 'msg_ses_1_0'")
+        row = ("msg_ses_1_000000xYz", "ses_1", "synthetic", 60, 1_790_000_000_000, 1_790_000_000_000, words)
+        connection.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        connection.commit()
+    assert [one.role for one in read(OpenCode(), path)[0].messages] == ["user", "assistant"] * 2
+
+
+def test_messages_of_versions_between_opencode_1_and_2_are_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    path.write_bytes(database(older=True, later=True))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE session_v2")
+        session = ("ses_3", "p1", "ses_3", "/home/user/project", "Counts", "1.18.25", 1, 1)
+        names = "id, project_id, slug, directory, title, version, time_created, time_updated"
+        connection.execute(f"INSERT INTO session ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", session)
+        connection.commit()
+    assert {one.conversation.source_id: len(one.messages) for one in read(OpenCode(), path)} == {"ses_1": 2, "ses_3": 5}
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("DROP TABLE part; DROP TABLE message;")
+    assert OpenCode().sniff(path, path.read_bytes()[:65536])
+    assert {one.conversation.source_id: len(one.messages) for one in read(OpenCode(), path)} == {"ses_1": 4, "ses_3": 5}
 
 
 def test_a_database_can_be_read_while_its_program_writes_to_it(tmp_path: Path) -> None:

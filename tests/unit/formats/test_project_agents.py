@@ -16,7 +16,7 @@ from moot.errors import UsageError
 from moot.formats.agents.aider import Aider
 from moot.formats.agents.openhands import OpenHands
 from moot.formats.kit.fidelity import steps_of
-from moot.formats.kit.fields import local_milliseconds
+from moot.formats.kit.fields import at, local_milliseconds
 from moot.types.format import ImportedRecord, WholeConversation
 from moot.types.message import text_of
 
@@ -104,6 +104,7 @@ def test_a_prompt_that_is_being_written_and_text_before_the_first_run_are_report
     (found,) = aider(tmp_path, f"a stray line\n{BEGUN}\n#### go~\n\nyes\n\n#### on")
     assert talk(found) == [("user", "go"), ("assistant", "yes")]
     assert problems(found) == ["text before the first chat", "the last line is truncated"]
+    assert aider(tmp_path, f"{BEGUN}\n#### go~") == []  # the prompt may continue
     with pytest.raises(UsageError, match="not an Aider chat history"):
         aider(tmp_path, "# Notes\n\n#### go~\n")
 
@@ -154,6 +155,25 @@ def test_model_calls_are_matched_by_id_and_the_others_are_added(tmp_path: Path) 
     broken = openhands(tmp_path, base_state=b"{")
     assert problems(broken) == ["base_state.json is not valid JSON, so that tokens and costs are unknown"]
     assert not broken.fidelity.kept.get("usage")
+
+
+def with_calls(folder: Path, ids: list[str], times: list[float]) -> list[list[Any]]:
+    """Return the input tokens of the model calls of each answer, of which the first has 100, the second 200, and so on."""
+    state = json.loads(samples_of(OpenHands())["conversation"]["c0ffee/base_state.json"])  # type: ignore[index]
+    metrics = state["stats"]["usage_to_metrics"]["agent"]
+    metrics["token_usages"] = [{"prompt_tokens": 100 * (at + 1), "response_id": id} for at, id in enumerate(ids)]
+    metrics["costs"] = [{"cost": 0.5, "timestamp": at} for at in times]
+    found = openhands(folder, base_state=json.dumps(state).encode())
+    return [[at(step, "usage", "input") for step in steps_of(one)] for one in found.messages if one.role == "assistant"]
+
+
+def test_model_calls_with_other_ids_are_matched_in_order(tmp_path: Path) -> None:
+    assert with_calls(tmp_path, ["x1", "x2"], []) == [[100, 200]]
+
+
+def test_a_call_without_an_answer_is_added_to_the_part_of_an_answer_before_it(tmp_path: Path) -> None:
+    when = local_milliseconds({"at": "2026-07-31T10:47:43"}, "at") / 1000
+    assert sorted(with_calls(tmp_path, ["r1", "title", "r2"], [when - 1, when + 0.5, when + 3])[0]) == [100, 200, 300]
 
 
 def test_content_without_a_type_and_reasoning_next_to_encrypted_blocks_are_kept(tmp_path: Path) -> None:

@@ -488,12 +488,12 @@ def test_a_summary_does_not_shift_the_calls_after_it(tmp_path: Path) -> None:
     assert steps_of_answers(tmp_path) == [[200, 7, 400], [600, 800], [1000]]
 
 
-def test_the_tokens_of_a_turn_that_was_cancelled_are_counted(tmp_path: Path) -> None:
-    folder = tmp_path / ".grok" / "sessions" / "p" / "s1"
+@pytest.mark.parametrize(("said", "counted"), [("uua", [[300]]), ("uat", [[300]]), ("uatua", [[100], [200]])])
+def test_the_tokens_of_turns_without_a_last_answer_are_counted(tmp_path: Path, said: str, counted: list[list[int]]) -> None:
+    folder, kinds = tmp_path / ".grok" / "sessions" / "p" / "s1", {"u": "user", "a": "assistant", "t": "tool_result"}
     folder.mkdir(parents=True)
-    said = [{"type": "user", "content": "a"}, {"type": "user", "content": "b"}, {"type": "assistant", "content": "c"}]
     usages = [{"modelUsage": {"grok-4.5": {"inputTokens": tokens}}} for tokens in (100, 200)]
     updates = [{"sessionUpdate": "turn_completed", "prompt_id": str(at), "usage": usage} for at, usage in enumerate(usages)]
-    (folder / "chat_history.jsonl").write_bytes(lines(said))
-    (folder / "updates.jsonl").write_bytes(lines([{"params": {"update": one}} for one in updates]))
-    assert steps_of_answers(tmp_path) == [[300]]
+    (folder / "chat_history.jsonl").write_bytes(lines([{"type": kinds[one], "content": one} for one in said]))
+    (folder / "updates.jsonl").write_bytes(lines([{"params": {"update": one}} for one in (updates[0], *updates)]))  # one is repeated
+    assert steps_of_answers(tmp_path) == counted

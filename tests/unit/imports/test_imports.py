@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -20,11 +21,11 @@ from moot.imports.report import Report
 from moot.plugins import FORMATS
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Project
-from moot.types.format import Fidelity
+from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedMessage
 from moot.types.ids import new_id
-from moot.types.message import Message, text_of
+from moot.types.message import Message, text_of, text_part
 from moot.types.store import Store
-from talk_format import line
+from talk_format import Talk, line
 
 pytestmark = pytest.mark.anyio
 
@@ -152,6 +153,37 @@ async def test_a_rewritten_message_becomes_a_sibling_of_the_old_one(tmp_path: Pa
         assert not (await take(store, file)).counts.changed
 
 
+class LaterTalk(Talk):
+    """A later version of the format, which adds the first record to the raw data of answers and reads their text differently."""
+
+    version = 2
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        return (replace(one, entries=map(self._changed, one.entries)) for one in super().read(path))
+
+    def _changed(self, entry: Entry) -> Entry:
+        if not isinstance(entry, ImportedMessage) or entry.role == "user":
+            return entry
+        return replace(entry, raw=HEAD + bytes(cast("bytes", entry.raw)), parts=(text_part(f"Read: {text_of(entry.parts)}"),))
+
+
+async def test_a_later_version_of_a_format_replaces_messages_without_a_branch_and_counts_them_once(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(long_source(count=6))
+    async with stored(tmp_path / "home") as store:
+        await take(store, file)
+        before = await only(store)
+        report = Report()
+        await import_sources(store, [source(file, LaterTalk())], ImportOptions(), report)
+        assert (report.counts.grown, report.counts.rewritten) == (3, 0)
+        after = await only(store)
+        assert (after.message_count, after.usage) == (before.message_count, before.usage)
+        assert (await store.stats.usage(wait=10)).total.input == 30
+        branch = await store.conversations.branch(after.id)
+        assert [text_of(message.parts) for message in branch][-2:] == ["text 4", "Read: text 5"]
+        assert len(await store.tree.nodes(after.id)) == 6
+
+
 def long_source(changed: int = -1, count: int = 600) -> bytes:
     """Prompts and priced answers, of which one may be edited."""
     data = HEAD
@@ -266,6 +298,26 @@ async def test_children_are_attached_to_their_parents_in_any_order(tmp_path: Pat
         assert [one.parent, other.parent].count(None) == 1
 
 
+class Uncalled(Talk):
+    """The format, as long as the call that started a sub-agent is unknown."""
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        return (replace(one, parent_call=None) for one in super().read(path))
+
+
+async def test_the_call_of_a_sub_agent_may_become_known_later(tmp_path: Path) -> None:
+    parent, child = tmp_path / "parent.talk", tmp_path / "child.talk"
+    parent.write_bytes(HEAD + USER)
+    child.write_bytes(line(talk="t2", above="t1") + USER)
+    async with stored(tmp_path / "home") as store:
+        for format in (Uncalled(), Talk()):
+            await import_sources(store, [source(child, format), source(parent, format)], ImportOptions(), Report())
+            (top,) = (await store.conversations.list()).items
+            (one,) = (await store.conversations.list(parent=top.id)).items
+            assert one.parent_tool_call == (None if isinstance(format, Uncalled) else "call")
+            child.write_bytes(child.read_bytes() + ONE)
+
+
 async def test_a_dry_run_reports_the_import_and_stores_nothing(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + USER + ONE)
@@ -355,6 +407,21 @@ async def test_a_directory_that_is_known_only_at_the_end_is_set(tmp_path: Path) 
         file.write_bytes(file.read_bytes() + line(id="u600", role="user", text="more"))
         await import_sources(store, [replace(source(file), placed=True)], ImportOptions(), Report())
         assert (await only(store)).project == "default"
+
+
+async def test_conversations_and_messages_without_an_id_are_imported_once(tmp_path: Path) -> None:
+    files = [tmp_path / "a.talk", tmp_path / "b.talk"]
+    for file in files:
+        said = [line(id="", role="user", text="hello"), line(id="a1", parent="", role="assistant", text="one"), line(id="", text="more")]
+        file.write_bytes(line(talk="") + b"".join(said))
+    async with stored(tmp_path / "home") as store:
+        assert (await take(store, *files)).counts.added == 6
+        for one in (await store.conversations.list()).items:
+            nodes = await store.tree.nodes(one.id)
+            assert [node.parent for node in nodes] == [None, nodes[0].id, None]
+        for file in files:
+            os.utime(file, ns=(1, 1))
+        assert not (await take(store, *files)).counts.changed
 
 
 async def test_a_deleted_conversation_is_not_imported_again(tmp_path: Path) -> None:

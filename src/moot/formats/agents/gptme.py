@@ -17,7 +17,7 @@ from typing import cast
 from moot.errors import UsageError
 from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
-from moot.formats.kit.fields import flag, items, milliseconds, money, obj, text, whole_number
+from moot.formats.kit.fields import amount, flag, items, milliseconds, money, obj, text, whole_number
 from moot.formats.kit.files import open_regular
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call, usage_without_cache
 from moot.types.canonical import JsonObject, empty
@@ -27,6 +27,7 @@ from moot.types.message import Part, Role, text_part
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _CALL = re.compile(r"^@([^\r\n(]+)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
 _USAGE = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+_CONFIG = "config.toml"
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>\n?(.*?)\n?</think(?:ing)?>\s*", re.DOTALL)
 
 
@@ -47,12 +48,19 @@ class Gptme(ManyFiles):
     def knows_record(self, body: JsonObject) -> bool:
         return isinstance(body.get("content"), str)  # system messages, and outputs of which a part is kept
 
+    def companions(self, path: Path) -> Iterator[Path]:
+        yield _folder_of(path) / _CONFIG
+
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
             raise UsageError(f"{str(path)!r} is not a gptme conversation: no line has a role.")
-        folder_ = path.parent.parent if path.parent.name == "branches" else path.parent
-        id = folder_.name if path.name == "conversation.jsonl" else f"{folder_.name}/{path.stem}"
-        yield ImportedConversation(id, entries_of(_records(path, folder_)))
+        folder = _folder_of(path)
+        id = folder.name if path.name == "conversation.jsonl" else f"{folder.name}/{path.stem}"
+        yield ImportedConversation(id, entries_of(_records(path, folder)))
+
+
+def _folder_of(path: Path) -> Path:
+    return path.parent.parent if path.parent.name == "branches" else path.parent
 
 
 def _records(path: Path, folder: Path) -> Records:
@@ -78,7 +86,7 @@ def _records(path: Path, folder: Path) -> Records:
 def _facts(folder: Path) -> ImportedFacts:
     """Return the facts in the `config.toml` of the conversation's folder."""
     try:
-        with open_regular(folder / "config.toml", links=False) as file:
+        with open_regular(folder / _CONFIG, links=False) as file:
             found = cast("JsonObject", tomllib.load(file))
     except (OSError, ValueError):
         found = empty()
@@ -122,7 +130,7 @@ def _step(metadata: JsonObject) -> JsonObject:
     usage = usage_without_cache(*(whole_number(metadata, "usage", name) for name in _USAGE))
     model = text(metadata, "model")
     provider, _, name = model.partition("/")
-    timings = [whole for part in ("ttft_ms", "gen_ms") if isinstance(whole := obj(metadata, "timings").get(part), int | float)]
+    timings = [spent for part in ("ttft_ms", "gen_ms") if (spent := amount(metadata, "timings", part)) is not None]
     return step(
         name or model,
         provider if name else "",

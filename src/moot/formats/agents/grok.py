@@ -31,7 +31,7 @@ _SPEECH = frozenset({"system", "user", "assistant", "reasoning", "tool_result", 
 
 class Grok(ManyFiles):
     name = "grok"
-    version = 2
+    version = 3
     files = ("chat_history.jsonl",)
     companion_names: tuple[str, ...] = ("summary.json", "updates.jsonl")
     stored_files = ("summary.json", "updates.jsonl")
@@ -79,31 +79,27 @@ def _records(path: Path, about: JsonObject) -> Records:
     turns = _turns(path.with_name("updates.jsonl"))
     last: tuple[Line, JsonObject] | None = None
     """The newest answer, which may be the last one of its turn."""
+    following: list[SessionRecord | ImportedRecord] = []
+    """The records after this answer."""
     for line in json_lines(path):
         value = line.value
-        if value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-            continue
         kind = text(value, "type")
         is_prompt = kind == "user" and text(value, "synthetic_reason") in _PERSON
-        if last is not None and kind in ("user", "assistant", "system"):
+        if last is not None and (is_prompt or kind == "assistant"):
             yield _answer(*last, turns[: int(is_prompt)])
-            turns = turns[int(is_prompt) :]
-            last = None
-        if kind == "assistant":
+            yield from following
+            last, following, turns = None, [], turns[int(is_prompt) :]
+        if kind == "assistant" and value is not None:
             last = line, value
-        elif kind == "tool_result":
-            if last is not None:
-                yield _answer(*last, [])
-                last = None
-            output = Output(text(value, "tool_call_id"), _output(value.get("content")))
-            yield SessionRecord(f"line-{line.number}", "assistant", line.raw, outputs=(output,))
-        elif kind in _SPEECH:
+        elif last is None:
             yield _other(line, value, kind, is_prompt=is_prompt)
         else:
-            yield ImportedRecord(line.raw, value)
+            following.append(_other(line, value, kind, is_prompt=is_prompt))
     if last is not None:
         yield _answer(*last, turns)  # also those that were cancelled before their answer
+        yield from following
+    else:
+        yield from (ImportedRecord(raw, problem="the tokens of a turn belong to no answer, so they are not counted") for raw, _ in turns)
 
 
 def _turns(path: Path) -> list[tuple[bytes, JsonObject]]:
@@ -117,8 +113,12 @@ def _turns(path: Path) -> list[tuple[bytes, JsonObject]]:
     return list(found.values())
 
 
-def _other(line: Line, value: JsonObject, kind: str, *, is_prompt: bool) -> SessionRecord:
+def _other(line: Line, value: JsonObject | None, kind: str, *, is_prompt: bool) -> SessionRecord | ImportedRecord:
     id = f"line-{line.number}"
+    if value is None or kind not in _SPEECH:
+        return ImportedRecord(line.raw, value, line.problem)
+    if kind == "tool_result":
+        return SessionRecord(id, "assistant", line.raw, outputs=(Output(text(value, "tool_call_id"), _output(value.get("content"))),))
     if kind == "reasoning":
         words = "\n\n".join(text(one, "text") for one in objects(value, "summary"))
         return SessionRecord(id, "assistant", line.raw, (reasoning(words),))

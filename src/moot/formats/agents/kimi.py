@@ -210,6 +210,10 @@ class KimiCode(ManyFiles):
     def knows_record(self, body: JsonObject) -> bool:
         return body.get("type") in ("context.append_message", "usage.record")  # repeat prompts and tokens
 
+    def companions(self, path: Path) -> Iterator[Path]:
+        if path.parent.name == "main" and len(path.parents) > 2:
+            yield path.parents[2] / "state.json"
+
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "type").startswith(("turn.", "context.")) for line in json_lines(path)):
             raise UsageError(f"{str(path)!r} is not a Kimi Code session: it has no turn.")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats.kit.bases import ManyFiles
-from moot.formats.kit.fields import at, milliseconds, obj, objects, text, whole_number
+from moot.formats.kit.fields import amount, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.json import array_items, json_container, member, parse_prefix, read_document
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, find_branches, finish_reason, reasoning, step, tool_call
 from moot.types.canonical import JsonObject
@@ -177,7 +177,7 @@ def _step(version: JsonObject, blocks: list[JsonObject], model: str) -> JsonObje
     """Return the model, usage and finish reason of a model call, combined from its blocks."""
     infos = [obj(one, "genInfo") for one in blocks if one.get("genInfo")]
     last = infos[-1] if infos else {}
-    seconds = [spent for one in infos if isinstance(spent := at(one, "stats", "totalTimeSec"), int | float)]
+    seconds = [spent for one in infos if (spent := amount(one, "stats", "totalTimeSec")) is not None]
     reason = text(last, "stats", "stopReason")
     counts = (
         [count for one in infos if (count := whole_number(one, "stats", name)) is not None]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from moot.errors import UsageError
 from moot.formats.anthropic import content_parts
+from moot.formats.editors.folders import path_of
 from moot.formats.kit.bases import ManyFiles, environment_folder
 from moot.formats.kit.fields import at, milliseconds, objects, text, whole_number
 from moot.formats.kit.json import Element, PartialDocument, load_document, member, partial_document
@@ -45,10 +45,10 @@ class Amp(ManyFiles):
 
 def _records(document: PartialDocument) -> Records:
     trees = objects(document.value("env"), "initial", "trees")
-    place = urlsplit(text(trees[0], "uri") if trees else "")
+    place = text(trees[0], "uri") if trees else ""
     yield ImportedFacts(
         title=document.text("title"),
-        directory=unquote(place.path) if place.scheme == "file" else "",
+        directory=path_of(place) if place.startswith("file:") else "",
         agent="amp",
         created_at=milliseconds({"at": document.value("created")}, "at"),
     )

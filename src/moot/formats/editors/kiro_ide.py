@@ -43,6 +43,11 @@ class KiroIde(ManyFiles):
     def sources(self, folder: Path) -> Iterator[Path]:
         yield from (path for path in super().sources(folder) if path.name != "sessions.json")
 
+    def companions(self, path: Path) -> Iterator[Path]:
+        """Yield the folder with the executions of a session. It changes when an execution is added."""
+        if path.suffix == ".json" and (folder := partial_document(read_head(path, links=False)).text("workspaceDirectory")):
+            yield _executions_of(path, folder)
+
     def is_own(self, path: Path, head: bytes) -> bool:
         names = set(partial_document(head).names())
         return {"sessionId", "workspaceDirectory"} <= names or {"chat", "metadata"} <= names or {"chat", "executionId"} <= names
@@ -86,9 +91,14 @@ def _session(path: Path, document: PartialDocument) -> Records:
     )
     if "history" not in document:
         yield ImportedRecord(b"", problem="'history' contains no messages")
-    executions = _Executions(path.parents[2] / sha256(folder.encode()).hexdigest()[:32] / _EXECUTIONS)
+    executions = _Executions(_executions_of(path, folder))
     for element in document.elements("history"):
         yield from _entry(element, executions)
+
+
+def _executions_of(path: Path, folder: str) -> Path:
+    """Return the folder with the executions of a session, from the folder of its workspace."""
+    return path.parents[min(2, len(path.parents) - 1)] / sha256(folder.encode("utf-8", "replace")).hexdigest()[:32] / _EXECUTIONS
 
 
 def _listed(path: Path) -> list[JsonObject]:

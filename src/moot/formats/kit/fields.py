@@ -56,6 +56,12 @@ def whole_number(value: Json, *names: str) -> int | None:
     return found if type(found) is int and 0 <= found < 1 << 53 else None
 
 
+def amount(value: Json, *names: str) -> float | None:
+    """Return a non-negative number below a trillion, or None."""
+    found = at(value, *names)
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 1e12 else None
+
+
 def money(value: Json, *names: str) -> int | None:
     """Return an amount in dollars as nano-dollars, or None if it is unknown."""
     found = at(value, *names)

@@ -18,7 +18,10 @@ def open_regular(path: Path, *, links: bool = True, buffering: int = -1) -> Bina
     """Open a regular file for reading. Without `links`, the last path component must not be a link. Raise OSError if it is not a regular
     file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
+    except ValueError as error:  # a name from a damaged record contains NUL or a lone surrogate
+        raise OSError(errno.EINVAL, "not a valid path", os.fspath(path)) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))

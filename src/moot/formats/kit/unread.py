@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 from moot.convert.files.attachments import file_text
 from moot.formats.kit.fidelity import things_in
@@ -57,13 +58,18 @@ _LEAST = 3
 """Minimum length of a string. Shorter strings are never reported as lost."""
 
 
-def read_checked(format: Format, conversations: Iterator[ImportedConversation]) -> Iterator[ImportedConversation]:
+def read_checked(format: Format, conversations: Iterator[ImportedConversation], source: str = "") -> Iterator[ImportedConversation]:
     """Yield the conversations, with a report of all content that the format left out.
 
     A message that is empty because its structure is unknown becomes a record with a problem. Other missing content is counted as lost.
-    A record that contains the text of a message is also counted as lost, unless the format leaves it out on purpose.
+    A record that contains the text of a message is also counted as lost, unless the format leaves it out on purpose. Conversations and
+    messages whose id is empty get one; those of conversations contain a hash of `source`, which is a path.
     """
+    unnamed, place = 0, blake2b(source.encode("utf-8", "replace"), digest_size=8).hexdigest()
     for conversation in conversations:
+        if not conversation.source_id:
+            unnamed += 1
+            conversation = replace(conversation, source_id=f"unnamed-{place}-{unnamed}")
         is_known = format.knows_record if isinstance(format, NamesRecords) else _is_never_known
         yield replace(conversation, entries=_Checked(is_known).entries(iter(conversation.entries)))
 
@@ -80,6 +86,8 @@ class _Checked:
     """Function that returns whether the format leaves out a record on purpose."""
     removed: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Id of a message that was replaced by a record → its parent."""
+    unnamed: int = 0
+    """Number of messages so far whose id is empty."""
 
     def entries(self, entries: Iterator[Entry]) -> Iterator[Entry]:
         for entry in entries:
@@ -90,7 +98,17 @@ class _Checked:
             else:
                 yield replace(entry, head=self.removed[entry.head]) if entry.head in self.removed else entry
 
+    def _named(self, message: ImportedMessage) -> ImportedMessage:
+        """Return the message with an id. An empty parent is the last message with an empty id."""
+        parent = f"unnamed-{self.unnamed}" if message.parent == "" else message.parent
+        if not message.source_id:
+            self.unnamed += 1
+        id = message.source_id or f"unnamed-{self.unnamed}"
+        return replace(message, source_id=id, parent=parent)
+
     def _message(self, message: ImportedMessage) -> Iterator[Entry]:
+        if not message.source_id or message.parent == "":
+            message = self._named(message)
         if message.parent in self.removed:
             message = replace(message, parent=self.removed[message.parent])
         try:

@@ -224,7 +224,7 @@ def _message(
         piece.counts["known"] += 1
         return same.message
     if earlier:
-        found = _extended(transaction, piece, one, earlier, same)
+        found = _extended(transaction, piece, one, earlier, same, compare=compare)
         if found is not None:
             return found
     id = _added(piece, one, role, parent, earlier)
@@ -270,8 +270,13 @@ def _note(piece: _Piece, arrival: IncomingEntry, earlier: list[Variant], message
     piece.notes.append((piece.no, arrival.key, arrival.digest, length, message))
 
 
-def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earlier: list[Variant], same: Variant | None) -> str | None:
-    """Extend the stored message that the entry is a longer version of, and return its id. Return None if there is no such message."""
+def _extended(
+    transaction: Transaction, piece: _Piece, one: IncomingEntry, earlier: list[Variant], same: Variant | None, *, compare: bool
+) -> str | None:
+    """Extend the stored message that the entry is a longer version of, and return its id. Return None if there is no such message.
+
+    With `compare`, the message may differ only because an earlier version of the format read it, so it is replaced in any case.
+    """
     raw = memoryview(one.raw)
     variant = same or next((old for old in reversed(earlier) if old.length < len(raw) and digest_of(raw[: old.length]) == old.digest), None)
     is_prefix = variant is not None
@@ -283,10 +288,10 @@ def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earli
         return variant.message or ""
     before = message_of(row)
     parts = parts_of(parse_stored(one.parts))
-    if not is_prefix and not is_continuation(before.parts, parts):
+    if not is_prefix and not compare and not is_continuation(before.parts, parts):
         return None
     body = growth_body(before.id, (before.parts, before.metadata), (parts, parse_stored_object(one.metadata)))
-    if same is not None and len(body) == 2 and not body["parts"] and body["keep"] == len(before.parts):
+    if same is not None and len(body) == 3 and not body["parts"] and body["keep"] == len(before.parts):
         piece.counts["known"] += 1
         return before.id
     fresh_raw = None if same is not None else bytes(raw[variant.length :] if is_prefix else raw)

@@ -80,6 +80,8 @@ _MADE = (
     " started_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?)"
 )
 _COPIED = "UPDATE import_conversation SET copied_from = ?, rank = ?, started_at = ? WHERE owner_id = ? AND format = ? AND source_id = ?"
+_CALLED = "UPDATE import_conversation SET parent_call = ? WHERE conversation = ? AND parent_call IS NULL"
+_BY_CALL = "UPDATE conversation SET parent_tool_call_id = ? WHERE no = ? AND parent_tool_call_id IS NULL AND parent_id IS NOT NULL"
 _TO_PARENT = "UPDATE conversation SET parent_id = ?, parent_tool_call_id = ? WHERE no = ?"
 _RECOUNT = (  # the answers of sub-agents count for the agent that started them
     "WITH RECURSIVE tree(no, id) AS (SELECT no, id FROM conversation WHERE no = ?"
@@ -104,6 +106,9 @@ def receive(arriving: IncomingConversation, owner: str, transaction: Transaction
         closed = bool(transaction.row(_CLOSED, (found.no,))[0])
         if found.version < arriving.version:
             transaction.execute(_COPIED, (*copied, owner, arriving.format, source_id))
+        if arriving.parent_call is not None and not found.is_alias:  # it may become known while the sub-agent works
+            transaction.execute(_CALLED, (arriving.parent_call, found.no))
+            transaction.execute(_BY_CALL, (arriving.parent_call, found.no))
         return ImportTarget(found.id, closed=closed, version=found.version, is_alias=found.is_alias)
     if is_purged(transaction, arriving, owner):
         return ImportTarget("", closed=True)

@@ -106,6 +106,12 @@ class ClaudeFormat:
     def sources(self, folder: Path) -> Iterator[Path]:
         return _sessions(folder)
 
+    def companions(self, path: Path) -> Iterator[Path]:
+        if path.stem.startswith("agent-"):
+            yield path.with_suffix(".meta.json")
+        elif (note := _desktop_note(path)) is not None:
+            yield note
+
     def knows_record(self, body: JsonObject) -> bool:
         return is_without_message(body)
 
@@ -150,13 +156,17 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
             yield path
 
 
+def _desktop_note(path: Path) -> Path | None:
+    """Return the file in which the desktop program stores facts about a session, or None if another program started the session."""
+    return next((above.with_name(f"{above.name}.json") for above in path.parents[:6] if above.name.startswith("local_")), None)
+
+
 def _desktop_facts(path: Path, session: str) -> ImportedFacts | None:
     """Return the title and folder of a session started by the desktop program, which stores them in a file next to the session's folder."""
-    folder = next((above for above in path.parents[:6] if above.name.startswith("local_")), None)
-    if folder is None:
+    if (note := _desktop_note(path)) is None:
         return None
     try:
-        about = obj(parse_json(read_head(folder.with_name(f"{folder.name}.json"), _NOTE, links=False)))
+        about = obj(parse_json(read_head(note, _NOTE, links=False)))
     except (OSError, ValueError):
         return None
     if text(about, "cliSessionId") not in ("", session):

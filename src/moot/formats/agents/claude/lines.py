@@ -48,12 +48,20 @@ def is_without_message(line: JsonObject) -> bool:
     if kind not in ("user", "assistant"):
         return kind in _RECORDS or (kind in ENTRY_TYPES and bool(text(line, "uuid")))
     content = at(line, "message", "content")
-    typed = isinstance(content, str) or (isinstance(content, list) and all(text(block, "type") in _BLOCKS for block in content))
+    typed = isinstance(content, str | list) and _is_typed(content, _BLOCKS)
     return kind == "user" and typed and bool(text(line, "uuid")) and not prompt_of(line)
+
+
+def _is_typed(content: Json, known: frozenset[str]) -> bool:
+    """Return whether content, also that of tool outputs, is text or has only blocks of known types."""
+    if not isinstance(content, list):
+        return content is None or isinstance(content, str)
+    return all(text(block, "type") in known and _is_typed(obj(block).get("content"), _IN_OUTPUTS) for block in content)
 
 
 _BLOCKS = frozenset({"text", "image", "document", "tool_result"})
 """Types of content blocks in `user` lines."""
+_IN_OUTPUTS = frozenset({"text", "image", "document", "tool_reference"})
 
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:

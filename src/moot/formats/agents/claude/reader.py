@@ -6,6 +6,7 @@ is small: one number for each line of the tree.
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -161,8 +162,10 @@ def call_that_began(path: Path, session: str) -> str | None:
         return call
     agent = path.stem.removeprefix("agent-")
     folders = [folder for folder in path.parents[:6] if folder.name == session]
-    files = (*(folder.with_suffix(".jsonl") for folder in folders), path.with_name(f"{session}.jsonl"))
-    lines = (line for file in files for line in islice(lines_containing(file, f'"agentId":"{agent}"'.encode()), _TRIES))
+    beside = [path.with_name(f"{session}.jsonl")] if session == Path(session).name else []  # the id comes from the file
+    files = (*(folder.with_suffix(".jsonl") for folder in folders), *beside)
+    needle = b'"agentId":"%s"' % os.fsencode(agent)
+    lines = (line for file in files for line in islice(lines_containing(file, needle), _TRIES))
     return next((call for line in lines if (call := _call_of(_object(line), agent))), None)
 
 

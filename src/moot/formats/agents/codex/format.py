@@ -26,8 +26,9 @@ _LOOKED_AT = 20
 """Maximum number of lines examined to recognize a session."""
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 """Keys that identify a session if its first line is longer than the examined beginning of the file."""
-_PACKED = "moot.formats.agents.codex.packed:packed_lines"
-"""Function that is loaded by name, because its module imports a large package."""
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_PACKED, _PACKED_HEAD = (f"moot.formats.agents.codex.packed:{name}" for name in ("packed_lines", "packed_head"))
+"""Functions that are loaded by name, because their module imports a large package."""
 
 
 class CodexFormat:
@@ -42,6 +43,8 @@ class CodexFormat:
     holds: Mapping[str, FidelityLevel] = ALL_KEPT
 
     def sniff(self, path: Path, head: bytes) -> bool:
+        if path.suffix == ".zst" and head.startswith(_ZSTD):
+            head = attribute(_PACKED_HEAD)(path)
         if head:
             return any_line(head, is_rollout_line, _CUT, _LOOKED_AT)
         return path.is_dir() and next(_sessions(path), None) is not None
@@ -50,7 +53,7 @@ class CodexFormat:
         meta = _meta_of(path)
         id = str(meta.get("id") or path.name.removesuffix(".zst").removesuffix(".jsonl"))
         parent = parent_of(meta)
-        call = call_that_began(path, id, parent) if parent is not None else None
+        call = call_that_began(path, id, parent, _lines) if parent is not None else None
         copied_from = text(meta, "forked_from_id") or parent
         entries = SessionReader(AGENT).entries(_lines(path))
         started_at = milliseconds(meta, "timestamp")

@@ -14,7 +14,7 @@ import zstandard
 
 from moot.errors import UsageError
 from moot.formats.kit.documents import Line, lines_in
-from moot.formats.kit.files import open_regular
+from moot.formats.kit.files import HEAD, open_regular
 
 _LARGEST = 4 << 30
 """Maximum size in bytes of a decompressed session."""
@@ -41,6 +41,15 @@ def packed_lines(path: Path, largest: int = _LARGEST) -> Iterator[Line]:
         raise UsageError(f"{str(path)!r} expands to more than {words}. The rest was not read.") from None
     except (OSError, zstandard.ZstdError) as error:
         raise UsageError(f"Can't decompress {str(path)!r}: {error}") from error
+
+
+def packed_head(path: Path) -> bytes:
+    """Return the beginning of a compressed session, or empty bytes if it can't be decompressed."""
+    try:
+        with open_regular(path) as packed, zstandard.ZstdDecompressor().stream_reader(packed) as reader:
+            return reader.read(HEAD)
+    except (OSError, zstandard.ZstdError):
+        return b""
 
 
 class _Limited(io.RawIOBase):

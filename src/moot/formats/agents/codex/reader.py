@@ -5,12 +5,14 @@ Each line is converted using only the lines before it. So when a file grows, its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
 from moot.convert.agents.codex_session import CodexMessage, user_parts
+from moot.errors import UsageError
 from moot.formats.agents.codex.lines import moot_fields, normalize, prompt_parts
 from moot.formats.kit.answers import NO_PARENT, Draft, Drafts
 from moot.formats.kit.documents import Line, lines_containing
@@ -27,14 +29,23 @@ def parent_of(meta: JsonObject) -> str | None:
     return text(meta, "source", "subagent", "thread_spawn", "parent_thread_id") or None
 
 
-def call_that_began(path: Path, session: str, parent: str) -> str | None:
-    """Return the id of the call in the parent session's file that started this session, or None. The call's output names the session."""
+def call_that_began(path: Path, session: str, parent: str, packed: Callable[[Path], Iterable[Line]]) -> str | None:
+    """Return the id of the call in the parent session's file that started this session, or None. The call's output names the session.
+
+    `packed` reads a compressed file.
+    """
     if not parent.replace("-", "").isalnum():
         return None
     root = path.parents[3] if len(path.parents) > 3 else path.parent
-    candidates = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
-    lines = (line for file in candidates for line in islice(lines_containing(file, session.encode()), _TRIES))
-    return next((call for line in lines if (call := _call_of(line))), None)
+    name, needle = f"rollout-*-{parent}.jsonl", session.encode()
+    candidates = [*path.parent.glob(f"{name}*"), *root.glob(f"*/*/*/{name}*")]
+    lines = (line for file in candidates if file.suffix == ".jsonl" for line in islice(lines_containing(file, needle), _TRIES))
+    if (found := next((call for line in lines if (call := _call_of(line))), None)) is not None:
+        return found
+    with suppress(UsageError):
+        unpacked = (line.raw for file in candidates if file.suffix == ".zst" for line in packed(file) if needle in line.raw)
+        return next((call for line in islice(unpacked, _TRIES) if (call := _call_of(line))), None)
+    return None
 
 
 def _call_of(line: bytes) -> str | None:

@@ -2,9 +2,9 @@
 and the event stream of `opencode serve`.
 
 Rows of `session`, `message` and `part` are the current state, and rows of `event` its history. Events are append-only, so they are used as
-a message's raw if there are any. A sub-agent's session names its parent, and the parent's `task` call names the session. Reference: schema,
-rows and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of
-https://github.com/anomalyco/opencode.
+a message's raw if there are any. A sub-agent's session names its parent, and the parent's `task` call names the session. OpenCode 2 stores
+its sessions in `session_v2` and `session_message` of the same database. Reference: schema, rows and exports of OpenCode 1.18.33, and
+`packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of https://github.com/anomalyco/opencode.
 """
 
 from __future__ import annotations
@@ -12,18 +12,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
+from heapq import merge
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
 from moot.convert.agents.session import EXACTLY
 from moot.errors import UsageError
+from moot.formats.agents.opencode.session_messages import call_of, later_messages
 from moot.formats.agents.opencode.writer import INFO, SPACE, lines_of, session_of
 from moot.formats.kit.bases import environment_folder
 from moot.formats.kit.database import (
     SQLITE,
     Connection,
+    Schema,
     conversations_in,
+    has_schema,
     is_database,
     open_own,
     readable_rows,
@@ -33,7 +39,7 @@ from moot.formats.kit.database import (
 )
 from moot.formats.kit.exact import mark_of
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of
-from moot.formats.kit.fields import flag, milliseconds, money, obj, objects, text, whole_number
+from moot.formats.kit.fields import LATEST, flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import array_items, json_object, members, parse_prefix, read_document
 from moot.formats.kit.records import (
@@ -59,7 +65,15 @@ _OWN = {
     "message": {"id", "session_id", "data"},
     "part": {"id", "message_id", "session_id", "data"},
 }
-_SESSIONS = "SELECT * FROM session ORDER BY parent_id IS NOT NULL, time_created, id"
+_SESSION = {"id", "parent_id", "directory", "title"}
+_LATER_MESSAGE = {"session_message": {"id", "session_id", "type", "seq", "time_created", "data"}}
+_LATER = {"session_v2": _SESSION, **_LATER_MESSAGE}
+_BETWEEN = {"session": _SESSION, **_LATER_MESSAGE}
+"""Tables of OpenCode 2, and those of its first test versions."""
+_ORDER = "ORDER BY parent_id IS NOT NULL, time_created, id"
+_SESSIONS = f"SELECT * FROM session {_ORDER}"
+_LATER_SESSIONS = f"SELECT * FROM session_v2 {_ORDER}"
+_OLDER_SESSIONS = f"SELECT * FROM session AS s WHERE NOT EXISTS (SELECT 1 FROM session_v2 AS v WHERE v.id = s.id) {_ORDER}"
 _MESSAGES = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id"
 _PARTS = "SELECT * FROM part WHERE message_id = ? ORDER BY id"
 _EVENTS = """SELECT seq, CASE WHEN NOT json_valid(data) THEN NULL WHEN json_extract(data, '$.info.role') IS NULL
@@ -69,12 +83,15 @@ _EVENT = "SELECT * FROM event WHERE aggregate_id = ? AND seq = ?"
 _CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? AND json_valid(data)
     AND json_extract(data, '$.state.metadata.sessionId') = ?"""
 """Query for the tool call in the parent's session that started a sub-agent's session."""
+_FIRST = "SELECT id FROM message WHERE session_id = ? LIMIT 1"
+_PROJECT = "SELECT project_id FROM session WHERE id = ?"
+_FORKED = "SELECT fork_session_id FROM session_v2 WHERE id = ?"
 _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 
 
 class OpenCode:
     name = "opencode"
-    version = 4
+    version = 5
     resume_command = ("opencode", "--session")
     resumable: Literal[True] = True
     suffix = ".json"
@@ -111,7 +128,7 @@ class OpenCode:
             yield place.with_name("opencode-*.db")
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if is_database(path, head, _OWN):
+        if is_database(path, head, _OWN, _LATER, _BETWEEN):
             return True
         if _is_event_stream(head):
             return True
@@ -130,47 +147,94 @@ class OpenCode:
             first = head.lstrip()[:1]
             yield from _served(path) if first == b"[" or text(parse_prefix(head), "info", "sessionID") else (_exported(path),)
             return
-        with open_own(path, "OpenCode", _OWN) as connection:
-            events = "event" in tables(connection)
-
-            def convert(session: JsonObject, raw: bytes) -> ImportedConversation:
-                id, parent = text(session, "id"), text(session, "parent_id") or None
-                row = connection.execute(_CALL, (parent, id)).fetchone() if parent is not None else None
-                call = row[0] if row is not None and isinstance(row[0], str) else None
-                entries = entries_of(_session(connection, session, raw, events=events))
-                return ImportedConversation(id, entries, parent, call, started_at=whole_number(session, "time_created") or 0)
-
-            yield from conversations_in(connection, _SESSIONS, convert)
-            if "session_v2" in tables(connection) and (count := connection.execute("SELECT count(*) FROM session_v2").fetchone()[0]):
-                problem = f"{count} sessions in the table 'session_v2' are of a newer version of OpenCode and were not read"
-                yield ImportedConversation("session_v2", (ImportedRecord(b"", problem=problem),))
+        with open_own(path, "OpenCode", _OWN, _LATER, _BETWEEN) as connection:
+            database = _Database(connection, tables(connection))
+            for query in database.queries():
+                yield from conversations_in(connection, query, partial(database.conversation, is_later=query == _LATER_SESSIONS))
 
 
-def _session(connection: Connection, session: JsonObject, raw: bytes, *, events: bool) -> Records:
-    id = text(session, "id")
-    yield ImportedRecord(raw, session)
-    time: JsonObject = {"created": session.get("time_created"), "updated": session.get("time_updated")}
-    yield _facts(session, time, json_object(text(session, "model")))
-    problems: list[str] = []
-    identities = _Identities(text(session, "project_id"))
-    event_map: dict[str, list[int]] = {}  # the key "" holds events without a message
-    for row in readable_rows(connection, problems, _EVENTS, id) if events else ():
-        event_map.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
-    for row in readable_rows(connection, problems, _MESSAGES, id):
-        message = row_object(row)
-        parts = list(readable_rows(connection, problems, _PARTS, message["id"]))
-        pieces = [{"id": text(one, "id"), **json_object(text(one, "data"))} for one in map(row_object, parts)]
-        raws = [row_bytes(event) for seq in event_map.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
-        raws = raws or [row_bytes(row), *map(row_bytes, parts)]
-        info = json_object(text(message, "data"))
-        if not info:
-            yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is not valid JSON")
-        else:
-            yield replace(_record(text(message, "id"), info, pieces, b"".join(raws)), identity=identities.next(info))
-    for seq in sorted(seq for left in event_map.values() for seq in left):
-        for row in connection.execute(_EVENT, (id, seq)):
-            yield ImportedRecord(row_bytes(row), row_object(row))
-    yield from (ImportedRecord(b"", problem=problem) for problem in problems)
+@dataclass(slots=True)
+class _Database:
+    """A database with the tables of OpenCode 1, of OpenCode 2, or of both."""
+
+    connection: Connection
+    tables: Schema
+
+    def queries(self) -> list[str]:
+        """Return the queries for all sessions. A session in the tables of both versions is read once."""
+        if not has_schema(self.tables, _LATER):
+            return [_SESSIONS]
+        return [_OLDER_SESSIONS, _LATER_SESSIONS] if "session" in self.tables else [_LATER_SESSIONS]
+
+    def conversation(self, session: JsonObject, raw: bytes, *, is_later: bool) -> ImportedConversation:
+        id, parent = text(session, "id"), text(session, "parent_id") or None
+        started, forked = whole_number(session, "time_created") or 0, text(session, "fork_session_id") or None
+        call = self._call_of(parent, id) if parent is not None else None
+        entries = entries_of(self._records(session, raw, is_later=is_later))
+        return ImportedConversation(id, entries, parent, call, copied_from=forked, started_at=started)
+
+    def _call_of(self, parent: str, session: str) -> str | None:
+        row = self.connection.execute(_CALL, (parent, session)).fetchone() if "part" in self.tables else None
+        if row is not None and isinstance(row[0], str):
+            return row[0]
+        return call_of(self.connection, parent, session) if has_schema(self.tables, _LATER_MESSAGE) else None
+
+    def _records(self, session: JsonObject, raw: bytes, *, is_later: bool) -> Records:
+        yield ImportedRecord(raw, session)
+        time: JsonObject = {"created": session.get("time_created"), "updated": session.get("time_updated")}
+        yield _facts(session, time, json_object(text(session, "model")))
+        id, problems = text(session, "id"), list[str]()
+        has_older = has_schema(self.tables, _OWN)
+        older = self._older(session, problems, events="event" in self.tables and not is_later) if has_older else iter(())
+        later: Iterator[tuple[int, SessionRecord | ImportedRecord]] = iter(())
+        # versions between 1 and 2 stored some messages in the tables of both
+        if has_schema(self.tables, _LATER_MESSAGE) and (is_later or not has_older or self._value(_FIRST, id) is None):
+            copied = self._copied(text(session, "fork_session_id")) if is_later else {}
+            later = later_messages(self.connection, id, problems, copied, has_older=has_older)
+        yield from (record for _, record in merge(older, later, key=itemgetter(0)))
+        yield from (ImportedRecord(b"", problem=problem) for problem in problems)
+
+    def _value(self, query: str, *values: str) -> Json:
+        row = self.connection.execute(query, values).fetchone()
+        return None if row is None else row[0]
+
+    def _copied(self, session: str) -> dict[tuple[str, int], str]:
+        """Return the identities of the messages of OpenCode 1 in a session and in those that it was forked from."""
+        found: dict[tuple[str, int], str] = {}
+        seen: set[str] = set()
+        while session and session not in seen and has_schema(self.tables, _OWN):
+            seen.add(session)
+            identities = self._identities(session)
+            for row in map(row_object, readable_rows(self.connection, [], _MESSAGES, session)):
+                if info := json_object(text(row, "data")):
+                    found.setdefault((text(info, "role"), whole_number(row, "time_created") or 0), identities.next(info))
+            session = str(self._value(_FORKED, session) or "")
+        return found
+
+    def _identities(self, session: str) -> _Identities:
+        return _Identities(str(self._value(_PROJECT, session) or ""))
+
+    def _older(self, session: JsonObject, problems: list[str], *, events: bool) -> Iterator[tuple[int, SessionRecord | ImportedRecord]]:
+        """Yield the messages of OpenCode 1 with their times of creation, then the events without a message."""
+        id, connection = text(session, "id"), self.connection
+        identities = self._identities(id)
+        event_map: dict[str, list[int]] = {}  # the key "" holds events without a message
+        for row in readable_rows(connection, problems, _EVENTS, id) if events else ():
+            event_map.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
+        for row in readable_rows(connection, problems, _MESSAGES, id):
+            message = row_object(row)
+            parts = list(readable_rows(connection, problems, _PARTS, message["id"]))
+            pieces = [{"id": text(one, "id"), **json_object(text(one, "data"))} for one in map(row_object, parts)]
+            raws = [row_bytes(event) for seq in event_map.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
+            raw = b"".join(raws or [row_bytes(row), *map(row_bytes, parts)])
+            info, created = json_object(text(message, "data")), whole_number(message, "time_created") or 0
+            if not info:
+                yield created, ImportedRecord(raw, message, f"message {message['id']!r} is not valid JSON")
+            else:
+                yield created, replace(_record(text(message, "id"), info, pieces, raw), identity=identities.next(info))
+        for seq in sorted(seq for left in event_map.values() for seq in left):
+            for row in connection.execute(_EVENT, (id, seq)):
+                yield LATEST, ImportedRecord(row_bytes(row), row_object(row))
 
 
 class _Identities:

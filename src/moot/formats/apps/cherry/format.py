@@ -25,7 +25,7 @@ from moot.formats.kit.database import (
 )
 from moot.formats.kit.documents import json_lines
 from moot.formats.kit.fidelity import Tally, things_in
-from moot.formats.kit.fields import at, flag, items, milliseconds, money, obj, objects, text
+from moot.formats.kit.fields import amount, at, flag, items, milliseconds, money, obj, objects, text
 from moot.formats.kit.files import files_below, read_head
 from moot.formats.kit.json import json_object, json_value
 from moot.formats.kit.records import reasoning, sort_tree
@@ -181,7 +181,7 @@ def _metadata(row: JsonObject, message: JsonObject) -> JsonObject:
     step: JsonObject = {"step": 1, "usage": _usage(stats), "cost": _cost(stats)}
     if model:
         step["model"] = f"{model}@{provider}" if provider else model
-    if isinstance(ms := stats.get("timeCompletionMs"), int | float):
+    if (ms := amount(stats, "timeCompletionMs")) is not None:
         step["ms"] = int(ms)
     status = row.get("status") or message.get("status")
     more: JsonObject = {"steps": [step]} if step["usage"] or step["cost"] is not None else {}
@@ -205,9 +205,9 @@ def _usage(stats: JsonObject) -> JsonObject:
 def _cost(stats: JsonObject) -> int | None:
     """Return the cost if all amounts are in dollars. Return None for other currencies."""
     if isinstance(costs := stats.get("costs"), list):
-        dollars = [one.get("amount") for one in objects(costs) if one.get("currency") in ("USD", "$")]
-        amounts = [amount for amount in dollars if isinstance(amount, int | float)]
-        return round(sum(amounts) * 1e9) if amounts and len(amounts) == len(costs) else None
+        dollars = [money(one, "amount") for one in objects(costs) if one.get("currency") in ("USD", "$")]
+        amounts = [amount for amount in dollars if amount is not None]
+        return sum(amounts) if amounts and len(amounts) == len(costs) else None
     return money(stats, "cost")
 
 

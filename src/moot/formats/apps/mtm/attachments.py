@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from moot.convert.files.attachments import file_text
+from moot.formats.editors.folders import path_of
 from moot.formats.kit.fields import obj, objects
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.records import detect_media_type, file_of, media_type_of
@@ -47,7 +48,7 @@ def _picture(url: str, source: Path) -> Part | None:
         return {"type": "file", "mediaType": media_type_of(url), "url": url}
     if not url.startswith("file:"):
         return {"type": "file", "mediaType": "image/*", "url": url}
-    path = Path(unquote(urlsplit(url).path))
+    path = Path(path_of(url))
     project = source.absolute().parent
     project = project.parent if project.name == ".mutsumi" else project
     folders = (Path(tempfile.gettempdir()) / _PASTED, project)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from moot.formats.apps.mtm.configuration import EDITORS, configuration
 from moot.formats.apps.mtm.reader import VERSION, read_file
 from moot.formats.apps.mtm.writer import HOLDS, HOLDS_ONE, unversioned, version_one
+from moot.formats.editors.folders import path_of
 from moot.formats.kit.files import files_below, read_inside
 from moot.formats.kit.json import PartialDocument, partial_document
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ForeignConfiguration, ImportedConversation
@@ -38,9 +38,8 @@ class Mtm:
             for root in (base / editor, home / "Library" / "Application Support" / editor):
                 for file in files_below(root / "User" / "workspaceStorage", "workspace.json", depth=2):
                     opened = PartialDocument(read_inside(file, inside=root, limit=_SMALL) or b"")
-                    uri = urlsplit(opened.text("folder"))
-                    if uri.scheme == "file" and uri.path and not uri.netloc:
-                        yield Path(unquote(uri.path)) / _FOLDER
+                    if (uri := opened.text("folder")).startswith("file:///"):
+                        yield Path(path_of(uri)) / _FOLDER
 
     def sources(self, folder: Path) -> Iterator[Path]:
         yield from files_below(folder, self.suffix, depth=1)

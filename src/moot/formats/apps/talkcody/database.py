@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from moot.formats.kit.answers import Turns
 from moot.formats.kit.database import Connection, readable_rows, row_bytes, row_object, row_objects, rows, tables
-from moot.formats.kit.fields import at, milliseconds, objects, text
+from moot.formats.kit.fields import at, milliseconds, money, objects, text
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.json import json_object, json_value
 from moot.formats.kit.records import file_of, reasoning
@@ -277,9 +277,8 @@ class _Task:
                 self._turns.tally.lose("usage")
                 continue
             counts: JsonObject = {"input": usage.get("input_tokens"), "output": usage.get("output_tokens")}
-            cost = usage.get("cost")
             facts: JsonObject = {"model": usage.get("model"), "provider": usage.get("provider_id"), "usage": counts}
-            self._turns.note({**facts, "cost": round(cost * 1e9) if isinstance(cost, int | float) else None})
+            self._turns.note({**facts, "cost": money(usage, "cost")})
 
     def _extra_records(self) -> Iterator[Entry]:
         """Yield the task's to-do list and its latest compacted history, which TalkCody continues from."""
