@@ -67,7 +67,7 @@ GAPS: Mapping[Mechanism, Mapping[str, str]] = {
     "landlock": {
         "read the metadata of a file outside": "commands can read the metadata of files outside",
         "change the permissions of a file outside": "change their permissions",
-        "change the repository's config until the end": "protected files are compared after each command",
+        "change the repository's config until the end": "protected files are checked only after each command",
         AT_HOME: "commands can change shell start-up files",
         BACKGROUND: "a background process can outlive moot",
         **({} if landlock_version() >= 6 else {"end a process": "before Linux 6.12, commands can end other processes"}),

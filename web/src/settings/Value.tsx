@@ -147,7 +147,6 @@ function Edit({ setting: { key, value }, control, onEnd }: { setting: Setting; c
   const field = {
     ...control,
     name: 'value',
-    // biome-ignore lint/a11y/noAutofocus: the user just clicked Edit
     autoFocus: true,
     autoComplete: 'off',
     spellCheck: false,

@@ -204,7 +204,7 @@ async def test_context_is_the_lines_around_the_match(filled: SqliteStore, query:
 
 @pytest.mark.parametrize("lines", [-1, 101, 10**6])
 async def test_context_has_bounds(filled: SqliteStore, lines: int) -> None:
-    with pytest.raises(UsageError, match="from 0 to 100 lines"):
+    with pytest.raises(UsageError, match="between 0 and 100 lines"):
         await filled.search.search("code", context=lines)
 
 

@@ -116,7 +116,7 @@ async def _run(editor: Editor, path: Path, output: Output) -> int:
     """Run the editor in moot's process group, so that Ctrl+Z and `fg` affect both. Return its exit status, negative for a signal."""
     command = [*editor.command, str(path)]
     stdout = None if output.stdout_terminal else sys.stderr  # keep the editor's output out of piped data
-    with _terminal_restored():
+    with _terminal_restored(), _signals_ignored():  # Ctrl+C is for the editor
         try:
             process = await foreground(command, stdout=stdout)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -124,9 +124,7 @@ async def _run(editor: Editor, path: Path, output: Output) -> int:
             source = f" from {editor.named_by}" if editor.named_by else ""
             raise UsageError(f"Cannot start the editor {editor.command[0]!r}{source}: {reason}.", fix=_FIX) from error
         async with process:
-            # Ctrl+C is for the editor; set this after the start, because a child process inherits ignored signals
-            with _signals_ignored():
-                status = await process.wait()
+            status = await process.wait()
     if status < 0 and output.stdout_colour:
         output.data(_NORMAL_SCREEN)
     return status
@@ -134,7 +132,8 @@ async def _run(editor: Editor, path: Path, output: Output) -> int:
 
 @contextmanager
 def _signals_ignored() -> Generator[None, None, None]:
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _IGNORED}
+    # with a handler, because the editor would inherit SIG_IGN
+    before = {number: signal.signal(number, lambda *_: None) for number in _IGNORED}
     try:
         yield
     finally:
