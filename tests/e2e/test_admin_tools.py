@@ -165,9 +165,9 @@ async def test_an_agent_is_created_with_the_rights_of_its_creator(stage: Any, di
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"tools": ["write_file"]}, "can't get tools that this agent doesn't have: write_file"),
-        ({"tools": ["cron"]}, "can't get tools that this agent doesn't have: cron"),
-        ({"agents": ["planner"]}, "can't get agents that this agent doesn't have: planner"),
+        ({"tools": ["write_file"]}, "can't have tools that this agent doesn't have: write_file"),
+        ({"tools": ["cron"]}, "can't have tools that this agent doesn't have: cron"),
+        ({"agents": ["planner"]}, "can't have agents that this agent doesn't have: planner"),
         ({"allowed_uris": ["/"]}, "can't use the folder '/'"),
         ({"allowed_uris": ["~/x"]}, "can't use the folder"),
         ({"name": "explorer"}, "already exists"),
@@ -191,7 +191,7 @@ async def test_an_obedient_model_can_not_create_an_agent_with_more_rights(stage:
 async def test_a_run_with_fewer_tools_and_an_agent_that_only_reads_create_no_more(stage: Any) -> None:
     async with stage(calling(creating(tools=["shell"])), agents=AGENTS) as on:
         await on.ask("go", allow, settings={"tools": ["create_agent"]})
-        assert "can't get tools that this agent doesn't have: shell" in outputs(on)[0]
+        assert "can't have tools that this agent doesn't have: shell" in outputs(on)[0]
 
 
 async def test_other_users_are_refused(stage: Any) -> None:

@@ -61,7 +61,7 @@ async def test_the_first_answer_wins_and_an_expired_question_takes_none(stage: C
         run, (asked,) = await waiting(place)
         await place.engine.runs.answer(asked.id, Answer(False, reason="no"))
         for late in (Answer(True), Answer(True, "conversation"), Answer(False)):
-            with pytest.raises(Busy, match="already denied"):
+            with pytest.raises(Busy, match="already been denied"):
                 await place.engine.runs.answer(asked.id, late)
         await place.engine.runs.wait(run.id)
         assert (await records.approval(asked.id)).answer.reason == "no"

@@ -144,7 +144,7 @@ async def test_a_hook_cut_off_by_the_end_of_moot_reports_an_unknown_outcome_and_
     async with stage([Reply(text="ok")], **hooks) as on:
         submitted = await on.submit("go")
         with anyio.fail_after(60):
-            while not (directory / "log.txt").exists():
+            while not (directory / "log.txt").exists() or not (directory / "log.txt").read_text():  # created, then written
                 await anyio.sleep(0.01)
     async with stage([Reply(text="ok")], **hooks) as on:
         await on.engine.runs.resume(submitted.run.id)

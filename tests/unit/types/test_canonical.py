@@ -94,9 +94,9 @@ def test_loads_object_accepts_only_objects(text: str) -> None:
     [
         ('{"path": "a", "path": "b"}', "duplicate key 'path'"),
         ('[{"x": {"y": 1, "y": 1}}]', "duplicate key 'y'"),
-        ('{"n": NaN}', "NaN is not JSON"),
-        ("[Infinity]", "Infinity is not JSON"),
-        ("-Infinity", "-Infinity is not JSON"),
+        ('{"n": NaN}', "NaN is not valid JSON"),
+        ("[Infinity]", "Infinity is not valid JSON"),
+        ("-Infinity", "-Infinity is not valid JSON"),
         ("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2), "nested deeper"),
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "nested too deeply"),
