@@ -22,7 +22,7 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("cost", "Show the cost of this conversation", ""),
     ("status", "Show the state of this conversation", ""),
 )
-"""Name, description and argument of the slash commands."""
+"""Name, description and argument of each slash command."""
 
 
 DIRECT = "dm/"
