@@ -51,7 +51,7 @@ class AgentFields:
     ] = None
 
     def values(self) -> JsonObject:
-        """Return the fields that were given. An empty text resets a field to its default."""
+        """Return the fields that were given as options. An empty text resets a field to its default."""
         texts = {"description": self.description, "instructions": self.instructions, "model": self.model}
         values: JsonObject = {name: text or None for name, text in texts.items() if text is not None}
         if self.tools is not None:
@@ -146,7 +146,9 @@ def remove_agent(name: Name, /, *, json: AsJson = False, output: Out) -> None:
 
 
 def _invalid_file(output: Output, name: str) -> Path | None:
-    """Return the agent's file if it is the reason why the configuration can't be loaded. Raise ConfigError for any other reason."""
+    """Return the agent's file if the configuration can't be loaded because of it.
+    Raise ConfigError if it can't be loaded for any other reason.
+    """
     path = home_of(os.environ) / FOLDER / f"{name}{SUFFIX}"
     try:
         configured(output)
