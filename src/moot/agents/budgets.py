@@ -35,7 +35,7 @@ class UnknownName:
 
 
 async def unknown_names(store: Store, budgets: Iterable[Budget]) -> list[UnknownName]:
-    """Return the budgets with an unknown user or project. A budget without a user may name the project of any user."""
+    """Return the budgets with an unknown user or project. A budget without a user can refer to any user's project."""
     named = [budget for budget in budgets if budget.user or budget.project]
     users = {name: user.id for user in await store.tokens.users() for name in (user.id, user.name)} if named else {}
     found: list[UnknownName] = []
@@ -87,7 +87,7 @@ def reset_text(state: BudgetState) -> str:
 
 
 def warning(state: BudgetState, parts: Iterable[Part], subject: str = "") -> tuple[tuple[Chunk, ...], tuple[WarnBudget, ...]]:
-    """Return a note to add to the answer, which has these `parts`, and a warning for webhooks.
+    """Return a note to add to an answer with these `parts`, and a warning for webhooks.
 
     Both are empty if the budget is not nearly used up, or if the answer already has the note.
 

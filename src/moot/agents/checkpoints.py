@@ -24,7 +24,7 @@ RETRIED = 3_600_000
 """Milliseconds after which to retry the snapshot of a folder that was too large."""
 
 FORGOTTEN = 30 * 86_400_000
-"""Milliseconds after which the state of a folder that no one is working in is forgotten."""
+"""Milliseconds after which the stored state of a folder is deleted if no one is working in the folder."""
 SWEPT = 16
 """Number of checkpoints between deletions of content that is no longer needed. Looking for it after each checkpoint would be slow."""
 
@@ -157,7 +157,7 @@ def _close_folders(connection: Connection, no: int, now: int, *, run: str, inter
 def close_folders(connection: Connection, run: str, now: int, *, interrupted: bool) -> None:
     """Determine which files a run's commands have changed. If the run was interrupted, the state of the files at its end is unknown.
 
-    Blocks.
+    This function blocks.
     """
     for root in stored.opened_roots(connection, run):
         try:

@@ -254,7 +254,7 @@ def _is_agent(settings: Settings, name: str, directory: str) -> bool:
 
 
 def fallback_models(settings: Settings, agent: Agent, directory: str = "") -> tuple[str, ...]:
-    """Return the models to try after the agent's own: the agent's fallback models, else the configured ones."""
+    """Return the models to try after the agent's own model: the agent's fallback models, or else the configured fallback models."""
     agents = {agent.name, *fallback_agents(settings, agent, directory)}
     return tuple(name for name in agent.fallback if name not in agents) or settings.models.fallback
 

@@ -25,7 +25,7 @@ from moot.types.tool import Tool
 
 
 def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | None:
-    """Return why the run must stop before its next step, or None."""
+    """Return the reason why the run must stop before its next step, or None if it may continue."""
     if max_steps and position.step > max_steps:
         return _limit(f"The run stopped after {max_steps} steps.", "--max-steps or limits.steps")
     if limits.repeats and len(last := position.signatures[-limits.repeats :]) == limits.repeats and len(set(last)) == 1:

@@ -56,7 +56,7 @@ def slash_commands() -> list[dict[str, Any]]:
 
 
 def read_options(settings: JsonObject) -> Options:
-    """Return the validated settings. Raise ConfigError if one is invalid. Blocks, because the token may be read from a file."""
+    """Return the validated settings. Raise ConfigError if one is invalid. This blocks, because the token may be read from a file."""
     for key in settings:
         if key not in ("token", "token_file", "users", "guilds", "channels", "api"):
             raise ConfigError(f"Unknown key channels.discord.{key}. Known keys: token, token_file, users, guilds, channels, api.")

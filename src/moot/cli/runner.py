@@ -39,8 +39,6 @@ class StderrHandler(logging.Handler):
 def logging_to(output: Lines) -> Generator[None, None, None]:
     """Configure logging for the duration of the block.
 
-
-
     Warnings and errors of moot go to stderr; with MOOT_DEBUG=1, all records of all packages do. Records of moot at or above the level in
     MOOT_LOG (default: info) go to the log file.
     """

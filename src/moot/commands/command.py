@@ -50,12 +50,12 @@ class Choose:
     title: str
     choices: Sequence[Choice]
     command: str = ""
-    """The command to run; empty = the same command."""
+    """The command to run; empty = the command that returned this reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenConversation:
-    """Switch to another conversation; None starts a new one."""
+    """Switch to another conversation. If the id is None, start a new conversation."""
 
     conversation: str | None
 

@@ -80,8 +80,6 @@ async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
     """Expand a prompt from a job or a channel: if its text is a command that sends a prompt,
     return that prompt, otherwise the prompt itself.
 
-
-
     Raise UsageError if the command is unknown or doesn't send a prompt, or if an argument is missing.
     """
     typed = parse(text_of(prompt.parts))

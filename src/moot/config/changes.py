@@ -32,8 +32,6 @@ def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> 
 def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> None:
     """Set either all of these values at their dotted keys, or none. Create the file if needed. Raise ConfigError if the result is invalid.
 
-
-
     The result is validated before it is written. Concurrent changes by other processes are kept.
     """
     with lock_file(path):
@@ -145,8 +143,6 @@ def with_front_matter(text: str, values: Mapping[str, Json], path: Path) -> str:
     """Return the text of an agent's file with these fields set. A null value removes a field.
     `instructions` is the text below the front matter.
 
-
-
     Comments, other fields, line endings and a byte order mark are kept. Raise ConfigError if the existing front matter is invalid.
     """
     head, body = split(text)
@@ -217,7 +213,7 @@ def checked(settings: Settings | None, path: Path, text: str, name: str) -> Agen
 
 def create_agent(settings: Settings, name: str, values: JsonObject) -> Path:
     """Write a new agent to moot's home folder and return the path of its file.
-    Raise UsageError or ConfigError if the agent is invalid. Blocks.
+    Raise UsageError or ConfigError if the agent is invalid. This function blocks.
     """
     path = new_path(settings, name)
     with lock_file(path.parent):

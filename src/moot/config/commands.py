@@ -111,7 +111,7 @@ def command_files_of(directory: Path, home: Path) -> list[Path]:
 def file_commands(home: Path, directory: Path | None) -> FileCommands:
     """Return the commands in files of the project, moot's home and plugins. The project's commands take precedence.
 
-    Blocks. Only changed files are read.
+    This function blocks. Only changed files are read.
     """
     files = [*(_of_project(directory, home) if directory is not None else ()), *_below(home / FOLDER)]
     plugins = used_plugins(home)
@@ -188,8 +188,6 @@ def _untrusted(path: Path, changed: bool) -> ConfigError:
 
 def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> CommandDefinition:
     """Return the command defined by a file's text: YAML front matter and a prompt, or only YAML. Raise ConfigError if the text is invalid.
-
-
 
     A `foreign` file may have fields that moot doesn't know.
     """

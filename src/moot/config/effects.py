@@ -75,8 +75,6 @@ def _outside_agents() -> set[str]:
 def delivery_problem(deliver: str, webhooks: Collection[str], channels: Collection[str]) -> str:
     """Return the reason why answers can't be delivered to this target, or an empty string if they can.
 
-
-
     `webhooks` and `channels` are the names of the configured outgoing webhooks and channels.
     """
     kind, _, target = deliver.partition(":")

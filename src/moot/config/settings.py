@@ -38,7 +38,7 @@ class ProviderSettings:
     `{context, max_output, modalities, tools, reasoning, wire_name, price…}`.
     """
     plan: str = ""
-    """Name of a plan with its own base URL, such as `coding`; empty for the usual one."""
+    """Name of a plan that has its own base URL, such as `coding`; empty for the standard plan."""
     priority: int | None = None
     """Position in the lookup of model names without a provider. Smaller numbers come first. None for the built-in position."""
     enabled: bool = True

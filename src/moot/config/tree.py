@@ -122,8 +122,6 @@ _FILES = ("user", "project")
 def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disabled: bool = False) -> Node:
     """Return the tree with the `${VAR}` references in values from files replaced. `$${` stands for `${`.
 
-
-
     Raise ConfigError if a variable is not set. In sections with `enabled: false`, references to unset variables are left unchanged.
     """
     if isinstance(node.value, dict):

@@ -160,7 +160,7 @@ OUTPUTS: dict[str, Output] = {
     "tool-output-denied": output_denied,
     "tool-approval-request": approval_request,
 }
-"""Functions for chunks that refer to a call only by its id, by chunk type."""
+"""For each type of chunk that refers to a call only by its id, the function that applies it."""
 
 
 def _named(part: Part, chunk: Chunk) -> Part:

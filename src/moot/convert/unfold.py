@@ -20,8 +20,6 @@ def unfold(message: Message) -> tuple[Chunk, ...]:
     """Return a `start` chunk with the message's id and metadata, followed by the chunks of its parts.
     Open parts stay open; there is no `finish` chunk.
 
-
-
     For folded parts, `fold_parts((), unfold(m)) == m.parts`. Parts of unknown types are omitted.
     """
     return (start(message.id, message.metadata), *unfold_parts(message.parts))

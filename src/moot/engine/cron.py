@@ -50,7 +50,7 @@ _UNDELIVERED = "The answer was not delivered: moot was stopped."
 _FAILED = "The answer could not be delivered: {}"
 
 _POST = "moot.engine.channels:post"
-"""Loaded by path, because channels import the whole engine."""
+"""Path of a function, loaded on first use, because channels import the whole engine."""
 
 _EXPANDED, _JOB_COMMAND = "moot.commands.submission:expanded", "moot.commands.submission:job_command"
 """Paths of functions in a higher layer, imported when a job's prompt is a slash command."""

@@ -34,8 +34,6 @@ _WRAPPING = " \"'`*_#“”„«»‘’"
 async def generate_title(runtime: Runtime, run: Run) -> None:
     """Generate a title with the small model after the conversation's first answer. Do nothing if there is no small model.
 
-
-
     Raise MootError if the model or the store fails.
     """
     store = runtime.store

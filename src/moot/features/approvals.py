@@ -179,8 +179,6 @@ _SYSTEM = (
 async def explain(runtime: Runtime, approval: Approval, arguments: bytes) -> str:
     """Return an explanation of a call, written by the small model if one is configured, otherwise by the run's model.
 
-
-
     Raise ProviderError if the model call fails, UsageError if no model is available.
     """
     run = await runtime.store.records.run(approval.run)

@@ -82,8 +82,6 @@ async def context_report(
     """Return a report on the next request, as if the prompt had been sent.
     If `references` is True, attach the content that the prompt refers to.
 
-
-
     Raise UsageError for an agent that makes its own requests, and the same errors as `read_references`.
     """
     store, settings = engine.store.of(conversation.owner), engine.runtime.settings

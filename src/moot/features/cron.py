@@ -37,7 +37,7 @@ async def job_views(jobs: OwnerJobs) -> list[JobView]:
 
 
 async def job_view(jobs: OwnerJobs, name: str) -> JobView:
-    """Return a job by name. Raise NotFound if it does not exist."""
+    """Return the job with this name. Raise NotFound if it does not exist."""
     return _view(await jobs.get(name), jobs.now, await jobs.latest())
 
 

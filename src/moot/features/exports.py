@@ -56,8 +56,6 @@ _PIECE = 1 << 18
 async def export_conversation(holdings: OwnerStore, conversation: Conversation, format: Format, *, branches: bool = True) -> ExportFile:
     """Return the conversation as a file in this format, with all its branches if the format supports them.
 
-
-
     Raise UsageError if the format is read-only.
     """
     if isinstance(format, Recorder):
@@ -383,8 +381,6 @@ def write_private_file(path: Path, data: bytes) -> None:
 
 async def save_conversation(store: Store, conversation: Conversation, name: str, folder: Path) -> Path:
     """Export the conversation to a new file in the folder, named after its title. Return the file's path. Later purges report this path.
-
-
 
     Raise UsageError if the format is unknown or read-only.
     """

@@ -75,8 +75,6 @@ def _put(session: InstallableSession) -> Literal["written", "replaced", "unchang
     """Write the file atomically, so that only its owner can read it.
     Return None if an existing file contains lines that the new one doesn't.
 
-
-
     Raise OSError if writing fails.
     """
     path = session.path

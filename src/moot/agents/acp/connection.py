@@ -160,7 +160,7 @@ _SHOWN = 500
 
 
 def refusal_error(error: RpcRefused, what: str, agent: AcpAgent, methods: Json) -> ProviderError:
-    """Return the error for a refused request. If the agent requires a login, the fix names its own command."""
+    """Return the error for a refused request. If the agent requires a login, the fix says how to log in."""
     message, detail = error.message.partition("was refused: ")[2] or error.message, error.data
     if isinstance(detail, dict):
         detail = detail.get("details") or detail.get("message") or detail.get("error")

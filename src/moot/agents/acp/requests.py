@@ -206,8 +206,8 @@ _ADDRESSES = ("url", "uri")
 
 @dataclass(slots=True)
 class Grants:
-    """Permissions that result from allowed calls.
-    Later requests of an allowed edit may write its file; those of an allowed command may run it.
+    """Permissions that result from allowed calls: an allowed edit lets later requests write its file, an allowed command lets them
+    run it.
     """
 
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])

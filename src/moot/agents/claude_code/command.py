@@ -36,7 +36,7 @@ _EFFORTS = frozenset({"low", "medium", "high", "max"})
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The start of a turn: a new session, an existing one, or a fork of one."""
+    """The start of a turn: a new session, an existing session, or a fork."""
 
     session: str = ""
     fork: bool = False
@@ -59,7 +59,7 @@ def program() -> str:
 
 
 def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: SessionStart, *, serves: bool) -> tuple[str, ...]:
-    """Return the whole command line. `serves` means that moot provides tools."""
+    """Return the whole command line. `serves` is True if moot provides tools."""
     words = [*launch.command, *_SPOKEN, "--permission-mode", MODES[mode]]
     if model := model_of(request):
         words += ["--model", model]
@@ -108,7 +108,7 @@ def environment_of(launch: Launch) -> dict[str, str]:
 
 
 def kept_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the names of the environment variables that are passed on to Claude Code: its account, settings and network."""
+    """Return the names of the environment variables that are passed on to Claude Code: those for its account, settings and network."""
     return tuple(
         name for name in environ if (name.startswith(_KEPT) or name.upper() in _PROXIES or name == "IS_SANDBOX") and name not in _OF_ANOTHER
     )

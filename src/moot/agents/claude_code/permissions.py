@@ -13,7 +13,7 @@ from moot.types.tool import Tool
 
 
 def with_questions(call: OutsideCall, request: JsonObject) -> OutsideCall:
-    """Return the call with its questions in moot's form."""
+    """Return the call with its questions in moot's format."""
     questions: list[Json] = []
     for question in _questions(request):
         options: list[Json] = [

@@ -67,7 +67,7 @@ class _Leg:
         self._request = request
         self._context = context
         self._session = request.run.agent_session_id or ""
-        """Set by earlier turns of this run."""
+        """Id of the agent's session, updated by each turn of this run; empty if there is none yet."""
 
     async def talk(self, said: TurnInput) -> RunOutcome:
         tools = own_tools(self._request.agent)

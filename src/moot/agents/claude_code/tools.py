@@ -47,7 +47,7 @@ class ToolServer:
         self._decided.add(id)
 
     async def answer(self, message: JsonObject, call_id: str) -> JsonObject:
-        """Return the response to one JSON-RPC message; a notification gets an empty result, which the control protocol requires."""
+        """Return the response to one JSON-RPC message. For a notification, it is an empty result, which the control protocol requires."""
         result = await self._result(str(message.get("method", "")), as_object(message.get("params")), call_id)
         return {"jsonrpc": "2.0", "id": message.get("id"), **result} if "id" in message else {"jsonrpc": "2.0", "result": {}}
 

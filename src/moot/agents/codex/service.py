@@ -50,7 +50,7 @@ class Plan:
 
     directory: str
     model: str
-    """Empty for Codex's default."""
+    """Name of the model; empty for Codex's default."""
     effort: str
     sandbox: str
     approval: str
@@ -99,7 +99,7 @@ class CodexTurn:
         self._pending: dict[str, anyio.CancelScope] = {}
         """Pending decisions, keyed by the id of the request. They are cancelled if Codex continues without an answer."""
         self._servers: dict[str, str] = {}
-        """Startup status of each MCP server, by name."""
+        """Startup status of each MCP server, keyed by name."""
         self._news = anyio.Event()
         """Set after each change of a status and then replaced with a new event, so that each wait is for the next change."""
         self._over = anyio.Event()

@@ -49,7 +49,7 @@ class _Pending:
 
 
 class Rpc:
-    """One connection. `send` gets a complete line, which the caller records before it is written."""
+    """One connection. `send` is called with a complete line, which the caller records before writing it."""
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]], *, envelope: JsonObject | None = None) -> None:
         """`envelope` contains the first fields of each sent message. None means `{"jsonrpc": "2.0"}`, which Codex does not accept."""

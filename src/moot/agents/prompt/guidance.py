@@ -83,7 +83,7 @@ def _is_readable(path: str, top: str) -> bool:
 
 def read_guidance(paths: list[Path]) -> list[GuidanceFile]:
     """Return the texts of the files. If they exceed the size limit, the outermost file is cut first.
-    Files that can't be read are skipped. Blocks.
+    Files that can't be read are skipped. This function blocks.
     """
     texts: list[tuple[Path, bytes]] = []
     for path in paths:

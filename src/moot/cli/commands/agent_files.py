@@ -63,7 +63,7 @@ NO_FIELDS = AgentFields()
 
 
 async def new_agent(name: NewName, /, *, fields: AgentFields = NO_FIELDS, json: AsJson = False, output: Out) -> None:
-    """Create an agent as a file in moot's home directory. Without options, open the file in the editor."""
+    """Create an agent as a file in moot's home directory. If no options are given, open the file in the editor."""
     settings = configured(output).settings
     values: JsonObject = {field: value for field, value in fields.values().items() if value is not None}
     path = create_agent(settings, name, values) if values else new_path(settings, name)
@@ -75,7 +75,7 @@ async def new_agent(name: NewName, /, *, fields: AgentFields = NO_FIELDS, json: 
 
 
 async def edit_agent(name: Name, /, *, fields: AgentFields = NO_FIELDS, json: AsJson = False, output: Out) -> None:
-    """Change an agent that is stored as a file in moot's home directory. Without options, open the file in the editor."""
+    """Change an agent that is stored as a file in moot's home directory. If no options are given, open the file in the editor."""
     values = fields.values()
     path = None if values else _invalid_file(output, name)
     settings = configured(output).settings if path is None else None

@@ -80,7 +80,7 @@ class Text:
 
 
 class _Whole:
-    """Lines that are complete from the start."""
+    """A section whose lines are all complete from the start."""
 
     over = True
 

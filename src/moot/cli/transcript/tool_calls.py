@@ -119,7 +119,7 @@ class Calls:
                 del self._cards[id]
 
     def close_group(self) -> None:
-        """Start a new group: later calls do not share a line with earlier ones."""
+        """Start a new group, so that later calls do not share a line with earlier calls."""
         self._late = ""
         if self._group is not None:
             self._group.closed = True

@@ -15,7 +15,7 @@ class Command:
     help: str
     """Summary of the command for help pages: one imperative sentence."""
     examples: tuple[str, ...]
-    """Complete command lines, shown on the help page. At least one."""
+    """Complete command lines to show on the help page. There must be at least one."""
     details: str = ""
     """Additional paragraph that is shown only on the command's own help page."""
     bare: bool = False

@@ -52,8 +52,6 @@ def markdown_files(folder: Path | str) -> list[str]:
 def split(text: str) -> tuple[str, str]:
     """Return the YAML between the first two `---` lines, and the text after them. If there are no such lines, the YAML is empty.
 
-
-
     The first `---` is replaced by an empty line, so that line numbers stay the same.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
@@ -137,10 +135,8 @@ def read_agent(
 ) -> tuple[Agent, tuple[str, ...]]:
     """Return the agent defined by a file's text, and notes about fields without an equivalent. Raise ConfigError if the text is invalid.
 
-
-
-    `providers` are the names of the configured providers. Without them, models are not checked. A `foreign` file may have fields that moot
-    doesn't know.
+    `providers` are the names of the configured providers. If they are not given, models are not checked. A `foreign` file may have fields
+    that moot doesn't know.
     """
     foreign = foreign or path.parent.as_posix().endswith(FOREIGN_FOLDER)
     file = agent_file(path, text, foreign=foreign, known=known)

@@ -83,8 +83,6 @@ def project_agents(home: Path, directory: Path) -> ProjectAgents:
     """Return the agents of the folder and of its repository's root. The folder's agents take precedence.
     The result is cached until a file changes.
 
-
-
     In one of moot's worktrees, also return the trusted agents of the main checkout.
     """
     paths = _paths(str(directory), str(home))

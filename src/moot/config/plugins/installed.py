@@ -116,7 +116,7 @@ def decide(home: Path, name: str, change: Callable[[Decision | None], Decision |
 
 
 def installed_plugins(home: Path) -> list[Installed]:
-    """Return all installed plugins, sorted by name. Blocks; unchanged files are not read again."""
+    """Return all installed plugins, sorted by name. This function blocks; unchanged files are not read again."""
     return [_installed(home, name, decision) for name, decision in decisions(home).items()]
 
 
@@ -129,18 +129,18 @@ def installed_plugin(home: Path, name: str) -> Installed:
 
 
 def used_plugins(home: Path) -> list[Plugin]:
-    """Return the plugins that are enabled and unchanged, without agents that contain mistakes. Blocks."""
+    """Return the plugins that are enabled and unchanged, without agents that contain mistakes. This function blocks."""
     return [_used(each) for each in installed_plugins(home) if each.status == "enabled" and each.plugin is not None]
 
 
 def plugin_notes(home: Path) -> list[str]:
-    """Return a message for each plugin that is not used because of a problem. Blocks."""
+    """Return a message for each plugin that is not used because of a problem. This function blocks."""
     problem = _decided(home)[2]
     return [problem] if problem else [each.problem for each in installed_plugins(home) if each.problem]
 
 
 def check_unchanged(home: Path, name: str) -> None:
-    """Raise Refused if a plugin is not in use, or its content is not what was accepted. Create its data folder if needed. Blocks."""
+    """Raise Refused if a plugin is not in use, or its content is not what was accepted. Create its data folder if needed. This blocks."""
     decision = decisions(home).get(name)
     found = _installed(home, name, decision) if decision is not None else None
     if found is None or found.status != "enabled":

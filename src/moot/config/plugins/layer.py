@@ -32,8 +32,6 @@ def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> Node:
 def with_plugins(settings: Settings, plugins: Sequence[Plugin], environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
     """Return the settings with the hooks and MCP servers of plugins added after the user's own, and notes.
 
-
-
     A server whose environment variables are not set is disabled.
     """
     hooks: dict[HookEvent, tuple[CommandHook, ...]] = dict(settings.hooks)

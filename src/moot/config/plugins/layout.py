@@ -125,8 +125,6 @@ def _with_quoted_folder(text: str, folder: Path) -> str:
     """Return the text with the variables for the plugin's folders replaced.
     In shell lines, the values are quoted as their position requires.
 
-
-
     Raise KeyError or ValueError if that is not possible.
     """
     variables = {"root": str(folder), "data": str(data_folder(folder))}

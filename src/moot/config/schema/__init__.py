@@ -429,7 +429,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("budgets", "*"): BudgetPart,
     ("ui",): UiPart,
 }
-"""The pydantic models of the sections, by path. `*` matches any name or index."""
+"""The pydantic models of the sections, keyed by path. `*` matches any name or index."""
 
 
 def fields_at(path: tuple[str, ...]) -> list[str]:

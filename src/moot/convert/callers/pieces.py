@@ -1,6 +1,6 @@
 """The pieces of an answer that a caller receives, and digests that identify an answer.
 
-A caller receives text, reasoning and the calls to its own tools, but not calls to moot's tools. Text of a later step is separated from
+A caller receives text, reasoning and the calls to its own tools, but not calls to moot's tools. The text of each step is separated from
 earlier text by an empty line.
 
 In most dialects, a request contains the whole history but no id. The answer that the request continues is found by its content: every

@@ -144,7 +144,7 @@ def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
 
 
 def function_tool(tool: ToolDefinition) -> JsonObject:
-    """Return a tool's definition as a function."""
+    """Return a tool's definition in the format of a function."""
     return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
 
 

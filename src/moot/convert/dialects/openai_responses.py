@@ -199,7 +199,7 @@ class _StepItems:
         return item
 
     def _join(self, item: JsonObject, field: str, words: str, piece: JsonObject, made: JsonObject) -> None:
-        """Add a piece to an item. If it comes from the same piece of the original item as the last one, append it to the last one."""
+        """Add a piece to an item. If it comes from the same piece of the original item as the last piece, extend the last piece instead."""
         pieces = item.setdefault(field, [])
         name, place = f"{made.get('itemId')}", (made.get("kind"), made.get("index"))
         if not isinstance(pieces, list):

@@ -77,7 +77,7 @@ UNANSWERED = "This call was not carried out: no one approved it."
 
 
 class Output(NamedTuple):
-    """The output of a call, as a model reads it."""
+    """The output of a call, as it is sent to a model."""
 
     text: str
     files: tuple[Part, ...] = ()

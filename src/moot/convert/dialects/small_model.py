@@ -58,7 +58,7 @@ class Scan(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The result of feeding a piece of text."""
+    """The result of parsing a piece of text."""
 
     text: str = ""
     """Text of the answer."""

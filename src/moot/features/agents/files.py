@@ -44,9 +44,7 @@ def stored_path(settings: Settings, name: str) -> Path:
 
 
 def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Check | None = None) -> Path:
-    """Set fields in an agent's file in moot's home. The value null removes a field. Comments and other fields are kept. Blocks.
-
-
+    """Set fields in an agent's file in moot's home. Null removes a field. Comments and other fields are kept. This function blocks.
 
     Raise NotFound if there is no such agent, UsageError if it is defined elsewhere, ConfigError if a value is invalid.
     """
@@ -62,7 +60,7 @@ def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Ch
 
 
 def delete_agent(settings: Settings, name: str, *, check: Check | None = None) -> Path:
-    """Delete an agent's file in moot's home and return its path. Blocks. Raise the same errors as `stored_path`."""
+    """Delete an agent's file in moot's home and return its path. This function blocks. Raise the same errors as `stored_path`."""
     path = stored_path(settings, name)
     with lock_file(path.parent), suppress(FileNotFoundError):
         if check is not None:
@@ -72,9 +70,7 @@ def delete_agent(settings: Settings, name: str, *, check: Check | None = None) -
 
 
 def copy_agent(settings: Settings, root: Node, source: Agent, name: str, values: JsonObject) -> Path:
-    """Write a copy of an agent to moot's home, with these values changed, and return the path of the written file. Blocks.
-
-
+    """Write a copy of an agent to moot's home, with these values changed, and return the path of the written file. This function blocks.
 
     `root` is the loaded configuration. The value of a `${VAR}` is never written to a file. Agent files don't support such references, so an
     agent that contains one is copied to config.yaml. Raise UsageError if the name can't be used, ConfigError if a value is invalid.

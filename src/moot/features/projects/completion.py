@@ -26,7 +26,7 @@ FOLDERS = 4
 
 
 def files_below(paths: Paths) -> list[str]:
-    """Return all files and folders (with a trailing `/`) that are not ignored, depth first and sorted. Blocks."""
+    """Return all files and folders (with a trailing `/`) that are not ignored, depth first and sorted. This function blocks."""
     found: list[str] = []
     with suppress(MootError):  # the folder was removed or can't be read: there is nothing to complete
         for path, entry in walk(paths, "."):
@@ -56,7 +56,7 @@ class FileIndex:
 
     @classmethod
     def of(cls, paths: Paths) -> FileIndex:
-        """Return the index of the files that are not ignored. Blocks."""
+        """Return the index of the files that are not ignored. This function blocks."""
         return cls(files_below(paths))
 
     def matches(self, typed: str, limit: int = 50) -> list[str]:

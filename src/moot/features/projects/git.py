@@ -36,7 +36,7 @@ class GitState:
 
 
 def git_state(folder: Path) -> GitState:
-    """Return the folder's branch and commit. Both are None outside a repository or if the repository's files are invalid. Blocks."""
+    """Return the folder's branch and commit. Both are None outside a repository or if its files are invalid. This function blocks."""
     place = _repository(folder)
     if place is None:
         return GitState()
@@ -51,7 +51,7 @@ def git_state(folder: Path) -> GitState:
 
 def main_checkout(folder: Path) -> Path | None:
     """Return the folder of the repository's main checkout, even for a folder in a linked worktree.
-    Return None outside a repository. Blocks.
+    Return None outside a repository. This function blocks.
     """
     place = _repository(folder)
     if place is None:

@@ -46,7 +46,7 @@ class Attached:
 
 
 def attach(path: Path) -> Attached:
-    """Return an image, a document or a text file as a file part. Raise UsageError for other files. Blocks."""
+    """Return an image, a document or a text file as a file part. Raise UsageError for other files. This function blocks."""
     return _attached(read_whole(path, MAX_MEDIA), str(path))
 
 
@@ -107,7 +107,7 @@ def paths_of(directory: str, allowed: Sequence[str] = ()) -> Paths:
 
 def mentioned(name: str, paths: Paths, check: Check, *, quoted: bool = False) -> Attached | None:
     """Return the file, the lines (`name#10-20`), or the names in the folder that a prompt mentions,
-    or None if there is no such file. Blocks.
+    or None if there is no such file. This function blocks.
 
     Punctuation after an unquoted name is ignored.
     Raise Refused for a file that may not be read, and UsageError for a file that can't be sent.

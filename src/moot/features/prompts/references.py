@@ -53,7 +53,7 @@ MAX_EXPANDED = 1_000_000
 """Maximum number of characters of a prompt after macros have been replaced."""
 
 _FETCH, _TEXT = "moot.tools.builtin.fetch_url:fetch_page", "moot.tools.builtin.fetch_url:page_text"
-"""Loaded by path, because most prompts don't contain a web page."""
+"""Paths of functions, loaded on first use, because most prompts don't refer to a web page."""
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
@@ -180,8 +180,6 @@ async def _nothing(target: str, place: Place) -> References:
 
 def expand_macros(text: str, macros: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """Return a prompt with each `@{NAME}` replaced by the text of the macro, and notes about unknown names, which are not replaced.
-
-
 
     The texts of macros can use other macros. Raise UsageError if they are nested too deeply, or the result is too long.
     """
@@ -396,4 +394,4 @@ KINDS: tuple[Kind, ...] = (
     Kind("resource", _find_resource, _resource),
     Kind("file", _find_file, _file),
 )
-"""All kinds of references. The first one that matches is used, so files are last."""
+"""All kinds of references. The first kind that matches is used, so files come last."""

@@ -45,7 +45,7 @@ class Delivery:
 
 
 def secret_of(webhook: Webhook | OutgoingWebhook | None) -> bytes:
-    """Return the secret, or an empty string if there is none that can be used. Blocks, because the secret may be in a file."""
+    """Return the secret, or an empty string if there is none that can be used. This blocks, because the secret may be in a file."""
     if webhook is None:
         return b""
     secret = webhook.secret
@@ -105,8 +105,6 @@ def delivery_of(webhook: Webhook, headers: Mapping[str, str], body: bytes) -> De
 
 def prompt_of(name: str, webhook: Webhook, delivery: Delivery) -> Prompt:
     """Return the prompt for a delivery. For a repeated delivery, this is the same prompt, which is answered only once.
-
-
 
     Raise UsageError if a field is empty or too long.
     """

@@ -167,8 +167,6 @@ async def payload_of(store: Store, item: Outgoing, *, page: str = "", text: bool
 async def post(webhook: OutgoingWebhook, id: str, payload: JsonObject, clock: Time) -> str:
     """Sign and send a payload. If it was not accepted, return the reason, otherwise an empty string.
 
-
-
     The reason never contains a secret or the path of the URL.
     """
     secret = await to_thread.run_sync(secret_of, webhook)
@@ -222,7 +220,7 @@ def delivery_json(item: Outgoing) -> JsonObject:
 
 
 def state_of(webhook: OutgoingWebhook) -> str:
-    """Return the state of a webhook: `ready`, `disabled`, or the missing secret. Blocks."""
+    """Return the state of a webhook: `ready`, `disabled`, or the missing secret. This function blocks."""
     return (
         "disabled" if not webhook.enabled else "ready" if secret_of(webhook) else f"needs a secret of at least {SHORTEST_SECRET} characters"
     )

@@ -193,7 +193,7 @@ class _Answers:
             yield ImportedRecord(raw, event)
 
     def close(self) -> Iterator[SessionRecord]:
-        """Yield the open model call, if there is one."""
+        """Yield the model call that is still open, if there is one."""
         if self._open is not None:
             _, record = self._open
             self._open = None

@@ -158,7 +158,7 @@ def _message(line: Line, value: JsonObject, name: str) -> SessionRecord:
 
 
 def _content(line: Line, value: JsonObject, name: str) -> SessionRecord:
-    """Convert a message. `name` is its id if it has none of its own."""
+    """Convert a message. `name` is used as its id if the message has none."""
     message = obj(value, "message")
     id, parent = text(value, "id") or name, text(value, "parentId") or None
     at = milliseconds(value, "timestamp") or milliseconds(message, "timestamp")

@@ -193,7 +193,7 @@ def _history(key: str, written: str, value: JsonObject) -> Records:
 
 
 def _asked(id: str, raw: bytes, user: JsonObject) -> SessionRecord | None:
-    """Return a prompt, or the tool outputs that were sent instead of one."""
+    """Return a prompt, or the tool outputs that were sent instead of a prompt."""
     content, at = obj(user, "content"), milliseconds(user, "timestamp")
     if said := text(content, "Prompt", "prompt"):
         return SessionRecord(id, "user", raw, (text_part(said),), at=at)

@@ -65,7 +65,7 @@ class Turns:
     def step(self, id: str, raw: bytes, parts: Iterable[Part], *, lead: bytes = b"", at: int = 0, facts: JsonObject | None = None) -> None:
         """Add a model call to the open assistant message, or start one. `lead` is the raw data between the previous record and `raw`.
 
-        `facts` may contain model, provider, finish_reason, usage and cost.
+        `facts` may contain `model`, `provider`, `finish_reason`, `usage` and `cost`.
         """
         draft = self._taken(id, raw, lead, at)
         draft.calls += 1

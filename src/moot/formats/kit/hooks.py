@@ -20,8 +20,6 @@ _KNOWN = frozenset({"type", "command", "timeout", "enabled"})
 def add_command_hooks(draft: ConfigurationBuilder, hooks: JsonObject, tools: Mapping[str, str], folder: str) -> None:
     """Convert the hooks of a program, which have the form `{event: [{matcher, hooks: [{type, command, timeout}]}]}`, and add them.
 
-
-
     `tools` maps the program's tool names to moot's. `folder` is the program's environment variable for the project folder. Hooks without
     an equivalent are reported as lost and kept as comments.
     """

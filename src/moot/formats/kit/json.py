@@ -244,7 +244,7 @@ def skip_separators(data: bytes, at: int) -> int:
 
 
 def member(data: bytes, name: str, begin: int = 0) -> Span | None:
-    """Return the first member called `name` of the object at position `begin`, or None."""
+    """Return the first member with the name `name` in the object at position `begin`, or None."""
     return next((span for span in members(data, begin) if span.name == name), None)
 
 
@@ -255,8 +255,6 @@ def members(data: bytes, begin: int = 0) -> Iterator[Span]:
 
 def members_at(data: bytes, names: tuple[str, ...], begin: int = 0) -> Iterator[tuple[tuple[str, ...], Span]]:
     """Yield the members at a path of names, in which `*` matches any name, each with its full path. Inner members come first.
-
-
 
     The data is scanned only once.
     """

@@ -272,8 +272,6 @@ class _RunFrames:
 def _split_runs(frames: Sequence[_Frame]) -> list[_RunFrames]:
     """Divide the lines into runs. Each prompt starts a run. This includes past prompts that an agent repeats while loading a session.
 
-
-
     Lines before the first prompt belong to the first run.
     """
     found = [_RunFrames()]

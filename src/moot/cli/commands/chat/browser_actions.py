@@ -46,7 +46,7 @@ async def delete_messages(engine: Engine, conversation: Conversation, output: Ou
 
 
 async def delete(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Delete a conversation after confirmation, or restore a deleted one."""
+    """Delete a conversation after confirmation, or restore a deleted conversation."""
     if conversation.deleted_at is not None:
         await engine.store.conversations.delete(conversation.id, restore=True)
         output.say(f"moot: restored {_name(conversation)}")

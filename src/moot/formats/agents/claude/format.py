@@ -181,8 +181,6 @@ def _desktop_facts(path: Path, session: str) -> ImportedFacts | None:
 def _session_of(path: Path) -> tuple[str, str, bool]:
     """Return the session id in the file's lines, the one in the file's name, and whether the session runs in the background.
 
-
-
     Raise UsageError if no line belongs to a session.
     """
     ours = False

@@ -91,8 +91,6 @@ class CodexFormat:
 def _sessions(folder: Path) -> Iterator[Path]:
     """Yield the session files in a folder and in its subfolders `sessions` and `archived_sessions`, with or without a folder for each day.
 
-
-
     Newer versions of Codex compress old files.
     """
     subfolders = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]

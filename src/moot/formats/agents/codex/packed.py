@@ -27,8 +27,6 @@ _CHUNK = 1 << 20
 def packed_lines(path: Path, largest: int = _LARGEST) -> Iterator[Line]:
     """Decompress a session while it is being read, and yield its lines. Raise UsageError if it can't be decompressed or expands too much.
 
-
-
     `largest` is the maximum size of the decompressed session in bytes.
     """
     try:

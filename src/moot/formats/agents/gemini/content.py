@@ -52,8 +52,6 @@ def outputs_of(content: Json) -> tuple[Output, ...]:
 def usage_of(value: JsonObject, *names: str) -> Usage:
     """Return the token usage. `names` are the names of the fields for prompt, answer, cached, reasoning and total tokens, in this order.
 
-
-
     Reasoning tokens are added to the output tokens if the total shows that they are counted separately.
     """
     prompt, answer, cached, thoughts, total = (whole_number(value, name) for name in names)
