@@ -172,7 +172,7 @@ TRIES = 3
 """Maximum number of attempts with one model, as long as there is no visible output."""
 
 PATIENCE = 60.0
-"""Maximum number of seconds to wait for a provider. If it asks for more, use the fallback model or fail with a message."""
+"""Maximum number of seconds to wait for a provider. If it asks for a longer wait, use the fallback model or fail with a message."""
 
 _FIRST_PAUSE = 0.5
 

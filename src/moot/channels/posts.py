@@ -108,7 +108,9 @@ def digest_of(id: str) -> str:
 
 
 def nonce_of(subject: str, at: object) -> str:
-    """Return a nonce for a message. If a message is sent again with the same nonce, Discord returns the first one instead."""
+    """Return a nonce for a message. If a message is sent again with the same nonce, Discord returns the first message instead of posting
+    it again.
+    """
     return digest_of(f"{subject}:{at}")
 
 

@@ -28,7 +28,7 @@ from moot.types.run import RunOutcome, RunRequest
 
 
 async def content_of(context: RunContext, text: str, parts: Sequence[Part], takes: JsonObject) -> list[Json]:
-    """Return the content blocks. `takes` are the agent's `promptCapabilities`; a file that it can't accept is described in text."""
+    """Return the content blocks. `takes` are the agent's `promptCapabilities`; a file that the agent can't accept is described in text."""
     made: list[Json] = [{"type": "text", "text": text}]
     for part in parts:
         if part.get("type") == "file":

@@ -22,7 +22,7 @@ class Launch:
     command: tuple[str, ...]
     """The command line, including `args`."""
     env: dict[str, str] = field(default_factory=dict[str, str])
-    """Added to the environment of a child process."""
+    """Environment variables to add to those that a child process usually gets."""
 
 
 def launch_of(request: RunRequest, command: tuple[str, ...], known: Collection[str] = ()) -> Launch:

@@ -33,7 +33,7 @@ def natural_widths(cells: TableCells) -> list[int]:
 
 
 def draw_table(look: Look, columns: int, cells: TableCells, natural: Sequence[int], *, headed: bool) -> list[Line]:
-    """Return the lines of the rows, in columns of at most the given natural widths; with `headed`, include the header."""
+    """Return the lines of the rows, in columns of at most the given natural widths. If `headed` is True, include the header."""
     widths = _fitted(natural, columns - _GAP * (len(natural) - 1))
     if sum(widths) + _GAP * (len(widths) - 1) <= columns:
         lines: list[Line] = attribute(_GRID)(look, columns, cells, widths, headed=headed)

@@ -39,7 +39,7 @@ class State(NamedTuple):
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None until the first line of an answer."""
+    """Facts about the answer; None before its first line."""
     reason: str = ""
     done: bool = False
     totals: JsonObject | None = None

@@ -62,7 +62,7 @@ class FileContent:
     path: str
     """Path relative to the project's folder, with links resolved."""
     size: int
-    """bytes"""
+    """Size in bytes."""
     kind: Literal["text", "binary", "large"]
     """Files of the kind `large` are too large to be read here."""
     sha256: str | None = None
