@@ -96,7 +96,7 @@ async def _parks(context: RunContext, step: int, index: int, call: Call, tools: 
 
 
 async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, Tool]) -> None:
-    """Authorize, journal and run one call. When this returns, the call has its output. Raise Parked if an approval is pending."""
+    """Authorize, journal and run one call. When this returns, the call has its output. Raise Parked if an approval is still pending."""
     if call.error:
         return  # the call's tool-input-error chunk is its output
     tool = tools.get(call.tool)
