@@ -53,7 +53,7 @@ def is_without_message(line: JsonObject) -> bool:
 
 
 def _is_typed(content: Json, known: frozenset[str]) -> bool:
-    """Return whether content, also that of tool outputs, is text or has only blocks of known types."""
+    """Return whether content, including that of tool outputs, is text or consists only of blocks of known types."""
     if not isinstance(content, list):
         return content is None or isinstance(content, str)
     return all(text(block, "type") in known and _is_typed(obj(block).get("content"), _IN_OUTPUTS) for block in content)
