@@ -41,13 +41,13 @@ __all__ = [
 
 
 class MootError(Exception):
-    """Base class of all errors. `fix` tells the user what to do: a sentence or a command; empty if there is no suggestion."""
+    """Base class of all errors. `fix` is a sentence or a command that tells the user what to do; empty if there is no suggestion."""
 
     exit_code = 1
     code = "error"
 
     def __init_subclass__(cls, *, code: str = "", exit_code: int = 0) -> None:
-        """Set the codes of a kind of error; codes that are not given are inherited."""
+        """Set the codes of an error class. Codes that are not given are inherited."""
         cls.code = code or cls.code
         cls.exit_code = exit_code or cls.exit_code
 
@@ -62,7 +62,7 @@ class MootError(Exception):
 
 
 def join_fix(message: str, fix: str) -> str:
-    """Return an error message and its fix as one text. The fix may be empty or a command."""
+    """Join an error message and its fix to one text. The fix may be empty or a command."""
     if not fix:
         return message
     if not message.endswith((".", "?", "!")):
@@ -82,10 +82,10 @@ class ConfigError(UsageError, code="config"):
         super().__init__(f"{where}: {message}" if where else message, fix=fix)
         self.file = file
         self.line = line
-        """Line number starting at 1, or 0 if unknown."""
+        """Line number, starting at 1; 0 if unknown."""
         self.column = column
         self.problems: tuple[tuple[str, str], ...] = ()
-        """The dotted key of each invalid value and what is wrong with it, if known."""
+        """For each invalid value, its dotted key and what is wrong with it, if known."""
 
 
 class NeedsApproval(MootError, code="needs_approval", exit_code=3): ...
@@ -131,7 +131,7 @@ class Refused(MootError, code="refused"): ...
 
 
 class HostError(MootError, code="host"):
-    """Another machine can't be reached, or its responses are not usable."""
+    """Another machine can't be reached, or its responses can't be used."""
 
 
 class StoreError(MootError, code="store"): ...

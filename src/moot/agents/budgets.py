@@ -1,4 +1,4 @@
-"""Texts about budgets, and the warning that a run gets when most of one is used."""
+"""Texts about budgets, and the warning that is added to a run when most of a budget is used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NANO = 1e9
 
 
 def limit_budgets(limits: Limits) -> list[Budget]:
-    """Return the limits of a run's cost and tokens as budgets that end the run."""
+    """Convert the cost and token limits of a run to budgets that end the run."""
     own = ("limits.cost", limits.cost, 0), ("limits.tokens", 0, limits.tokens)
     return [Budget(name, cost=cost, tokens=tokens, ends_run=True) for name, cost, tokens in own if cost or tokens]
 
@@ -35,7 +35,7 @@ class UnknownName:
 
 
 async def unknown_names(store: Store, budgets: Iterable[Budget]) -> list[UnknownName]:
-    """Return the budgets with an unknown user or project. A budget without a user may name the project of any user."""
+    """Return the budgets with an unknown user or project. A budget without a user can refer to any user's project."""
     named = [budget for budget in budgets if budget.user or budget.project]
     users = {name: user.id for user in await store.tokens.users() for name in (user.id, user.name)} if named else {}
     found: list[UnknownName] = []
@@ -75,7 +75,7 @@ def limit_text(budget: Budget) -> str:
 
 
 def dollars(nano: int) -> str:
-    """Return an amount of nano-dollars, with four decimals if it is small."""
+    """Format an amount of nano-dollars in dollars, with four decimals if it is small."""
     return f"${nano / _NANO:,.2f}" if not nano or nano >= _NANO else f"${nano / _NANO:.4f}"
 
 
@@ -87,11 +87,11 @@ def reset_text(state: BudgetState) -> str:
 
 
 def warning(state: BudgetState, parts: Iterable[Part], subject: str = "") -> tuple[tuple[Chunk, ...], tuple[WarnBudget, ...]]:
-    """Return a note for the answer with these parts and a warning for webhooks.
+    """Return a note to add to an answer with these `parts`, and a warning for webhooks.
 
-    Both are empty if less of the budget is used or the note already exists.
+    Both are empty if the budget is not nearly used up, or if the answer already has the note.
 
-    Warnings with the same `subject` are sent once. An empty subject means the run.
+    Only one warning is sent for each `subject`. An empty subject means the run.
     """
     budget, is_used_up = state.budget, state.share >= 1
     id = f"budget-{budget.name}-{state.since}{'-used' if is_used_up else ''}"

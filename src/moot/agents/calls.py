@@ -36,7 +36,7 @@ UNKNOWN = (
 UNKNOWN_REPEATED = (
     "The outcome of this call is unknown: moot was stopped while it ran. It may or may not have taken effect, and it is made again."
 )
-"""The same for a call with `Call.repeated`."""
+"""The error output of an interrupted call that is made again because of `Call.repeated`."""
 
 EDITED = "[The user changed the arguments before allowing the call. It ran with: {}]\n"
 
@@ -48,9 +48,9 @@ HANDED = "Passed to the calling program, which runs this call itself."
 
 
 async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools: dict[str, Tool], served: Served | None = None) -> None:
-    """Run the calls; every call has its output on return. Raise Parked once all runnable calls have ended and an approval is pending.
+    """Run the calls. When this returns, every call has its output. If approvals are pending, raise Parked once all other calls have ended.
 
-    Calls of tools in `served` are not run; their output says that another program handles them.
+    Calls to tools in `served` are not run; their output says that another program handles them.
     """
     parked = False
     numbered: list[tuple[int, Call]] = []
@@ -96,7 +96,7 @@ async def _parks(context: RunContext, step: int, index: int, call: Call, tools: 
 
 
 async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, Tool]) -> None:
-    """Authorize, journal and run one call; it has its output on return. Raise Parked if an approval is still pending."""
+    """Authorize, journal and run one call. When this returns, the call has its output. Raise Parked if an approval is still pending."""
     if call.error:
         return  # the call's tool-input-error chunk is its output
     tool = tools.get(call.tool)
@@ -134,7 +134,7 @@ async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, T
 
 
 async def _objection(tool: Tool, answer: HookAnswer) -> str:
-    """Return why the hooks' answer prevents a call, or an empty string if the call may run."""
+    """Return the reason why the hooks' answer prevents a call, or an empty string if the call may run."""
     if answer.blocks or answer.stop:
         return f"A hook blocked this call: {answer.reason or answer.stop or 'no reason given'}"
     if answer.input is not None and isinstance(problem := await validated(tool, answer.input), str):
@@ -143,7 +143,9 @@ async def _objection(tool: Tool, answer: HookAnswer) -> str:
 
 
 async def _objection_to_edit(hooks: ToolHooks, tool: Tool, key: str, call: Call) -> str:
-    """Return why hooks refuse arguments that a person edited after the hooks had decided, or an empty string if they accept them."""
+    """Return why hooks reject arguments that a person edited after the hooks' first decision,
+    or an empty string if they accept the arguments.
+    """
     answer = await hooks.before(rule_name_of(tool), f"{key}:edited", call.id, as_object(call.input))
     if answer is None:
         return ""
@@ -225,7 +227,7 @@ async def _refuse(context: RunContext, key: str, call: Call, reason: str) -> Non
 
 
 async def _settle(context: RunContext, key: str, *chunks: Chunk, value: Json = None) -> None:
-    """Write the output of a call that was never started, once."""
+    """Write the output of a call that was never started, unless it already has one."""
     if context.standing(key) != "ended":
         await context.append(Event("chunks", chunks, phase="end", key=f"{key}.0", body={"value": value}), fold=True)
         point("call.settled")
@@ -256,7 +258,7 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
     value: Json = output.value if output.structured and whole is None else text
     if output.files:
         value = {"type": "content", "value": [{"type": "text", "text": text}, *output.files]}
-    # the structured value is for faces and stays in the journal: on the chunk it would replace the call's metadata
+    # the structured value is for faces and stays in the journal, because in the chunk it would replace the call's metadata
     shown = output.value if len(text) <= INLINE_BYTES else None
     nothing: JsonObject = {"empty": True} if output.empty else {}
     return Result({"error": False, "value": shown, **nothing}, ({**chunk.tool_output(call.id, value), **details},))

@@ -1,4 +1,4 @@
-"""Recording a prompt's file changes: each file before a tool writes it, and whole folders before the first command."""
+"""Checkpoints of a prompt's file changes: a copy of each file before a tool writes to it, and of whole folders before the first command."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from moot.types.crash import point
 from moot.types.run import Run
 
 RETRIED = 3_600_000
-"""Milliseconds after which a snapshot of a folder that was too large is tried again."""
+"""Milliseconds after which to retry the snapshot of a folder that was too large."""
 
 FORGOTTEN = 30 * 86_400_000
-"""Milliseconds after which the state of a folder that no one is working in is forgotten."""
+"""Milliseconds after which the stored state of a folder is deleted if no one is working in the folder."""
 SWEPT = 16
-"""Number of checkpoints after which content that is no longer needed is deleted. Not after each one, because finding it takes a moment."""
+"""Number of checkpoints between deletions of content that is no longer needed. Looking for it after each checkpoint would be slow."""
 
 log = logging.getLogger("moot.agents")
 
@@ -65,7 +65,7 @@ class Recorder:
 
     @asynccontextmanager
     async def keeping(self, path: str) -> AsyncGenerator[None]:
-        """Store the current state of a file that is written in the block."""
+        """Store the current state of a file that is about to be written in the `with` block."""
         place = await to_thread.run_sync(self._place, path)
         if place is None:  # the tool refuses it
             yield
@@ -76,7 +76,9 @@ class Recorder:
         await self._guarded(partial(_settle, place))
 
     async def close(self) -> None:
-        """Record the changes by commands at the end of a leg, so that changes by people while a run waits aren't attributed to it."""
+        """Record the file changes by commands at the end of a leg,
+        so that changes that people make while a run is waiting aren't attributed to the run.
+        """
         if await to_thread.run_sync(self._path.exists):
             await self._guarded(partial(_close_folders, run=self._run, interrupted=not self._kept))
         self._kept = False
@@ -101,7 +103,7 @@ class Recorder:
 
 
 def _outermost(roots: Sequence[Path]) -> list[bytes]:
-    """Return the real paths of folders, without folders that are inside others."""
+    """Return the real paths of the folders, without those that are inside another of them."""
     found = sorted({os.fsencode(os.path.realpath(root)) for root in roots})
     return [root for root in found if not any(other != root and _is_in(root, other) for other in found)]
 
@@ -153,9 +155,9 @@ def _close_folders(connection: Connection, no: int, now: int, *, run: str, inter
 
 
 def close_folders(connection: Connection, run: str, now: int, *, interrupted: bool) -> None:
-    """Determine which files a run's commands have changed. After an interruption, the files' state at the end of the run is unknown.
+    """Determine which files a run's commands have changed. If the run was interrupted, the state of the files at its end is unknown.
 
-    Blocks.
+    This function blocks.
     """
     for root in stored.opened_roots(connection, run):
         try:

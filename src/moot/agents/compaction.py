@@ -19,8 +19,9 @@ _PLAN = "\n\n[The plan or to-do list at that point]\n"
 _SUMMARY_ID = "summary"
 
 RECENT = 8
-"""Number of the newest tool outputs that are never shortened. Older outputs are shortened in groups of this size, so that the providers'
-prompt caches work."""
+"""Number of most recent tool outputs that are never shortened.
+Older outputs are shortened in groups of this size, so that the providers' prompt caches keep working.
+"""
 _FIRST_LINES = 5
 _SHORT = 600
 """Outputs up to this number of characters are not shortened."""
@@ -30,20 +31,20 @@ _MARKS = {"completed": "[x]", "in_progress": "[~]"}
 
 
 def summary_message(compaction: Compaction) -> Message:
-    """Return the summary as the user message that a history starts with."""
+    """Return the summary as a user message to place at the start of the history."""
     plan = f"{_PLAN}{compaction.plan}" if compaction.plan else ""
     return Message(_SUMMARY_ID, "user", (text_part(f"{_HEAD}{compaction.summary}{plan}"),))
 
 
 def is_summary(message: Message) -> bool:
-    """Return True for a message of `summary_message`."""
+    """Return True if the message was created by `summary_message`."""
     return message.id == _SUMMARY_ID
 
 
 def shorten_outputs(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages with stale tool outputs replaced by a note, and old outputs by their first lines.
+    """Return the messages with outdated tool outputs replaced by a note, and old outputs by their first lines.
 
-    The newest to-do list stays whole.
+    The newest to-do list is not shortened.
     """
     calls = [part for message in messages for part in in_history(message.parts) if is_tool(part) and is_settled(part)]
     newest = {_signature(part): index for index, part in enumerate(calls)}
@@ -69,7 +70,7 @@ def _signature(part: Part) -> bytes:
 
 
 def _output_text(part: Part) -> str | None:
-    """Return a call's output as text, or None if it is not only text."""
+    """Return a call's output as text, or None if it contains anything other than text."""
     output = part.get("output")
     if isinstance(output, dict) and output.get("type") == "content":
         return None
@@ -77,10 +78,10 @@ def _output_text(part: Part) -> str | None:
 
 
 def first_kept(messages: Sequence[Message], keep: int, room: int | None = None) -> int:
-    """Return the index of the first message that is not summarized: one of the last `keep`, and a prompt if possible.
+    """Return the index of the first message to keep unsummarized: one of the last `keep` messages, and a prompt if possible.
 
-    Fewer are kept if they exceed half of `room` tokens, but always the last one. A message that is still being written, and those after it,
-    are never summarized.
+    If these messages exceed half of `room` (in tokens), fewer are kept, but always the last one. A message that is still being written and
+    those after it are never summarized.
     """
     last = next((at for at, message in enumerate(messages) if message.status == "streaming"), len(messages)) - 1
     at = max(min(len(messages) - max(keep, 1), last), 0)
@@ -93,7 +94,7 @@ def first_kept(messages: Sequence[Message], keep: int, room: int | None = None) 
 
 
 def pieces(messages: Sequence[Message], tokens: int, most: int) -> list[list[Message]]:
-    """Split the messages into pieces of about that many tokens, oldest first, and return the newest ones."""
+    """Split the messages into pieces of about this many tokens, and return the newest pieces, oldest first."""
     found: list[list[Message]] = [[]]
     left = tokens
     for message in reversed(messages):
@@ -109,7 +110,7 @@ def pieces(messages: Sequence[Message], tokens: int, most: int) -> list[list[Mes
 
 
 def latest_plan(messages: Sequence[Message], before: str = "") -> str:
-    """Return the latest plan and to-do list in these messages as text; `before` if there are none."""
+    """Return the latest plan and to-do list in these messages as text, or `before` if there are none."""
     parts = [part for message in messages for part in in_history(message.parts)]
     lists: list[str] = []
     if (todo := _last_todo([part for part in parts if is_tool(part)])) is not None:

@@ -19,7 +19,7 @@ HAND_OVER = "handover:"
 
 
 def steps_before(events: Iterable[Event]) -> int:
-    """Return the number of steps or turns of the agents that worked on the run before the current one."""
+    """Return how many steps or turns of the run were done by agents before the current one."""
     handed = [event.body for event in events if is_hand_over(event)]
     steps = as_object(handed[-1]).get("steps") if handed else 0
     return steps if isinstance(steps, int) else 0
@@ -31,7 +31,7 @@ def is_hand_over(event: Event) -> bool:
 
 
 class Timing(NamedTuple):
-    """Start and end of a model's work, in µs, without waits for people."""
+    """Start and end of a model's work, in µs. Time spent waiting for people is not included."""
 
     began: int
     ended: int
@@ -40,7 +40,9 @@ class Timing(NamedTuple):
 
 
 async def take_steers(context: RunContext) -> bool:
-    """Add the messages that users sent during the answer to it, in one commit. Return True if hooks did not block all of them."""
+    """Add the messages that users sent while the answer was being written to the answer, in one commit.
+    Return False if hooks blocked all of them.
+    """
     items = [item for item in await context.inbox() if item.kind == "steer" and isinstance(item.body, dict)]
     if not items:
         return False
@@ -61,7 +63,7 @@ async def take_steers(context: RunContext) -> bool:
 def answer_metadata(
     context: RunContext, ending: Ending, step: JsonObject, cost: Json, timing: Timing, *, agent: str, model: Json, provider: str
 ) -> JsonObject:
-    """Return the answer's metadata with the facts of one more step."""
+    """Return the answer's metadata, updated with one more step."""
     facts: JsonObject = {
         **step,
         "finish_reason": ending.finish_reason,
@@ -77,7 +79,7 @@ def answer_metadata(
 
 
 async def kill_noted(note: JsonObject) -> None:
-    """Kill the process recorded in a journal note, if a crash of moot left it running."""
+    """Kill the process that is recorded in a note of the journal if it is still running after a crash of moot."""
     group, started = note.get("pgid"), note.get("started")
     if isinstance(group, int) and isinstance(started, int | float | str):
         await kill_leftover(group, started)

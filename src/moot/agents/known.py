@@ -1,8 +1,8 @@
 """Outside agents that run without configuration, and the catalogue of all agents by folder.
 
-Each agent service has a tuple of plain data (`KnownAgent`), named in the table `KNOWN_AGENTS` of `plugins/`. Listing agents imports this
-module, so it imports nothing that drives an agent. Agents marked *seen* are covered by moot's own tests; the others follow their
-documentation.
+Each agent service has a tuple of plain data (`KnownAgent`), named in the table `KNOWN_AGENTS` of `plugins/`. Commands that list agents
+import this module, so it doesn't import the code that runs agents. Agents marked *seen* are covered by moot's own tests; the others follow
+their documentation.
 """
 
 from __future__ import annotations
@@ -42,20 +42,22 @@ class AcpAgent:
     login: str = ""
     """The agent's own login command."""
     keeps: tuple[str, ...] = ()
-    """Environment variables that are passed on to it, such as its keys and URLs."""
+    """Environment variables that are passed on to the agent, such as its keys and URLs."""
     method: str = ""
     """The `authenticate` method to call before a session is opened; empty for none."""
     files: bool = True
     """True if moot offers to read and write files for the agent."""
     asking: tuple[str, ...] = ("default", "ask", "build")
-    """Its modes in which it asks before it acts, in order of preference. If it has none of them, its mode is not changed."""
+    """The agent's modes in which it asks before it acts, in order of preference.
+    If a session offers none of them, its mode is not changed.
+    """
     planning: tuple[str, ...] = ("plan", "read-only", "architect")
-    """Its modes in which it only reads and plans, in order of preference."""
+    """The agent's modes in which it only reads and plans, in order of preference."""
     skills: str = ""
-    """Folder with its skills, relative to the user's home folder; empty if none is known."""
+    """Path of the agent's skills folder, relative to the user's home folder; empty if unknown."""
 
     def known(self) -> KnownAgent:
-        """Return the agent in the form for lists of agents."""
+        """Return the entry for lists of agents."""
         return KnownAgent(self.name, f"acp:{self.name}", self.description, self.install, programs=self.command[:1], skills=self.skills)
 
 
@@ -170,7 +172,7 @@ ACP = tuple(agent.known() for agent in ACP_AGENTS)
 
 
 def facts_of(name: str) -> AcpAgent:
-    """Return the row of that name, or defaults without a command for any other agent."""
+    """Return the row for this agent name. For an unknown agent, return default values without a command."""
     return next((agent for agent in ACP_AGENTS if agent.name == name), AcpAgent(name))
 
 
@@ -213,16 +215,16 @@ def known_agents() -> dict[str, KnownAgent]:
 
 
 def agents_of_project(settings: Settings, directory: str) -> ProjectAgents:
-    """Return the trusted agents of a folder and of its repository's root."""
+    """Return the trusted agents defined in a folder and in the root of its repository."""
     return project_agents(settings.home, Path(directory)) if directory else ProjectAgents()
 
 
 def agent_named(settings: Settings, name: str, directory: str = "") -> Agent | None:
     """Return the agent with this name, or None.
 
-    The order of precedence is: agents of the folder's project, agents of the home, agents of packages, built-in agents.
+    The order of precedence is: agents of the folder's project, agents in moot's home folder, agents of packages, built-in agents.
 
-    Raise ConfigError if the project has the agent, but its file is not trusted or not valid, and UsageError for a broken package.
+    Raise ConfigError if the project has the agent but its file is not trusted or not valid, and UsageError if a package is broken.
     """
     project = agents_of_project(settings, directory)
     if (agent := project.agents.get(name) or settings.agents.get(name)) is not None:
@@ -239,7 +241,7 @@ def agent_named(settings: Settings, name: str, directory: str = "") -> Agent | N
 
 
 def fallback_agents(settings: Settings, agent: Agent, directory: str = "") -> list[str]:
-    """Return the entries of `fallback` that name agents. The others name models."""
+    """Return the entries of `fallback` that are names of agents. The other entries are models."""
     names = [name for name in agent.fallback if "@" not in name and name not in get_args(ModelRole) and name != agent.name]
     return [name for name in names if _is_agent(settings, name, directory)]
 
@@ -252,13 +254,15 @@ def _is_agent(settings: Settings, name: str, directory: str) -> bool:
 
 
 def fallback_models(settings: Settings, agent: Agent, directory: str = "") -> tuple[str, ...]:
-    """Return the models to try after the agent's own: the agent's fallback models, else the configured ones."""
+    """Return the models to try after the agent's own model: the agent's fallback models, or else the configured fallback models."""
     agents = {agent.name, *fallback_agents(settings, agent, directory)}
     return tuple(name for name in agent.fallback if name not in agents) or settings.models.fallback
 
 
 def available_agents(settings: Settings, directory: str = "") -> dict[str, Agent]:
-    """Return the agents to choose from in a folder, without hidden ones. Known outside agents need an installed program."""
+    """Return the agents to choose from in a folder, without hidden ones.
+    Known outside agents are included only if their program is installed.
+    """
     known = {name: entry.agent() for name, entry in known_agents().items() if _presence(entry, ()).ready}
     packages = {name: agent for name in AGENT_DEFINITIONS.names() if (agent := _usable(name)) is not None}
     nearest = {**known, **BUILT_IN, **packages, **settings.agents, **agents_of_project(settings, directory).agents}
@@ -267,7 +271,7 @@ def available_agents(settings: Settings, directory: str = "") -> dict[str, Agent
 
 
 def default_agent(settings: Settings, directory: str = "") -> str:
-    """Return the name of the agent for conversations that name none: the nearest one marked as default, else `default`."""
+    """Return the name of the agent for conversations that don't specify one: the nearest agent marked as default, or else `default`."""
     for agents in (agents_of_project(settings, directory).agents, settings.agents):
         if (name := next((name for name, agent in agents.items() if agent.default), None)) is not None:
             return name
@@ -275,7 +279,7 @@ def default_agent(settings: Settings, directory: str = "") -> str:
 
 
 def _of_package(name: str) -> Agent:
-    """Return the agent that a package defines. Raise UsageError if the package is broken."""
+    """Return the agent that is defined by a package. Raise UsageError if the package is broken."""
     agent, package = AGENT_DEFINITIONS.load(name), AGENT_DEFINITIONS.package(name)
     if not isinstance(agent, Agent):
         raise UsageError(

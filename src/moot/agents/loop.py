@@ -1,4 +1,4 @@
-"""moot's own loop (agent_type `moot`): model call, tool calls, and again, until the answer is complete or a limit is reached."""
+"""moot's own loop (agent_type `moot`): repeat model call and tool calls until the answer is complete or a limit is reached."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from moot.types.tool import Tool
 
 
 def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | None:
-    """Return why the run must stop before its next step, or None."""
+    """Return the reason why the run must stop before its next step, or None if it may continue."""
     if max_steps and position.step > max_steps:
         return _limit(f"The run stopped after {max_steps} steps.", "--max-steps or limits.steps")
     if limits.repeats and len(last := position.signatures[-limits.repeats :]) == limits.repeats and len(set(last)) == 1:
@@ -81,7 +81,7 @@ class Loop:
 
 
 def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] | None) -> StepSetup:
-    """Tell the model, once, that the set of tools has changed since it last answered."""
+    """Inform the model, once, that the set of tools has changed since its last answer."""
     names = frozenset(tool.name for tool in tools)
     if before is None or names == before or not names:
         return setup
@@ -99,7 +99,7 @@ def _is_ended(context: RunContext, tools: tuple[Tool, ...], attempt: Attempt) ->
 
 
 async def _steer(context: RunContext, position: Position) -> None:
-    """Add messages that users sent during the last step. If the run had finished, it continues to answer them."""
+    """Add the messages that users sent during the last step. A run that had finished then continues, to answer them."""
     if not position.attempts and await take_steers(context):
         point("steer.taken")
         position.finished = False

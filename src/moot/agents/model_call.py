@@ -1,4 +1,6 @@
-"""One step's model call: attempts with backoff and fallback models. Each is an exchange whose raw bytes are committed after each read."""
+"""One step's model call: attempts with backoff and fallback models.
+Each attempt is an exchange, and its raw bytes are committed after each read.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from moot.types.store import CloseExchange, OpenExchange
 from moot.types.tool import Tool
 
 _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
-"""Chunk types of nearly every frame; they don't affect the run's position."""
+"""The most frequent chunk types. They don't affect the run's position."""
 
 UNKNOWN_COST = frozenset({"timeout"})
 """Failures after which the cost is unknown, because a silent provider may have worked on the request. A connection that broke before the
@@ -74,7 +76,7 @@ class _Live:
         return self.spoils is not None and self.spoils.spoiled(self.state)
 
     async def end(self, ended: Ended, failure: Failure | None, *, mark: bool) -> Ending:
-        """Close open parts and write the exchange's end. With `mark`, a failed attempt with visible output is marked as abandoned."""
+        """Close open parts and write the exchange's end. If `mark` is True, mark a failed attempt that has visible output as abandoned."""
         attempt = self.attempt
         chunks, ending = self.translator.close(self.state, ended)
         ending, charged, body = settle_exchange(ending, ended, failure, self.choice.model, heard=self.heard)
@@ -95,7 +97,7 @@ class _Live:
 def settle_exchange(
     ending: Ending, ended: Ended, failure: Failure | None, model: Model, *, heard: bool
 ) -> tuple[Ending, int | None, JsonObject]:
-    """Return the ending, the cost and the body of the end event. `heard` is True if a part of an answer had arrived."""
+    """Return the exchange's ending, its cost, and the body of its end event. `heard` is True if part of an answer has arrived."""
     if failure is not None:
         ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
     charged = ending.cost if ending.cost is not None else price(model, ending.usage, str(ending.metadata.get("service_tier") or ""))
@@ -105,7 +107,7 @@ def settle_exchange(
 
 
 def abandoned(attempt: Attempt) -> chunk.Chunk:
-    """Return the marker after an abandoned attempt: its parts stay visible but never enter the history."""
+    """Return the marker that follows an abandoned attempt, whose parts stay visible but are never added to the history."""
     attempt.marked = True
     name = f"{attempt.step}.{attempt.number}"
     return chunk.data("attempt", {"step": attempt.step, "attempt": attempt.number, "abandoned": True}, id=name)
@@ -167,10 +169,10 @@ async def _stream(live: _Live, choice: Choice, request: Request) -> None:
 
 
 TRIES = 3
-"""Attempts with one model before any visible output."""
+"""Maximum number of attempts with one model, as long as there is no visible output."""
 
 PATIENCE = 60.0
-"""Maximum number of seconds to wait for a provider. If it asks for more, use the fallback model or fail with a message."""
+"""Maximum number of seconds to wait for a provider. If it asks for a longer wait, use the fallback model or fail with a message."""
 
 _FIRST_PAUSE = 0.5
 
@@ -202,7 +204,9 @@ class _Chain:
 async def answer(
     context: RunContext, request: RunRequest, position: Position, setup: StepSetup, tools: tuple[Tool, ...]
 ) -> tuple[Attempt, Choice]:
-    """Return the final attempt of the step's model call, successful or not, and its model. An answered step is not sent again."""
+    """Make the step's model call. Return its final attempt, successful or not, and the model used.
+    A step that has an answer is not sent again.
+    """
     chain = _Chain(setup.choices)
     plain = setup.served is not None and setup.served.plain  # the caller trims the history and retries
     if (done := position.answered) is not None:
@@ -235,7 +239,7 @@ async def answer(
 
 
 def _pause(chain: _Chain, attempt: Attempt, failure: Failure, jitter: float) -> float | None:
-    """Return the seconds to wait before the next attempt, or None if the failure is final."""
+    """Return how many seconds to wait before the next attempt, or None if the failure is final."""
     if attempt.visible:
         if failure.kind not in _AFTER_TEXT or chain.repeated_after_text:
             return None
@@ -248,7 +252,9 @@ def _pause(chain: _Chain, attempt: Attempt, failure: Failure, jitter: float) -> 
 
 
 def _reset(position: Position, attempt: Attempt, failure: Failure, limit: float) -> int | None:
-    """Return when the provider's usage limit resets, in ms, if the step may wait that long since its first attempt; else None."""
+    """Return the time in ms at which the provider's usage limit resets, or None if the step,
+    counted from its first attempt, may not wait that long.
+    """
     if not limit or failure.kind != "rate_limit" or not failure.retryable or failure.retry_after is None or attempt.visible:
         return None
     reset = attempt.ended_at // 1000 + round(failure.retry_after * 1000)

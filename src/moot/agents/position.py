@@ -1,4 +1,4 @@
-"""A run's position, read from its journal alone: a resumed leg continues exactly there."""
+"""A run's position, determined from its journal alone. A resumed leg continues exactly at this position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.types.exchange import Ending
 from moot.types.usage import Usage
 
 HANDED: JsonObject = {"handed": True}
-"""In the body of a step's end event: another program runs the calls, so the run is over."""
+"""In the body of a step's end event: another program runs the tool calls, so the run is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,15 @@ class Call:
     tool: str
     input: Json
     error: str = ""
-    """Why the input is invalid; empty if it is valid."""
+    """The reason why the input is invalid; empty if it is valid."""
     chosen: bool = False
-    """True if a person has chosen the call, so that only rules, and not the mode, can require an approval."""
+    """True if a person chose to make the call. Then only rules can require an approval, not the mode."""
     repeated: bool = False
-    """True if the same call is made again when its outcome is unknown because moot was stopped while it was running."""
+    """True if the call is made again when its outcome is unknown because moot was stopped while the call was running."""
 
     @property
     def arguments(self) -> bytes:
-        """Return the exact bytes that approvals are bound to and tools run with."""
+        """Return the exact bytes that an approval applies to and that the tool is run with."""
         return dumps(self.input)
 
 
@@ -49,7 +49,7 @@ class Attempt:
     visible: bool = False
     """True if it has produced visible output."""
     marked: bool = False
-    """True if its `data-attempt` chunk is written."""
+    """True if its `data-attempt` chunk has been written."""
     at: int = 0
     """Start time in µs."""
     first_at: int = 0
@@ -57,7 +57,7 @@ class Attempt:
     ended_at: int = 0
     """End time in µs; 0 if it has not ended."""
     tools: frozenset[str] | None = None
-    """Names of the tools that it offers, or None if they were not recorded."""
+    """Names of the tools in its request, or None if they were not recorded."""
 
 
 @dataclass(slots=True)
@@ -69,10 +69,10 @@ class Position:
     attempts: list[Attempt] = field(default_factory=list["Attempt"])
     """Attempts of that step."""
     signatures: list[bytes] = field(default_factory=list[bytes])
-    """Tool and arguments of every call so far, for the repetition limit."""
+    """Tool and arguments of every call so far, for the limit on repeated calls."""
     tool_call_ids: list[str] = field(default_factory=list[str])
     endings: list[Ending] = field(default_factory=list["Ending"])
-    """All ended attempts of all steps: usage and cost."""
+    """The endings of all attempts of all steps, with usage and cost."""
     costs: list[int | None] = field(default_factory=list["int | None"])
     """Cost of each ended attempt in nano-dollars."""
     cut: int = 0
@@ -80,7 +80,7 @@ class Position:
     finished: bool = False
     """True if nothing is left to do after the last step, so that only the run's end event is missing."""
     tools: frozenset[str] | None = None
-    """Names of the tools that the model knew when it last answered, or None if it has not answered yet."""
+    """Names of the tools in the request that the model last answered, or None if it has not answered yet."""
 
     @property
     def answered(self) -> Attempt | None:
@@ -114,14 +114,14 @@ class Position:
         self.attempts = []
 
     def start_after(self, step: int) -> None:
-        """Continue with the step after this one, which belongs to another agent."""
+        """Continue with the step after `step`, which was the last one of another agent."""
         self.step = step + 1
         self.attempts = []
         self.finished = False
 
 
 def locate(events: Iterable[Event]) -> Position:
-    """Return the position after these events of a run."""
+    """Return the position that a run has reached after these events."""
     position = Position()
     by_exchange: dict[str, Attempt] = {}
     for event in events:
@@ -143,7 +143,7 @@ def locate(events: Iterable[Event]) -> Position:
 
 
 def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
-    """Record the calls in an attempt's chunks, and whether they are visible."""
+    """Record the tool calls in an attempt's chunks, and whether any output is visible."""
     for chunk in chunks:
         kind = chunk["type"]
         if kind in ("tool-input-start", "tool-input-available", "tool-input-error"):

@@ -1,4 +1,4 @@
-"""A step's request as exact bytes with their manifest: the history within its token budget, and files in the model's formats."""
+"""A step's request as exact bytes, with a manifest: the history within its token budget, and files in formats that the model accepts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Files:
         return tuple(chunk.data("note", {"text": text}, id=id) for id, text in self._notes.items() if id not in known_ids)
 
     async def message(self, message: Message) -> Message:
-        """Return the message with every file in the model's format, or with placeholder text."""
+        """Return the message with every file in a format that the model accepts, or replaced by placeholder text."""
         parts = tuple([await self._part(part) for part in message.parts])
         return message if parts == message.parts else dataclasses.replace(message, parts=parts)
 
@@ -142,12 +142,12 @@ def _data_of(url: str) -> bytes | None:
 
 
 _MESSAGES = frozenset({"messages", "input", "contents"})
-"""Possible names of the message list in a request body, depending on the dialect."""
+"""Possible keys of the message list in a request body, depending on the dialect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request ready to be sent."""
+    """A request that is ready to be sent."""
 
     exchange: str
     wire: ModelRequest
@@ -155,7 +155,7 @@ class Request:
     tokens: int
     """Estimated tokens of its history."""
     tools: tuple[str, ...] = ()
-    """Names of the tools that it offers."""
+    """Names of the tools in the request."""
 
 
 async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange: str, *, tools: tuple[Tool, ...], budget: int) -> Request:
@@ -190,9 +190,9 @@ async def body_of(
 
 
 def split(body: JsonObject) -> list[bytes]:
-    """Split the request's bytes at the boundaries of its messages, so that the next step's request shares all earlier pieces.
+    """Split the request's bytes at the message boundaries, so that the next step's request can share all earlier pieces.
 
-    Joined, the pieces are the canonical form of the body.
+    The pieces, joined, are the canonical form of the body.
     """
     names = list(body)
     name = next((name for name in names if name in _MESSAGES), "")

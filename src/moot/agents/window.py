@@ -22,11 +22,13 @@ from moot.types.tool import Tool
 T = TypeVar("T")
 
 _MANY = 200
-"""Number of messages that take about a millisecond to estimate or filter."""
+"""Number of messages that can be estimated or filtered in about a millisecond."""
 
 
 async def off_loop(messages: Sequence[Message], compute: Callable[[Sequence[Message]], T]) -> T:
-    """Return the result of a computation over the messages. If there are many, it runs in a thread, so that the event loop stays free."""
+    """Return the result of a computation over the messages.
+    If there are many messages, run it in a thread, so that it doesn't block the event loop.
+    """
     return compute(messages) if len(messages) < _MANY else await to_thread.run_sync(compute, messages)
 
 
@@ -49,7 +51,7 @@ def room_for_history(setup: StepSetup, tools: Sequence[ToolDefinition], budget: 
 
 
 async def request_messages(context: RunContext, setup: StepSetup, tools: Sequence[ToolDefinition], budget: int) -> tuple[Message, ...]:
-    """Return the history and the run's own message, within the budget. Compact the conversation if it would not fit otherwise."""
+    """Return the history and the run's own message, within the token budget. Compact the conversation if they don't fit otherwise."""
     room = room_for_history(setup, tools, budget)
 
     def fitted_or_none(messages: Sequence[Message]) -> tuple[Message, ...] | None:
@@ -66,14 +68,14 @@ async def request_messages(context: RunContext, setup: StepSetup, tools: Sequenc
 
 
 def in_request(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages without parts that models don't get, and without empty ones."""
+    """Return the messages without parts that aren't sent to models, and without messages that are then empty."""
     shown = [dataclasses.replace(message, parts=in_history(message.parts)) for message in for_model(messages)]
     return tuple(message for message in shown if message.parts)
 
 
 def fitted(messages: tuple[Message, ...], room: int, budget: int) -> tuple[Message, ...]:
-    """Return the messages with references to repeated files, with shorter outputs if they exceed the room, and without the
-    oldest messages if they exceed the budget.
+    """Replace repeated files by references. If the messages exceed `room`, shorten outputs;
+    if they exceed `budget`, omit the oldest messages.
     """
     if room and history_tokens(with_references(messages)) > room:
         messages = shorten_outputs(messages)
@@ -83,7 +85,7 @@ def fitted(messages: tuple[Message, ...], room: int, budget: int) -> tuple[Messa
 
 
 def _trimmed(messages: tuple[Message, ...], budget: int) -> tuple[Message, ...]:
-    """Return the newest messages that fit the budget, with references only to files in these messages."""
+    """Return the newest messages that fit the budget. References point only to files in these messages."""
     sent = with_references(messages)
     kept = trim(sent, budget)
     if kept is sent:
@@ -94,9 +96,9 @@ def _trimmed(messages: tuple[Message, ...], budget: int) -> tuple[Message, ...]:
 
 
 def with_references(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages with a reference in place of each attached file whose content is already attached to an earlier message.
+    """Return the messages with each attached file replaced by a reference if an earlier message has the same content attached.
 
-    The result depends only on these messages and never changes an earlier one because of a later one, so prompt caches work.
+    The result depends only on these messages, and later messages never change how earlier ones are shown, so prompt caches work.
     """
     known: dict[tuple[str, ...], str] = {}
     found: list[Message] = []
@@ -109,7 +111,7 @@ def with_references(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _or_reference(part: Part, known: dict[tuple[str, ...], str]) -> Part:
-    """Return a reference if the file was attached before and is still the same as then. `known` are the latest contents."""
+    """Return a reference if the file was attached before and hasn't changed since then. `known` holds the latest contents."""
     facts = facts_of(part)
     path = facts.get("path")
     if part.get("type") != "file" or not isinstance(path, str):
@@ -122,5 +124,5 @@ def _or_reference(part: Part, known: dict[tuple[str, ...], str]) -> Part:
 
 
 def sent_tokens(messages: Sequence[Message]) -> int:
-    """Estimate the tokens of these messages in a request that has nothing before them."""
+    """Estimate the tokens of these messages in a request that starts with them."""
     return history_tokens(with_references(tuple(messages)))

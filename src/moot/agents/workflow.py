@@ -1,7 +1,7 @@
 """Workflows: each step of the run is a sub-agent, and its check is a shell command or a test of its output.
 
-The calls are those of the tools `delegate` and `shell`, so policy, journal, sandbox and display are the same as for calls of a model. All
-state is in the journal and the answer, so a resumed run repeats no step that has ended.
+Steps and checks are calls to the tools `delegate` and `shell`, so policy, journal, sandbox and display are the same as for calls by a
+model. All state is in the journal and the answer, so a resumed run does not repeat steps that have ended.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _SECONDS = 10.0
 """Time limit for applying a regular expression."""
 
 _UNKNOWN = (UNKNOWN, UNKNOWN_REPEATED)
-"""Errors of a check that was cut off. Old versions stored the first one."""
+"""Errors of a check that was interrupted. Old versions stored the first of these texts."""
 
 _QUOTED = 4_000
-"""Maximum number of characters of an earlier attempt to show to the next one."""
+"""Maximum number of characters of an earlier attempt's output to quote in the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class _Fault:
     reason: str
     output: str = ""
     shown: bool = False
-    """True if the answer already shows it, as the error of a call."""
+    """True if the answer already shows the reason as the error of a call."""
     final: bool = False
     """True if another attempt would be pointless: a person stopped the step, or its check is not allowed."""
 
 
 class WorkflowRunner:
-    """The service of runs with a workflow, whichever agent they use. Stateless."""
+    """The agent service for runs that have a workflow, regardless of their agents. Stateless."""
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         workflow = Workflow.of(request.settings) or Workflow("", ())
@@ -94,7 +94,7 @@ class _Attempts:
     number: int
 
     async def run(self, step: WorkflowStep) -> str | _Fault:
-        """Return the step's output, or why its last attempt failed."""
+        """Return the step's output, or the reason why its last attempt failed."""
         fault: _Fault | None = None
         for attempt in range(step.retries + 1):
             found = await self._attempt(step, attempt, fault)
@@ -132,7 +132,9 @@ class _Attempts:
         return self.context.tool_context(provided_tool("delegate"), KEY, "").services.children
 
     async def _prompt(self, step: WorkflowStep, agent: str) -> References:
-        """Return the step's prompt with all values, and its attachments. Outputs of earlier steps are not searched for references."""
+        """Return the step's prompt with all values filled in, and its attachments.
+        Outputs of earlier steps are not searched for references.
+        """
         marks = {name: f"\x1f{self.request.run.id}:{name}\x1f" for name in self.outputs}  # a reference ends before such a character
         outputs = {mark: self.outputs[name] for name, mark in marks.items()}
         found = await self._children.references(agent, filled(step.prompt, self.workflow.values, marks), attended=self.workflow.attended)
@@ -143,7 +145,7 @@ class _Attempts:
         return replace(found, text=pattern.sub(lambda mark: outputs[mark[0]], found.text), notes=notes)
 
     async def _check(self, check: StepCheck, key: str, output: str, outputs: dict[str, str]) -> str | _Fault:
-        """Return the output if it passes the check."""
+        """Return the output if it passes the check, otherwise the reason for the failure."""
         if check.kind != "command":
             return await _tested(check.kind, filled_test(check, self.workflow.values, outputs), output)
         try:
@@ -160,9 +162,9 @@ class _Attempts:
         return _Fault(f"Its check {line!r} failed: {why}", output, True, is_refused)
 
     async def _call(self, key: str, tool: str, arguments: JsonObject, title: str, found: References | None = None) -> Part:
-        """Make a call, once, and return its part of the answer. Raise Parked while it is waiting for a sub-agent or a person.
+        """Make a call, once, and return its part of the answer. Raise Parked if the call is waiting for a sub-agent or a person.
 
-        The arguments of a call that is already in the answer stay as they are. A prompt's attachments are stored with them.
+        If the call is already in the answer, its arguments don't change. A prompt's attachments are stored with the arguments.
         """
         context = self.context
         id = f"step-{hashlib.sha256(f'{self.request.run.id}/{key}'.encode()).hexdigest()[:32]}"  # endpoints accept at most 40 characters
@@ -185,7 +187,7 @@ class _Attempts:
 
 
 async def _tested(kind: CheckKind, wanted: str, output: str) -> str | _Fault:
-    """Return the output if it contains or matches a text."""
+    """Return the output if it contains the text or matches the pattern, otherwise the reason for the failure."""
     if kind == "contains":
         return output if wanted in output else _Fault(f"The output does not contain {wanted!r}.", output)
     if problem := _problem_of(wanted):
@@ -197,7 +199,7 @@ async def _tested(kind: CheckKind, wanted: str, output: str) -> str | _Fault:
 
 
 def _problem_of(pattern: str) -> str:
-    """Return why an expression with values can't be used, or an empty string if it can."""
+    """Return the reason why an expression can't be used after its values are filled in, or an empty string if it can."""
     if len(pattern.encode("utf-8", "replace")) > _SEARCHED or "\0" in pattern:
         return f"with its values, it is longer than {_SEARCHED:,} bytes or contains a NUL character"
     try:
@@ -208,7 +210,9 @@ def _problem_of(pattern: str) -> str:
 
 
 async def _matches(pattern: str, text: str) -> bool | None:
-    """Return whether a regular expression matches, or None if that takes too long. `re` can't be stopped, so a child process searches."""
+    """Return whether a regular expression matches, or None if the search takes too long.
+    `re` can't be stopped, so the search runs in a child process.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "output.txt")
         await to_thread.run_sync(partial(path.write_text, text, "utf-8", "replace", newline=""))
@@ -219,7 +223,7 @@ async def _matches(pattern: str, text: str) -> bool | None:
 
 
 async def _answer(context: RunContext, text: str) -> None:
-    """Write the output of the last step as the text of the answer, once."""
+    """Write the output of the last step as the text of the answer, unless it is already there."""
     if context.standing(f"{KEY}end") == "new":
         id = f"{KEY}end"
         pieces: tuple[Chunk, ...] = (
@@ -231,7 +235,7 @@ async def _answer(context: RunContext, text: str) -> None:
 
 
 def _next_step(context: RunContext) -> tuple[Chunk, ...]:
-    """Return the chunks that end the open step of the answer, if there is one, and start the next."""
+    """Return the chunks that end the answer's open step, if there is one, and start the next step."""
     is_open = any(part.get("type") == "step-start" for part in context.message().parts)
     return (chunk.FINISH_STEP, chunk.START_STEP) if is_open else (chunk.START_STEP,)
 
@@ -241,12 +245,12 @@ def _part(context: RunContext, id: str) -> Part:
 
 
 def _is_unanswered(context: RunContext) -> bool:
-    """Return whether a call needed an approval that no one was available to give."""
+    """Return whether a call needed an approval but no one was available to give it."""
     return context.message().metadata.get("needs_approval") is True
 
 
 def _steered(context: RunContext) -> str:
-    """Return the texts that the user sent since the last call."""
+    """Return the messages that the user has sent since the last call."""
     texts: list[str] = []
     for part in context.message().parts:
         if is_tool(part):
@@ -257,7 +261,7 @@ def _steered(context: RunContext) -> str:
 
 
 def _about(fault: _Fault | None) -> str:
-    """Return the text that tells the next attempt about the one that failed."""
+    """Return the text that describes the failed attempt to the next one."""
     if fault is None:
         return ""
     answer = f"\nIts answer was:\n{fault.output[:_QUOTED]}\n" if fault.output else ""

@@ -1,8 +1,8 @@
 """A connection to Discord through discord.py. It submits direct messages and mentions as prompts, and shows answers and questions.
 
 Discord's ids for users, rooms and messages are 64-bit numbers. In moot, a room is identified by `dm/CHANNEL`, `GUILD/CHANNEL` or
-`GUILD/CHANNEL/THREAD`, with decimal ids. A prompt has the id `MESSAGE.USER`: the message id prevents handling a message twice, and only
-that user may approve the run's tool calls.
+`GUILD/CHANNEL/THREAD`, with decimal ids. A prompt has the id `MESSAGE.USER`: the message's id prevents it from being handled twice, and
+only this user may approve the run's tool calls.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ class _Shown:
     answer: ChannelAnswer
     room: discord.PartialMessageable
     user: int
-    """Id of the person who wrote the prompt, the only one who may answer the run's questions."""
+    """Id of the person who wrote the prompt. Only this person may answer the run's questions."""
     pace: Pace
     posts: list[int]
     questions: dict[str, int]
-    """Id of the message with an approval's buttons, by the approval's digest; 0 = answered."""
+    """Id of the message with the buttons for an approval, keyed by the approval's digest; 0 = answered."""
     has_files: bool = False
     last: int = 0
     """Id of the last message that answered a question."""
     texts: dict[int, str] = field(default_factory=dict[int, str])
-    """Text of each message that this process has sent, by message id."""
+    """Text of each message that this process has sent, keyed by message id."""
     dirty: anyio.Event = field(default_factory=anyio.Event)
     decided: anyio.Event = field(default_factory=anyio.Event)
     writing: anyio.Lock = field(default_factory=anyio.Lock)
@@ -83,14 +83,14 @@ class _Shown:
     is_over: bool = False
 
     def facts(self) -> ChannelAnswer:
-        """Return the state to store, so that the answer can be shown after a restart."""
+        """Return the state to store, so that moot can continue to show the answer after a restart."""
         questions: JsonObject = {**self.questions}
         return replace(self.answer, shown={"posts": [*self.posts], "questions": questions, "has_files": self.has_files, "last": self.last})
 
 
 @asynccontextmanager
 async def errors(options: Options) -> AsyncGenerator[None]:
-    """Set the configured API URL, and convert Discord's connection errors to moot's errors for the duration of the block."""
+    """For the duration of the block, use the configured API URL and convert Discord's connection errors to moot's errors."""
     if options.api:
         Route.BASE = options.api
     try:
@@ -103,7 +103,7 @@ async def errors(options: Options) -> AsyncGenerator[None]:
 
 
 class Bot(discord.Client):
-    """A connection to Discord. discord.py reconnects and resumes it by itself."""
+    """A connection to Discord. discord.py reconnects and resumes the session automatically."""
 
     def __init__(self, runtime: ChannelRuntime, options: Options, group: TaskGroup, interval: float) -> None:
         # the privileged intent is not needed: direct messages and mentions contain their text without it
@@ -114,15 +114,15 @@ class Bot(discord.Client):
         self._group = group
         self._interval = interval
         self._asked: dict[str, tuple[_Shown, Approval]] = {}
-        """Open approvals and questions, by the digest of their id."""
+        """Open approvals and questions, keyed by the digest of their id."""
         self._showing: dict[str, _Shown] = {}
-        """Answers that are not complete, by run id."""
+        """Answers that are not yet complete, keyed by run id."""
         self._handled: dict[str, int] = {}
-        """Id of the last handled message, by room. Newer messages have larger ids."""
+        """Id of the last handled message in each room. Newer messages have larger ids."""
         self._send, self._received = anyio.create_memory_object_stream[tuple[str, discord.Message]](_WAITING_MESSAGES)
 
     async def run(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Serve until cancelled. Raise ConfigError for a refused token, MootError if Discord can't be reached."""
+        """Serve until cancelled. Raise ConfigError if Discord rejects the token, MootError if Discord can't be reached."""
         async with errors(self._options):
             await self.login(self._options.token)
             if self._options.api:
@@ -137,7 +137,7 @@ class Bot(discord.Client):
         raise MootError("Discord closed the connection.")
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
-        """Ignore events after the connection was closed. discord.py dispatches `ready` up to 2 seconds later, which would fail."""
+        """Ignore events after the connection was closed. discord.py dispatches `ready` up to 2 seconds later; handling it would fail."""
         if not self.is_closed():
             super().dispatch(event, *args, **kwargs)
 
@@ -209,7 +209,7 @@ class Bot(discord.Client):
         self._group.start_soon(self._show, answer)
 
     async def _parts(self, message: discord.Message) -> list[Part]:
-        """Return the text without mentions of the bot, and the attachments."""
+        """Return the message's attachments, and its text without mentions of the bot."""
         assert self.user is not None
         text = message.content.replace(f"<@{self.user.id}>", "").replace(f"<@!{self.user.id}>", "").strip()
         parts: list[Part] = [text_part(text)] if text else []
@@ -398,7 +398,7 @@ class Bot(discord.Client):
             await interaction.response.edit_message(content=text, view=None)
 
     async def _question(self, digest: str, post: int) -> tuple[_Shown | None, Approval | None]:
-        """Return an open question. It may have been asked before a restart and not be known to `_ask` yet."""
+        """Return an open question. A question asked before a restart may not be known to `_ask` yet."""
         for shown in list(self._showing.values()):
             for approval in await self._runtime.approvals(shown.answer.run) if digest not in self._asked else ():
                 if digest_of(approval.id) == digest and shown.questions.setdefault(digest, post):
@@ -406,7 +406,7 @@ class Bot(discord.Client):
         return self._asked.get(digest, (None, None))
 
     async def _answer(self, shown: _Shown, approval: Approval, answer: Answer) -> str:
-        """Store an answer. Return the reason if it is rejected, otherwise an empty string."""
+        """Store an answer. If it is rejected, return the reason, otherwise an empty string."""
         self._asked.pop(digest := digest_of(approval.id), None)
         try:
             await self._runtime.answer(approval.id, answer)

@@ -17,7 +17,7 @@ EDIT_INTERVAL = 1.5
 """Seconds between two edits of an answer."""
 
 _CLOSING = 2.0
-"""Maximum number of seconds to close the connection when the channel stops."""
+"""Maximum number of seconds for closing the connection when the channel stops."""
 
 
 class Discord:

@@ -22,7 +22,7 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("cost", "Show the cost of this conversation", ""),
     ("status", "Show the state of this conversation", ""),
 )
-"""Name, description and argument of the slash commands."""
+"""Name, description and argument of each slash command."""
 
 
 DIRECT = "dm/"
@@ -56,7 +56,7 @@ def slash_commands() -> list[dict[str, Any]]:
 
 
 def read_options(settings: JsonObject) -> Options:
-    """Return the validated settings. Raise ConfigError if one is invalid. Blocks, because the token may be read from a file."""
+    """Return the validated settings. Raise ConfigError if one is invalid. This blocks, because the token may be read from a file."""
     for key in settings:
         if key not in ("token", "token_file", "users", "guilds", "channels", "api"):
             raise ConfigError(f"Unknown key channels.discord.{key}. Known keys: token, token_file, users, guilds, channels, api.")

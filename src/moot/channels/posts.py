@@ -37,7 +37,7 @@ def split(text: str, limit: int) -> list[str]:
 
 
 def _cut(text: str) -> int:
-    """Return the index at which to split: after the last line or word if that is in the second half, otherwise the end."""
+    """Return the index at which to split: after the last line or word that fits if this is in the second half, otherwise at the end."""
     for separator in ("\n", " "):
         if (at := text.rfind(separator)) > len(text) // 2:
             return at
@@ -76,7 +76,7 @@ class Pace:
 
 
 def with_ending(text: str, run: Run) -> str:
-    """Return the answer of an ended run. If it is not complete, add the reason."""
+    """Return the answer of a run that has ended. If the answer is not complete, add the reason."""
     if run.status == "finished":
         return text or "(no text)"
     why = run.error.advice() if run.error is not None else "The answer was stopped."
@@ -84,7 +84,7 @@ def with_ending(text: str, run: Run) -> str:
 
 
 def question_text(approval: Approval) -> str:
-    """Return the text of a question: the exact tool call to approve, or the agent's questions and their options."""
+    """Return the text that asks a person: the exact tool call to approve, or the agent's questions and their options."""
     if not isinstance(approval.questions, list):
         # a fence in the call must not end the code block early
         call = approval.arguments.decode("utf-8", "replace").replace("```", "`\u200b``")
@@ -108,7 +108,9 @@ def digest_of(id: str) -> str:
 
 
 def nonce_of(subject: str, at: object) -> str:
-    """Return a nonce for a message. If a message is sent again with the same nonce, Discord returns the first one instead."""
+    """Return a nonce for a message. If a message is sent again with the same nonce, Discord returns the first message instead of posting
+    it again.
+    """
     return digest_of(f"{subject}:{at}")
 
 

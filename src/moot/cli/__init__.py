@@ -1,7 +1,7 @@
 """The command line: commands, terminal output and the interactive conversation.
 
-stdout carries data only; messages go to stderr. `tree` declares the commands, which are imported only when they run. `arguments` parses
-command lines, prints help and completes words, all from the commands' signatures.
+Only data is written to stdout; messages go to stderr. `tree` declares the commands, which are imported only when they run. `arguments`
+parses command lines, prints help and completes words, all from the commands' signatures.
 """
 
 __all__: list[str] = []

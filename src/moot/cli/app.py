@@ -14,7 +14,7 @@ from moot.errors import MootError
 from moot.plugins.registry import attribute
 
 _FILES = 64
-"""Minimum open-file limit. A run with few tools needs slightly less."""
+"""Minimum number of files that the process must be able to open. A run with few tools needs slightly fewer."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check_open_files() -> None:
-    """Increase a low open-file limit. Raise MootError if that is not permitted, because a run would fail halfway."""
+    """Increase the limit on open files if it is too low. Raise MootError if that is not permitted, because a run would fail halfway."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < _FILES:
         if hard != resource.RLIM_INFINITY and hard < _FILES:

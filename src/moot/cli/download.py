@@ -1,4 +1,4 @@
-"""Downloading the weights of embedded models, and test calls to models."""
+"""Download the weights of embedded models, and make test calls to models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PULL = "moot.providers.weights.pull:pull"
 
 
 async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:
-    """Print which model is used if none is configured, and download the weights of an embedded one.
+    """If no model is configured, print which one is used. Download the weights of an embedded model if needed.
 
     Raise UsageError if the user cannot be asked, and ProviderError if the model cannot run on this machine.
     """
@@ -76,7 +76,7 @@ def _is_missing(name: str, home: Path) -> bool:
 
 
 async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None, verbose: bool = False) -> Path:
-    """Download weights and return their path. `source` is a local file to use instead.
+    """Download weights and return their path. `source` is a local file to use instead of a download.
 
     Raise UsageError if the user cannot be asked, Refused if they decline, and ProviderError if the download fails.
     """

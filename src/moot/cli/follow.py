@@ -1,4 +1,4 @@
-"""Following a run in the foreground: show its events, ask for approvals, handle Ctrl+C, and return its exit code."""
+"""Follow a run in the foreground: show its events, ask for approvals, handle Ctrl+C, and return its exit code."""
 
 from __future__ import annotations
 
@@ -50,14 +50,16 @@ _EXIT = {
     "refused": 1,
     "step": 1,
 }
-"""Exit code by kind of failure. Kinds that are not listed are provider errors."""
+"""Exit code for each kind of failure. Kinds that are not listed are provider errors."""
 
 
 class Follower:
     """Foreground view of one run."""
 
     def __init__(self, engine: Engine, output: Output, show: Show, *, stops: bool = True) -> None:
-        """With `stops`, the run was started here and Ctrl+C stops it. Otherwise it belongs to another process and Ctrl+C only detaches."""
+        """If `stops` is True, the run was started here and Ctrl+C stops it.
+        Otherwise it belongs to another process and Ctrl+C only detaches.
+        """
         self._engine = engine
         self._stops = stops
         self._output = output
@@ -67,14 +69,14 @@ class Follower:
         """True if a call was denied because no one could be asked."""
         self._stopped = False
         self._continued_here = False
-        """True if an approval was answered here: the process that answers a waiting run continues it."""
+        """True if an approval was answered here, because the process that answers a waiting run continues the run."""
         self._farewell = ""
         """Message about detaching. It is printed after drawing has ended, so that it appears below the output."""
         self._signal = 0
-        """Number of the signal that ended `follow`; 0 if none did, or if it was SIGINT."""
+        """Number of the signal that ended `follow`; 0 if there was none, or if it was SIGINT."""
 
     async def follow(self, run: Run, conversation: Conversation, after: int) -> int:
-        """Show the run until it ends, or is waiting for an answer that the user postpones. Return the exit code."""
+        """Show the run until it ends, or until it waits for an answer that the user postpones. Return the exit code."""
         self._seq = after
         final: Run | None = None
         if isinstance(self._show, OnScreen):
@@ -99,7 +101,9 @@ class Follower:
         return await self._finish_others(final, code) if self._stops and final.status in ("finished", "waiting") else code
 
     async def _finish_others(self, run: Run, code: int) -> int:
-        """Wait for the background sub-agents of this process. Return `code` if all of them end, otherwise the exit code to use instead."""
+        """Wait for the background sub-agents of this process.
+        Return `code`, or a different exit code if one of them keeps waiting or the user interrupts.
+        """
         async with anyio.create_task_group() as group:
             group.start_soon(self._handle_signals, run.conversation, self._cancel_others, group.cancel_scope)
             left = {run.id}
@@ -115,7 +119,7 @@ class Follower:
         return 128 + self._signal if self._signal else INTERRUPTED if self._stopped else code
 
     async def _until_settled(self, run: Run) -> Run:
-        """Wait until the run has ended, or is waiting for an answer that the user postpones. Return the run."""
+        """Wait until the run has ended, or until it waits for an answer that the user postpones. Return the run."""
         while (ended := await self._engine.runs.wait(run.id)).status == "waiting":
             if not self._output.attended or not await self._answer(ended):
                 break
@@ -141,7 +145,7 @@ class Follower:
                         break
 
     async def _watch(self, run: str, conversation: str) -> Run:
-        """Show events until the run has settled and all its events were shown."""
+        """Show events until the run has settled and all its events have been shown."""
         settled: Run | None = None
         through = 0
 
@@ -174,7 +178,7 @@ class Follower:
         self._seq = event.seq  # set after the event is shown, because the last seq ends the loop
 
     async def _answer(self, run: Run) -> bool:
-        """Ask about all open approvals. Return False if there were none or the user left them open."""
+        """Ask about all open approvals. Return False if there are none or the user leaves them open."""
         asked = 0
         if isinstance(self._show, OnScreen):
             await self._show.pause()
@@ -205,7 +209,7 @@ class Follower:
         return bool(asked)
 
     async def _submit_answer(self, approval: str, decided: Decision) -> bool:
-        """Store the answer. Return False if the approval was already answered or has expired."""
+        """Store the answer. Return False if the approval has already been answered or has expired."""
         if decided.answer is None:
             return False
         try:
@@ -221,7 +225,7 @@ class Follower:
     async def _handle_signals(self, conversation: str, stop: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
         """Call `stop` on the first Ctrl+C, and exit on the second. If the run belongs to another process, detach on the first.
 
-        SIGTERM and SIGHUP leave the run resumable and terminate the commands that it started.
+        On SIGTERM and SIGHUP, keep the run resumable and terminate the commands that it has started.
         """
         with anyio.open_signal_receiver(*handled_signals()) as signals:
             async for number in signals:

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that are shared by several commands."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from moot.commands import Send
 
 PATIENCE = 3.0
-"""Seconds without input on stdin before a hint is printed."""
+"""Number of seconds to wait for input on stdin before a hint is printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Typed:
     """A prompt from the command line."""
 
     parts: tuple[Part, ...] = ()
-    """The files, then the text from the arguments."""
+    """The files, followed by the text from the arguments."""
     piped: str = ""
     """The text from standard input."""
 
@@ -61,9 +61,9 @@ class Typed:
 
 
 def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed: bool = True) -> Typed:
-    """Return the prompt: its files and text, and stdin.
+    """Return the prompt: its files, its text, and the content of stdin.
 
-    Raise UsageError if a file is missing or too large, or if `needed` and there is no prompt.
+    Raise UsageError if a file is missing or too large, or if `needed` is True and there is no prompt.
     """
     parts: list[Part] = []
     for path in files:
@@ -117,7 +117,7 @@ _SCREEN = "moot.cli.transcript.screen:ShowScreen"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt and how to run and show it."""
+    """A prompt, and how to run it and display its answer."""
 
     typed: Typed
     flags: RunFlags
@@ -129,11 +129,11 @@ class Request:
     directory: str = ""
     """Folder for a new conversation; empty for the current folder."""
     show_history: bool = False
-    """True to print the conversation first, on a terminal."""
+    """True to print the conversation before the answer, if the output is a terminal."""
     command: Send | None = None
-    """The reply of a slash command that sends the prompt. Its agent and model apply to this prompt only."""
+    """The reply of the slash command that sends the prompt. The agent and model in it apply only to this prompt."""
     chosen: JsonObject = field(default_factory=empty)
-    """Settings to store in a new conversation."""
+    """Settings to store if the conversation is new."""
 
 
 async def run(
@@ -175,7 +175,7 @@ async def perform(request: Request, output: Output) -> int:
 
 
 def make_show(shown: ShowFlags, output: Output) -> Show:
-    """Return the chosen output format. Text is rendered on a terminal and plain elsewhere."""
+    """Return the object that shows the run in the chosen output format. Text is rendered in a terminal and plain elsewhere."""
     form = shown.form()
     return attribute(_SCREEN)(output) if form == "text" and output.stdout_terminal else _SHOWS[form](output)
 
@@ -249,7 +249,7 @@ def _say_where(submitted: Submitted, named: Conversation | None, existing: Conve
 
 
 async def with_references(engine: Engine, prompt: Prompt, conversation: Conversation | None, output: Output, *, piped: str = "") -> Prompt:
-    """Return the prompt with the content that its text refers to, and print notes about that content. `piped` is appended unchanged."""
+    """Add the content that the prompt's text refers to, and print notes about this content. `piped` is appended unchanged."""
     folder = (conversation.directory if conversation is not None else "") or prompt.directory
     place = Place(
         engine.runtime,
@@ -267,7 +267,7 @@ async def with_references(engine: Engine, prompt: Prompt, conversation: Conversa
 
 
 async def _answers(engine: Engine, request: Request, existing: Conversation) -> str | None:
-    """Return the id of the message to answer if there is no prompt, otherwise None. Raise UsageError if there is nothing to answer."""
+    """Return the id of the message to answer if there is no prompt, otherwise None. Raise UsageError if there is no message to answer."""
     if request.typed:
         return None
     last = next(iter(await engine.store.conversations.branch(existing.id, limit=1)), None)

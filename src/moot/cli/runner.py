@@ -1,4 +1,4 @@
-"""Execution of commands, with logging configured and an event loop if they need one."""
+"""Run commands, with logging configured and with an event loop if they need one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class StderrHandler(logging.Handler):
 
 @contextmanager
 def logging_to(output: Lines) -> Generator[None, None, None]:
-    """Configure logging within the block.
+    """Configure logging for the duration of the block.
 
     Warnings and errors of moot go to stderr; with MOOT_DEBUG=1, all records of all packages do. Records of moot at or above the level in
     MOOT_LOG (default: info) go to the log file.

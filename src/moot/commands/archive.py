@@ -1,4 +1,4 @@
-"""Slash commands for the stored history: search it, and export or share a conversation."""
+"""Slash commands for stored conversations: search them, and export or share one."""
 
 from __future__ import annotations
 

@@ -31,13 +31,13 @@ _CUSTOM, _PROMPT, _PROMPT_NAME = (f"moot.commands.custom:{name}" for name in ("C
 _NAME = re.compile(r"/([A-Za-z?][\w:-]*|\d[\w-]*:[\w:-]+)(?:\s+(.*))?", re.DOTALL)
 
 Typed = tuple[str, str]
-"""Command name as typed, and its argument."""
+"""The name of a command as typed, and the command's argument."""
 
 
 def parse(line: str) -> Typed | None:
-    """Return the command in a line, or None if the line is a prompt.
+    """Parse the command in a line. Return None if the line is a prompt.
 
-    `/usr/bin is full` is a prompt, `/hepl` a misspelled command, and `?` alone means `/keys`.
+    `/usr/bin is full` is a prompt, `/hepl` is a misspelled command, and `?` alone means `/keys`.
     """
     if line.strip() == "?":
         return "keys", ""
@@ -46,7 +46,9 @@ def parse(line: str) -> Typed | None:
 
 
 class Catalogue:
-    """The commands that can be used in a folder. Built-in names can't be replaced; otherwise the nearest definition wins."""
+    """The commands that can be used in a folder. Built-in commands can't be replaced.
+    Of other commands with the same name, the nearest one wins.
+    """
 
     def __init__(
         self,
@@ -58,9 +60,9 @@ class Catalogue:
         self._makers = makers
         self._aliases = aliases
         self.refused = refused
-        """Reasons why commands can't be used, by command name."""
+        """Reasons why commands can't be used, keyed by command name."""
         self.untrusted = untrusted
-        """The names in `refused` whose file is not trusted. The other reasons are mistakes."""
+        """The names in `refused` whose file is not trusted. The other commands in `refused` have errors."""
 
     def names(self) -> list[str]:
         """Return the names of all commands, sorted."""
@@ -82,19 +84,20 @@ class Catalogue:
         raise UsageError(f"Command {name!r} not found.{hint(name, self.names())}", fix=listing)
 
     def facts(self) -> Iterator[CommandFacts]:
-        """Yield the facts of all commands, sorted by name."""
+        """Yield the metadata of all commands, sorted by name."""
         for name in self.names():
             yield self.facts_of(name)
 
     def starting_with(self, typed: str) -> list[CommandFacts]:
-        """Return the facts of the commands whose names start with `typed`, or that have this alias: an exact match first, then those
-        that have an alias.
+        """Return the metadata of the commands whose names start with `typed` or that have `typed` as an alias.
+
+        An exact match comes first, followed by commands that have aliases.
         """
         found = [one for one in self.facts() if one.name.startswith(typed) or typed in one.aliases]
         return sorted(found, key=lambda one: (typed not in (one.name, *one.aliases), not one.aliases, one.name))
 
     def facts_of(self, name: str) -> CommandFacts:
-        """Return the facts of the command with this name or alias. Raise the same errors as `find`."""
+        """Return the metadata of the command with this name or alias. Raise the same errors as `find`."""
         known = self._aliases.get(name, name)
         facts = facts_of(known, self.find(known))
         aliases = tuple(sorted(alias for alias, of in self._aliases.items() if of == known))
@@ -115,9 +118,9 @@ async def catalogue_of(context: CommandContext) -> Catalogue:
 
 
 async def load(settings: Settings, folder: str, mcp: McpServers | None) -> Catalogue:
-    """Return the commands that the owner of the home can use in a folder. An empty `folder` means outside of any folder.
+    """Return the commands that the owner of moot's home can use in a folder. An empty `folder` means outside of any folder.
 
-    Prompts of MCP servers are taken from their last connection.
+    The prompts of an MCP server are those of the last connection to it.
     """
     files = await anyio.to_thread.run_sync(lambda: attribute(_FILE_COMMANDS)(settings.home, Path(folder) if folder else None))
     definitions = {**settings.commands, **files.commands}
@@ -134,7 +137,7 @@ async def load(settings: Settings, folder: str, mcp: McpServers | None) -> Catal
 
 
 async def _unusable(settings: Settings, definitions: Iterable[CommandDefinition], folder: str) -> dict[str, ConfigError]:
-    """Return the commands that name an agent or a model which is not available in the folder, with the reason."""
+    """Return the commands that use an agent or model that is not available in the folder, each with the reason."""
     naming = [one for one in definitions if one.steps or one.facts.agent or one.model]
     if naming:
         await load_project_agents(settings, folder)

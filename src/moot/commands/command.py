@@ -1,4 +1,4 @@
-"""The interface of slash commands: the context they get and the replies they return."""
+"""The interface of slash commands: the context that they receive and the replies that they return."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Choice:
     value: str
     """The text to type."""
     label: str = ""
-    """The text to show in a list; empty = show `value`."""
+    """The text to show in a list; if empty, `value` is shown."""
     about: str = ""
     needs_more: bool = False
     """True if more words must follow, so that the command can't run yet."""
@@ -50,37 +50,37 @@ class Choose:
     title: str
     choices: Sequence[Choice]
     command: str = ""
-    """The command to run; empty = the same command."""
+    """The command to run; empty = the command that returned this reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenConversation:
-    """Switch to another conversation; None starts a new one."""
+    """Switch to another conversation. If the id is None, start a new conversation."""
 
     conversation: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Compose:
-    """Put a text into the composer for the user to edit and send."""
+    """Insert a text into the composer, so that the user can edit and send it."""
 
     text: str
     edits: str | None = None
-    """ID of the message that the text replaces, on a new branch."""
+    """Id of the message that is replaced by the text on a new branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a prompt. Empty fields leave the choice to the conversation, or to `RunOverrides`."""
+    """Send a prompt. For empty fields, the settings of the conversation or of `RunOverrides` are used."""
 
     text: str
     parts: tuple[Part, ...] = ()
-    """Further parts, such as files, to send before the text."""
+    """Additional parts, such as files, to send before the text."""
     agent: str | None = None
     model: str | None = None
     mode: Mode | None = None
     settings: JsonObject = field(default_factory=empty)
-    """Further settings of the run, see `Prompt.settings`."""
+    """Additional settings of the run; see `Prompt.settings`."""
 
     def message(self) -> tuple[Part, ...]:
         """Return all parts of the user's message."""
@@ -104,7 +104,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Regenerate:
-    """Generate an answer to the last prompt, or resume the run with the id `resume`."""
+    """Generate a new answer to the last prompt, or resume the run with the id `resume`."""
 
     resume: str | None = None
 
@@ -122,14 +122,14 @@ Reply: TypeAlias = Notice | Choose | OpenConversation | Compose | Send | Save | 
 
 @dataclass(slots=True)
 class RunOverrides:
-    """Settings for the next prompts. None means the value of the conversation, the agent or the configuration."""
+    """Settings for the next prompts. None means to use the value from the conversation, the agent or the configuration."""
 
     agent: str | None = None
     model: str | None = None
     mode: Mode | None = None
     effort: Effort | None = None
     tools: Sequence[str] | None = None
-    """Names of the offered tools; () offers none."""
+    """Names of the tools to offer; () offers none."""
 
     def drop(self, names: Iterable[str]) -> None:
         """Remove the overrides with these names. Only `mode`, `effort` and `tools` can be removed."""
@@ -137,7 +137,7 @@ class RunOverrides:
             setattr(self, name, None)
 
     def settings(self) -> JsonObject:
-        """Return the overrides in the form of `Prompt.settings`."""
+        """Return the overrides in the format of `Prompt.settings`."""
         settings: JsonObject = {}
         if self.effort is not None:
             settings["effort"] = self.effort
@@ -158,7 +158,7 @@ class CommandContext:
     keys: str = ""
     """Description of the user interface's keyboard shortcuts, for /help."""
     unstored: JsonObject = field(default_factory=empty)
-    """Settings chosen before the conversation exists. They are stored with its first prompt."""
+    """Settings that were chosen before the conversation exists. They are stored with the first prompt."""
     project: str = ""
     """Id of the project of a new conversation; empty = the project of `directory`."""
     owner: str = LOCAL_USER
@@ -166,21 +166,25 @@ class CommandContext:
     file: str = ""
     """Path of the file that is open in the user interface; empty = none."""
     words: tuple[str, ...] | None = None
-    """The words of the argument if the caller has split it, as a shell does. None = the command splits it where it needs words."""
+    """The words of the argument if the caller has already split it, as a shell does.
+    If None, the command splits the argument itself if it needs to.
+    """
     options_win: bool = False
-    """True if the agent and model in `overrides` were chosen for this command and replace those that a custom command names."""
+    """True if the agent and model in `overrides` were chosen for this command. Then they replace those specified by a custom command."""
     without_conversation: str = "Send a message first."
-    """Advice for the user if a command needs a conversation and there is none."""
+    """Advice to show to the user if a command needs a conversation and there is none."""
     further_folders: list[str] | None = None
-    """Folders allowed before the conversation exists, for its first prompt. None if the user interface doesn't support this."""
+    """Folders that were allowed before the conversation exists, to be sent with the first prompt.
+    None if the user interface doesn't support this.
+    """
     attended: bool = True
-    """False in a channel, where the person who runs the command may not read files or fetch pages by naming them."""
+    """False in a channel, where people may not read files or fetch pages by mentioning them in a command."""
     stored: Callable[[Conversation], None] = lambda _: None
-    """Called with the conversation after its settings have changed."""
+    """Called with the conversation after its settings were changed."""
 
     @property
     def store(self) -> OwnerStore:
-        """The part of the store that belongs to the user."""
+        """The user's own part of the store."""
         return self.engine.store.of(self.owner)
 
     async def folder(self) -> str:
@@ -198,14 +202,16 @@ class CommandContext:
             return None
 
     def take_folders(self) -> tuple[str, ...]:
-        """Return the folders allowed before the conversation existed, and forget them."""
+        """Return the folders that were allowed before the conversation existed, and reset the list."""
         taken = tuple(self.further_folders or ())
         if self.further_folders is not None:
             self.further_folders.clear()
         return taken
 
     async def store_settings(self, settings: JsonObject) -> None:
-        """Store settings in the conversation, now or with its first prompt. None removes a setting. Their overrides are dropped."""
+        """Store settings in the conversation, either now or with its first prompt.
+        None removes a setting. The overrides of these settings are dropped.
+        """
         if (conversation := await self.current()) is None:
             self.unstored |= settings
         elif changes := {**self.unstored, **settings}:
@@ -245,7 +251,7 @@ class Command(Protocol):
 
 
 class BaseCommand:
-    """Base class of commands, with the facts that most of them don't set. See `CommandFacts` for their meaning."""
+    """Base class of commands, with default values for metadata that most commands don't set. For its meaning, see `CommandFacts`."""
 
     help = ""
     argument = ""
@@ -264,14 +270,14 @@ class BaseCommand:
 
 
 def facts_of(name: str, command: Command) -> CommandFacts:
-    """Return the facts of a command. Facts that a package's command doesn't define have their defaults."""
+    """Return the metadata of a command, with defaults for everything that a package's command doesn't define."""
     values: dict[str, Any] = {"category": BaseCommand.category, "type": BaseCommand.type}
     values |= {one.name: getattr(command, one.name) for one in fields(CommandFacts) if one.name != "name" and hasattr(command, one.name)}
     return CommandFacts(name, **values)
 
 
 def prompt_of(context: CommandContext, send: Send, prompt: Prompt) -> Prompt:
-    """Return the prompt for the context's conversation, or for a new one. An agent or model of `send` applies to this prompt only."""
+    """Return the prompt for the context's conversation, or for a new one. The agent and model in `send` apply only to this prompt."""
     overrides = context.overrides
     return replace(
         prompt,

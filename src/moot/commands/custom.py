@@ -1,4 +1,4 @@
-"""Custom commands: filling a command's template with the arguments, and sending or composing the result."""
+"""Custom commands: fill a command's template with the arguments, and send the result or put it into the composer."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from moot.types.workflow import Workflow, uses_arguments
 _PLACEHOLDER = re.compile(r"\$(\w+)")
 _TOKEN = re.compile(r"!`([^`\n]+)`|\$(\w+)")
 MAX_LINES = 20
-"""Maximum number of shell lines in one command."""
+"""Maximum number of shell command lines in a custom command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A command's text with its arguments filled in, and the shell lines to run before it is sent."""
+    """A command's text with the arguments filled in, and the shell lines to run before the text is sent."""
 
     text: str
     lines: tuple[str, ...] = ()
@@ -41,8 +41,8 @@ class Expanded:
 def expand(definition: CommandDefinition, template: str, argument: str, *, file: str = "", words: Sequence[str] | None = None) -> Expanded:
     """Fill in a template of the command. Raise UsageError if an argument is missing or a shell line can't be quoted safely.
 
-    `file` is the path of the open file, `words` are those of the argument if it is already split. If the template has no placeholder for
-    the arguments, they are appended as a last paragraph.
+    `file` is the path of the open file. `words` are the words of the argument if it has already been split. If the template has no
+    placeholder for the arguments, they are appended as a last paragraph.
     """
     values = _values(definition, argument, file, words)
     lines: list[str] = []
@@ -101,14 +101,14 @@ def _shell_line(name: str, template: str, values: Mapping[str, str]) -> str:
         line = fill_line(marked, {f"p{one}": values[one] for one in used}) if used else template
     except ValueError as error:
         raise UsageError(f"The shell line {template!r} of /{name} can't be used: {error}") from error
-    if unsafe := next(variables_in(line), None):  # an argument's text, which a hook would replace as one of its variables
+    if unsafe := next(variables_in(line), None):  # text in an argument that a hook would replace as one of its variables
         raise UsageError(f"An argument of /{name} can't contain {{{{{unsafe}}}}}, because a shell line uses it.")
     return line
 
 
 def hooks_of(lines: Sequence[str], calls: Sequence[JsonObject] = (), command: str = "") -> JsonObject:
-    """Return the run settings that run a command's shell lines, then the calls, before the first model call. The conversation's permissions
-    apply. `calls` are those of `References`.
+    """Return run settings so that a command's shell lines, followed by `calls`, are run before the first model call. The conversation's
+    permissions apply. `calls` are those of `References`.
     """
     hooks: list[Json] = [*({"tool": "shell", "arguments": {"command": line}, "command": command} for line in lines), *calls]
     return {HOOKS: {"before_run": hooks}} if hooks else {}
@@ -127,15 +127,15 @@ class Situation:
     file: str = ""
     """Path of the open file; empty = none."""
     attended: bool = True
-    """True if a person is sending the prompt now."""
+    """True if a person is sending the prompt right now."""
     agent: str = ""
-    """Name of the agent that gets the prompt; empty = the conversation's own."""
+    """Name of the agent that the prompt is sent to; empty = the conversation's agent."""
     mode: str = ""
-    """Mode of the prompt; empty = the conversation's own."""
+    """Mode of the prompt; empty = the conversation's mode."""
     words: tuple[str, ...] | None = None
-    """The words of the argument if it is already split."""
+    """The words of the argument if it has already been split."""
     replaced: tuple[bool, bool] = (False, False)
-    """Two flags: True if the caller's agent, or the caller's model, replaces the one that the command names."""
+    """Two flags: whether the caller's agent replaces the command's, and whether the caller's model replaces the command's."""
 
 
 class CustomCommand(BaseCommand):
@@ -186,7 +186,9 @@ class CustomCommand(BaseCommand):
         return None if agent else self.agent or None, None if model else self.definition.model or None
 
     def _workflow(self, situation: Situation, argument: str) -> Send:
-        """Return the prompt that starts a workflow. An argument that no step mentions is passed to the first step."""
+        """Return the prompt that starts a workflow.
+        If no step has a placeholder for the argument, the argument is passed to the first step.
+        """
         name, steps = self.definition.facts.name, self.definition.steps
         if argument and not uses_arguments(steps, [each for each in argument_names(self.parameters) if each != "FILE"]):
             steps = (replace(steps[0], prompt=f"{steps[0].prompt}\n\n$ARGUMENTS"), *steps[1:])
@@ -197,7 +199,7 @@ class CustomCommand(BaseCommand):
 
 
 async def _referenced(situation: Situation, text: str, agent: str) -> References:
-    """Return what a text refers to with `@`."""
+    """Return the content that a text refers to with `@`."""
     return await read_references(
         text, Place(situation.runtime, situation.folder, situation.conversation, agent, situation.attended, situation.mode)
     )

@@ -39,7 +39,7 @@ class GitCommand(BaseCommand):
         ]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
-        if context.owner != LOCAL_USER:  # Git runs with the settings and rights of the server's user
+        if context.owner != LOCAL_USER:  # Git runs with the settings and permissions of the server's user
             raise UsageError("Only the person who runs moot can use /git.", fix="Ask the agent to use Git.")
         if not (folder := await context.folder()):
             raise UsageError("/git needs a conversation with a folder.")
@@ -111,7 +111,7 @@ async def _diff(repository: Git, status: GitStatus, path: str) -> str:
 
 
 def _covers(untracked: str, path: str) -> bool:
-    """Return True if a path is an untracked file, or in an untracked folder, whose name ends with `/`."""
+    """Return True if a path is an untracked file or is in an untracked folder. Names of untracked folders end with `/`."""
     return path.rstrip("/") == untracked.rstrip("/") or (untracked.endswith("/") and path.startswith(untracked))
 
 
@@ -159,7 +159,7 @@ async def _commit(repository: Git, status: GitStatus, message: str) -> str:
 
 
 def _paths(text: str) -> list[str]:
-    """Return the paths in a text. Quotes allow spaces in a path."""
+    """Return the paths in a text. A path with spaces must be in quotes."""
     try:
         return shlex.split(text)
     except ValueError as error:

@@ -27,7 +27,7 @@ from moot.types.task import Author, Task, TaskFilter
 from moot.types.token import LOCAL_USER
 
 _LISTED = 20
-"""Maximum number of tasks that are listed."""
+"""Maximum number of tasks to list."""
 
 
 def _require_owner(context: CommandContext, name: str) -> None:
@@ -66,7 +66,7 @@ class MemoryCommand(BaseCommand):
 
 
 def _remember(memory: Memory, text: str) -> str:
-    """Append a line to the nearest index. Return what was done."""
+    """Append a line to the nearest memory index. Return a message saying what was done."""
     name = f"{memory.folders[-1].name}/{INDEX}" if memory.folders else ""
     if not name:
         raise UsageError("This conversation has no folder for memory.")

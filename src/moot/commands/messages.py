@@ -1,4 +1,4 @@
-"""Slash commands for messages: edit one, show the tree of branches, and copy an answer."""
+"""Slash commands for messages: edit a message, show the tree of branches, and copy an answer."""
 
 from __future__ import annotations
 

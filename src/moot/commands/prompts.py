@@ -59,7 +59,7 @@ class InitCommand(CustomCommand):
 
 
 class ReviewCommand(CustomCommand):
-    """`/review`. The places in its answer are stored as data, so that user interfaces can list and link them."""
+    """`/review`. The code locations in its answer are stored as data, so that user interfaces can list and link them."""
 
     def __init__(self) -> None:
         about = "Let the agent review uncommitted changes, a commit, a branch or files"

@@ -1,4 +1,4 @@
-"""Slash commands that set how the next prompts are answered: agent, model, mode, effort and tools."""
+"""Slash commands for the settings of the next prompts: agent, model, mode, effort and tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.types.token import LOCAL_USER
 
 _EFFORTS: dict[str, Effort] = {name: name for name in get_args(Effort)}
 _RECENT = 50
-"""Number of runs searched for recently used models."""
+"""Number of runs to search for recently used models."""
 
 MODES: dict[Mode, str] = {
     "ask": "ask before everything except reading",
@@ -27,9 +27,9 @@ MODES: dict[Mode, str] = {
     "plan": "read only",
     "auto": "allow everything except protected files and deny rules",
 }
-"""Modes and their descriptions."""
+"""The modes and their descriptions."""
 _CYCLE: tuple[Mode, ...] = ("ask", "edits", "plan")
-"""The modes of the keyboard shortcut. `auto` is left out, so that no key press allows everything."""
+"""The modes that the keyboard shortcut cycles through. `auto` is not among them, so that no key press can allow everything."""
 
 
 _MODES_BY_NAME: dict[str, Mode] = {name: name for name in MODES}
@@ -159,7 +159,7 @@ class ModeCommand(BaseCommand):
 
 
 def next_mode(mode: Mode) -> Mode:
-    """Return the mode that the keyboard shortcut sets next: after the last one, and after `auto`, the first."""
+    """Return the mode that the keyboard shortcut sets next. The last mode and `auto` are followed by the first mode."""
     return _CYCLE[(_CYCLE.index(mode) + 1) % len(_CYCLE)] if mode in _CYCLE else _CYCLE[0]
 
 

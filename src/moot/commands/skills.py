@@ -40,7 +40,7 @@ async def _skills(context: CommandContext) -> list[Skill]:
 
 
 async def _chosen(context: CommandContext, names: Sequence[str]) -> Json:
-    """Return the setting for the typed names. Raise UsageError for a skill that can't be used."""
+    """Return the value of the setting for the skills whose names were typed. Raise UsageError for a skill that can't be used."""
     if list(names) in (["none"], ["default"]):
         return [] if names[0] == "none" else None
     known = {skill.name: skill for skill in await _skills(context)}

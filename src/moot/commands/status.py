@@ -13,7 +13,9 @@ from moot.types.conversation import Conversation, ConversationSettings
 
 
 def current_model(context: CommandContext, conversation: Conversation | None) -> str:
-    """Return the model for the next prompt. If the agent chooses its model itself, return the one it used last, or an empty string."""
+    """Return the model for the next prompt.
+    If the agent chooses its model itself, return the model that it used last, or an empty string.
+    """
     overrides, settings, known = context.overrides, context.engine.runtime.settings, conversation or Conversation("")
     agent = agent_named(settings, overrides.agent or known.agent)
     model = overrides.model or ("" if overrides.agent else known.next_model) or (agent.model if agent is not None else "")
@@ -99,11 +101,11 @@ class HelpCommand(BaseCommand):
 
 
 _ORDER = ("conversation", "settings", "context", "project", "runtime", "information")
-"""Categories of built-in commands, in the order of help."""
+"""Categories of built-in commands, in the order in which `/help` lists them."""
 
 
 def usage(facts: CommandFacts) -> str:
-    """Return a command's name and arguments as typed."""
+    """Return a usage line: the command's name and its arguments."""
     return f"/{facts.name} {facts.argument}".rstrip()
 
 

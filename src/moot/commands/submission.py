@@ -1,4 +1,4 @@
-"""Running commands without a user interface: over HTTP, in channels, for cron jobs and by `moot commands run`."""
+"""Run commands without a user interface: over HTTP, in channels, for cron jobs and by `moot commands run`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def submit(context: CommandContext, send: Send, *, id: str = "") -> Submit
 
 
 async def run_in_channel(engine: Engine, conversation: Conversation, name: str, argument: str) -> str:
-    """Run a command for a conversation in a channel, such as Discord, and return its reply as text. Choices are stored."""
+    """Run a command for a conversation in a channel, such as Discord, and return its reply as text. Chosen settings are stored."""
     context = CommandContext(engine, conversation.directory, conversation.id, attended=False)
     replies = await (await catalogue_of(context)).find(name).run(context, argument)
     await store_agent(context)
@@ -39,13 +39,13 @@ async def run_in_channel(engine: Engine, conversation: Conversation, name: str, 
 
 
 def job_command(prompt: Prompt) -> Typed | None:
-    """Return the command of `JOB_COMMANDS` that a job's prompt names, or None if a model must answer the prompt."""
+    """Return the command of `JOB_COMMANDS` in a job's prompt, or None if the prompt must be answered by a model."""
     typed = parse(text_of(prompt.parts))
     return typed if typed is not None and typed[0] in JOB_COMMANDS and prompt.user in (None, LOCAL_USER) else None
 
 
 async def run_in_job(engine: Engine, prompt: Prompt, typed: Typed) -> tuple[str, str | None]:
-    """Run a command for the conversation of a job. Return its reply as text and the id of the conversation, or None if the job has none."""
+    """Run a command for the conversation of a job. Return the reply as text, and the id of the conversation or None if the job has none."""
     conversation = await _conversation_of(engine.runtime, prompt)
     context = CommandContext(
         engine,
@@ -62,7 +62,7 @@ async def run_in_job(engine: Engine, prompt: Prompt, typed: Typed) -> tuple[str,
 
 
 async def store_agent(context: CommandContext) -> None:
-    """Store an agent that a command has chosen, for a user interface that keeps no overrides."""
+    """Store an agent that was chosen by a command, for a user interface that keeps no overrides."""
     conversation, chosen = await context.current(), context.overrides.agent
     if conversation is not None and chosen not in (None, conversation.agent):
         agent = find_agent(context.engine.runtime.settings, chosen, {}, conversation.directory)
@@ -77,7 +77,8 @@ def text_of_reply(reply: Reply) -> str:
 
 
 async def expanded(runtime: Runtime, prompt: Prompt) -> Prompt:
-    """Return a prompt from a job or a channel. If its text is a command that sends a prompt, return what the command sends.
+    """Expand a prompt from a job or a channel: if its text is a command that sends a prompt,
+    return that prompt, otherwise the prompt itself.
 
     Raise UsageError if the command is unknown or doesn't send a prompt, or if an argument is missing.
     """

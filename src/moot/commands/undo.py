@@ -56,7 +56,7 @@ async def _run(context: CommandContext, action: Literal["undo", "redo"], argumen
 
 
 async def _offers(context: CommandContext, action: Literal["undo", "redo"]) -> list[tuple[Choice, UndoPlan]]:
-    """Return the possible arguments, each with what it would do."""
+    """Return the possible arguments, each with a description of what it would do."""
     if (conversation := await context.current()) is None:
         return []
     found: list[tuple[Choice, UndoPlan]] = []
@@ -79,7 +79,7 @@ async def _offers(context: CommandContext, action: Literal["undo", "redo"]) -> l
 
 
 def _parsed(argument: str) -> tuple[UndoPart | None, bool]:
-    """Return the part to undo and whether to overwrite files that were changed since then."""
+    """Return the part to undo, and whether to overwrite files that have been changed since then."""
     words = argument.split()
     overwrite = _OVERWRITE in words
     rest = [word for word in words if word != _OVERWRITE]

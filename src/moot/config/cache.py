@@ -1,8 +1,8 @@
 """Cache of parsed and validated configurations, because parsing and validating YAML takes longer than a short command.
 
-The key of an entry is a hash of everything it depends on, so a stale entry is never used. If the cache file is damaged or can't be written,
-loading is only slower. The cache contains only defaults and numbers. Texts are stored as positions in the configuration file, so that
-secrets are not copied.
+The key of an entry is a hash of everything that the entry depends on, so a stale entry is never used. If the cache file is damaged or
+can't be written, loading is slower but still works. The cache contains only defaults and numbers. Texts are stored as positions in the
+configuration file, so that secrets are not copied.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 CHECKED = 4
-"""Number of validated configurations to keep. There are several if environment variables change."""
+"""Number of validated configurations to keep. There are several if environment variables differ between commands."""
 
 PARTS = 200
 """Number of parsed files to keep in addition to `config.yaml`."""
 
 _HERE = Path(__file__).parent
 _CODE = ("validation.py", "schema/__init__.py", "schema/basics.py", "schema/definitions.py")
-"""The code files that define which configurations are valid."""
+"""The source files that define which configurations are valid."""
 
-_SAME = 0  # represents a text that is in the tree at the same path
+_SAME = 0  # represents a text that the tree contains at the same path
 
 
 class Memory:
@@ -48,7 +48,7 @@ class Memory:
 
     @property
     def knows_file(self) -> bool:
-        """True if the configuration file had content when it was last read."""
+        """True if the configuration file had any content when it was last read."""
         return bool(self._cache["tree"])
 
     def forget_file(self) -> None:
@@ -81,7 +81,7 @@ class Memory:
         return node
 
     def checked(self, values: Json, check: Callable[[], JsonObject]) -> JsonObject:
-        """Return the validated values, using `check` if they are not cached."""
+        """Return the validated values from the cache, or call `check` if they are not cached."""
         times = [(_HERE / name).stat().st_mtime_ns for name in _CODE]
         key = self._hash(f"{__version__} {times}\0".encode() + dumps(values))
         for cached in self._cache["checked"]:
@@ -115,7 +115,7 @@ def _checksum(data: bytes) -> str:
 
 
 def _packed(node: Node, lines: list[str], path: tuple[str | int, ...]) -> Json:
-    """Return the tree with texts replaced by their positions. Raise _NotCacheable if a secret can't be stored as a position."""
+    """Return the tree with texts replaced by their positions in the file. Raise _NotCacheable if a secret can't be stored as a position."""
     at: list[Json] = [node.place.line, node.place.column]
     if isinstance(node.value, dict):
         named = {key: child.named or child.place for key, child in node.value.items()}

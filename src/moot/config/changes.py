@@ -1,5 +1,6 @@
-"""Changing values and rules in a configuration file, and the files of agents. Comments, order and quoting are kept, and each file is
-written atomically."""
+"""Change values and rules in a configuration file, and change agent files.
+Comments, order and quoting are kept, and each file is written atomically.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ from moot.types.canonical import Json, JsonObject
 
 
 def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> None:
-    """Set one value in the file. See `set_values`."""
+    """Set one value in the configuration file. See `set_values`."""
     set_values(path, {key: value}, environ)
 
 
 def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> None:
-    """Set all values at their dotted keys, or none. Create the file if needed. Raise ConfigError if the result is invalid.
+    """Set either all of these values at their dotted keys, or none. Create the file if needed. Raise ConfigError if the result is invalid.
 
     The result is validated before it is written. Concurrent changes by other processes are kept.
     """
@@ -68,10 +69,10 @@ def _put(root: Any, key: str, value: Any) -> None:
 
 
 def check_text(text: str, path: Path, environ: Mapping[str, str], before: str = "") -> None:
-    """If the text is not a valid configuration, raise ConfigError with line and column.
+    """Raise ConfigError, with line and column, if the text is not a valid configuration.
 
-    Agents that name unknown tools, types, providers or models and MCP servers whose environment variables are not set are invalid too,
-    unless they are already in the text `before`.
+    Agents with unknown tools, types, providers or models, and MCP servers whose environment variables are not set, are also invalid,
+    unless the text `before` already contains them.
     """
     place = Place("user", str(path))
     tree, unset = interpolate_root(parse(text, place), environ)
@@ -107,7 +108,9 @@ def add_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str
 
 
 def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> bytes:
-    """Return the file's new content with these rules appended. Existing rules are not repeated. Raise ConfigError if it is invalid."""
+    """Return the file's new content with these rules appended. Existing rules are not repeated.
+    Raise ConfigError if the new content is invalid.
+    """
     yaml, root, comments = _load(path)
     permissions = root.get("permissions")
     existing: Any = cast("Any", permissions).get("rules") if isinstance(permissions, dict) else None
@@ -130,14 +133,15 @@ def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, st
 
 
 def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
-    """Return the file's new content without the rule at index `at`. Raise ConfigError if it is invalid."""
+    """Return the file's new content without the rule at index `at`. Raise ConfigError if the new content is invalid."""
     yaml, root, comments = _load(path)
     del root["permissions"]["rules"][at]
     return _checked(yaml, root, comments, path, environ)
 
 
 def with_front_matter(text: str, values: Mapping[str, Json], path: Path) -> str:
-    """Return the text of an agent's file with fields set. A null value removes a field. `instructions` is the text below the front matter.
+    """Return the text of an agent's file with these fields set. A null value removes a field.
+    `instructions` is the text below the front matter.
 
     Comments, other fields, line endings and a byte order mark are kept. Raise ConfigError if the existing front matter is invalid.
     """
@@ -164,7 +168,7 @@ def with_front_matter(text: str, values: Mapping[str, Json], path: Path) -> str:
 
 
 def _load(path: Path) -> tuple[Any, Any, str]:
-    """Return the YAML reader, the tree, and the text if the file contains only comments, which a tree can't contain."""
+    """Return the YAML reader, the tree, and, if the file contains only comments, its text, because a tree can't contain those."""
     text = read_text(path)
     parse(text, Place("user", str(path)))  # rejects tags, duplicate keys and alias bombs, which the round-trip parser would accept
     yaml = round_trip(text)
@@ -183,7 +187,7 @@ def _checked(yaml: Any, root: Any, comments: str, path: Path, environ: Mapping[s
 
 
 def new_path(settings: Settings, name: str) -> Path:
-    """Return the path of the file for a new agent. Raise UsageError if the name is invalid or already used."""
+    """Return the path of the file for a new agent. Raise UsageError if the agent's name is invalid or already in use."""
     if not NAME.fullmatch(name):
         raise UsageError(f"Invalid agent name {name!r}: use letters, digits, - and _.")
     path = settings.home / FOLDER / f"{name}{SUFFIX}"
@@ -193,9 +197,10 @@ def new_path(settings: Settings, name: str) -> Path:
 
 
 def checked(settings: Settings | None, path: Path, text: str, name: str) -> Agent:
-    """Return the agent defined by the text of a file. If it is invalid or has another name, raise ConfigError with line and column.
+    """Return the agent defined by the text of a file.
+    Raise ConfigError, with line and column, if the text is invalid or the agent has a different name.
 
-    Without settings, models are not checked.
+    If there are no settings, models are not checked.
     """
     agent, _ = read_agent(path, text, None if settings is None else settings.providers)
     if agent.name != name:
@@ -207,7 +212,9 @@ def checked(settings: Settings | None, path: Path, text: str, name: str) -> Agen
 
 
 def create_agent(settings: Settings, name: str, values: JsonObject) -> Path:
-    """Write a new agent to moot's home folder and return its path. Raise UsageError or ConfigError if it is invalid. Blocks."""
+    """Write a new agent to moot's home folder and return the path of its file.
+    Raise UsageError or ConfigError if the agent is invalid. This function blocks.
+    """
     path = new_path(settings, name)
     with lock_file(path.parent):
         if path.exists():

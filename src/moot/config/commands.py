@@ -25,11 +25,11 @@ from moot.types.workflow import CheckKind, StepCheck, WorkflowStep
 
 FOLDER = "commands"
 PLACES = (f".moot/{FOLDER}", COMMANDS_FOLDER)
-"""Folders with commands in a project."""
+"""Folders that contain commands in a project."""
 
 SUFFIXES = (".md", ".yaml", ".yml")
 MAX_FILES = 500
-"""Maximum number of files read in one folder."""
+"""Maximum number of files to read in one folder."""
 _DEPTH = 3
 
 _KEPT = 64
@@ -38,17 +38,17 @@ _KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class FileCommands:
-    """The commands defined in files in moot's home and in a folder's project."""
+    """The commands that are defined in files in moot's home and in a folder's project."""
 
     commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
     refused: Mapping[str, ConfigError] = field(default_factory=dict[str, ConfigError])
-    """Reasons why commands can't be used, by name: the file is not trusted or not valid."""
+    """Reasons why commands can't be used, keyed by name: the file is not trusted or not valid."""
     untrusted: frozenset[str] = frozenset()
     """The names in `refused` whose file is not trusted."""
 
 
 def definition(name: str, part: Mapping[str, Any], origin: str, notes: tuple[str, ...] = ()) -> CommandDefinition:
-    """Return the command of a complete, validated entry of `commands`."""
+    """Return the command defined by a complete, validated entry of `commands`."""
     parameters = tuple(
         CommandParameter(one["name"], one["description"], one["required"], one["default"], tuple(one["choices"]))
         for one in part["parameters"]
@@ -71,7 +71,9 @@ def definition(name: str, part: Mapping[str, Any], origin: str, notes: tuple[str
 
 
 def placed(command: CommandDefinition, root: Node) -> CommandDefinition:
-    """Return the command with its file and lines, from the configuration that contains it as an entry of `commands`."""
+    """Return the command with the file and lines of its definition,
+    taken from the configuration that contains it as an entry of `commands`.
+    """
     path = ("commands", command.facts.name)
     agent, model = (place_of(root, (*path, key)) for key in ("agent", "model"))
     steps = tuple(replace(step, line=place_of(root, (*path, "steps", at)).line) for at, step in enumerate(command.steps))
@@ -80,7 +82,7 @@ def placed(command: CommandDefinition, root: Node) -> CommandDefinition:
 
 
 def steps_of(parts: Sequence[Mapping[str, Any]]) -> tuple[WorkflowStep, ...]:
-    """Return the steps of validated entries of `steps`. Those without a name are numbered."""
+    """Return the steps defined by validated entries of `steps`. Steps without a name are numbered."""
     return tuple(
         WorkflowStep(part["name"] or str(number), part["prompt"], part["agent"], _check(part["check"]), part["retries"])
         for number, part in enumerate(parts, 1)
@@ -102,14 +104,14 @@ def _named(steps: Sequence[Mapping[str, Any]]) -> str:
 
 
 def command_files_of(directory: Path, home: Path) -> list[Path]:
-    """Return the command files in a folder and in its repository's root."""
+    """Return the command files in a folder and in the root of its repository."""
     return [path for _, path in _of_project(directory, home)]
 
 
 def file_commands(home: Path, directory: Path | None) -> FileCommands:
-    """Return the commands in files of the project, moot's home and plugins. The project's take precedence.
+    """Return the commands in files of the project, moot's home and plugins. The project's commands take precedence.
 
-    Blocks; reads only changed files.
+    This function blocks. Only changed files are read.
     """
     files = [*(_of_project(directory, home) if directory is not None else ()), *_below(home / FOLDER)]
     plugins = used_plugins(home)
@@ -185,7 +187,7 @@ def _untrusted(path: Path, changed: bool) -> ConfigError:
 
 
 def read_command(name: str, path: Path, text: str, *, foreign: bool = False) -> CommandDefinition:
-    """Return the command defined by a file's text: YAML front matter and a prompt, or only YAML. Raise ConfigError if it is invalid.
+    """Return the command defined by a file's text: YAML front matter and a prompt, or only YAML. Raise ConfigError if the text is invalid.
 
     A `foreign` file may have fields that moot doesn't know.
     """

@@ -1,4 +1,4 @@
-"""Parsing of YAML text into a tree with source positions. Tags, duplicate keys and alias bombs are rejected."""
+"""Parse YAML text into a tree with source positions. Tags, duplicate keys and alias bombs are rejected."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from moot.types.canonical import Json
 
 MAX_DEPTH = 40
 MAX_NODES = 50_000
-"""Maximum number of values in one file. An alias counts as much as the value it refers to."""
+"""Maximum number of values in one file. An alias counts as all the values that it refers to."""
 
 
 def parse(text: str, place: Place) -> Node:
-    """Return the tree of a YAML document, which must be a mapping. If it is invalid, raise ConfigError with line and column."""
+    """Return the tree of a YAML document, which must be a mapping. Raise ConfigError, with line and column, if the document is invalid."""
     node = _tree(text, place)
     if node is None or node.value is None:
         return Node({}, place)
@@ -31,7 +31,7 @@ def parse(text: str, place: Place) -> Node:
 def parse_value(text: str, name: str) -> Json:
     """Parse the value of the key `name`, as typed on a command line: a list, mapping or quoted text as in YAML, or an unquoted scalar.
 
-    Raise ConfigError if it is not valid YAML.
+    Raise ConfigError if the value is not valid YAML.
     """
     if not text.lstrip().startswith(("[", "{", '"', "'")):
         return scalar(text)
@@ -59,7 +59,7 @@ def _tree(text: str, place: Place) -> Node | None:
 
 
 class _Builder:
-    """Builder of the tree from parser events, so that alias bombs are rejected before they expand."""
+    """Builder of the tree. It reads parser events, so that alias bombs are rejected before they expand."""
 
     def __init__(self, text: str, place: Place) -> None:
         self._events: Iterator[Any] = iter(cast("Any", YAML(typ="safe", pure=True)).parse(text))

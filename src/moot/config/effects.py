@@ -15,10 +15,10 @@ _OWN_LOOP_ONLY = (
     *("temperature", "history.max_tokens", "history.compact_at", "history.keep", "reasoning.show"),
     *("prompt", "agents", "skills", "output_format"),
 )
-"""Keys of an agent that have an effect only for the agent type `moot`."""
+"""Keys of an agent that have an effect only if its type is `moot`."""
 
 _OUTSIDE_ONLY = ("options",)
-"""Keys of an agent that have no effect for the agent type `moot`."""
+"""Keys of an agent that have no effect if its type is `moot`."""
 
 
 def without_effect(root: Node) -> tuple[ConfigError, ...]:
@@ -58,7 +58,7 @@ def _of_budgets(root: Node) -> Iterator[ConfigError]:
     agents = {"default", *BUILT_IN, *_entries(root, "agents")}
     for name, budget in _entries(root, "budgets").items():
         agent = str(find(budget, "agent") or "")
-        # a project can have agents that are not known here
+        # a project can define agents that are not known here
         if agent and agent not in agents and not find(budget, "project") and agent not in _outside_agents():
             known = f"Known: {', '.join(sorted(agents))}. For an agent of a project, set project too."
             yield _error(f"budgets.{name}.agent", place_of(root, ("budgets", name, "agent")), f"Agent {agent!r} not found. {known}")
@@ -73,7 +73,7 @@ def _outside_agents() -> set[str]:
 
 
 def delivery_problem(deliver: str, webhooks: Collection[str], channels: Collection[str]) -> str:
-    """Return why answers can't be delivered to this target, or an empty string.
+    """Return the reason why answers can't be delivered to this target, or an empty string if they can.
 
     `webhooks` and `channels` are the names of the configured outgoing webhooks and channels.
     """

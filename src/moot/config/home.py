@@ -1,4 +1,4 @@
-"""The home folder, environment variables of moot and model vendors, and access to configuration files."""
+"""moot's home folder, the environment variables of moot and of model vendors, and access to configuration files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "xai": ("XAI_API_KEY",),
     "zhipu": ("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
 }
-"""Environment variables with the API key of each built-in provider, as its vendor's tools name them. The first one that is set is used."""
+"""For each built-in provider, the environment variables that its vendor's tools use for the API key.
+The first variable that is set is used.
+"""
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
@@ -87,9 +89,10 @@ def read_text(path: Path, *, mark: bool = False) -> str:
 
 @contextmanager
 def lock_file(path: Path) -> Generator[None, None, None]:
-    """Lock the file against changes by other processes during the block, waiting if needed. Raise ConfigError if that is not possible.
+    """Lock the file against changes by other processes for the duration of the block, waiting if needed.
+    Raise ConfigError if that is not possible.
 
-    The lock is a separate file, because each write replaces the file itself. The system releases it when the process dies.
+    The lock is a separate file, because each write replaces the file itself. The system releases the lock when the process dies.
     """
     path = path.resolve()
     try:
@@ -107,7 +110,7 @@ def lock_file(path: Path) -> Generator[None, None, None]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write the file atomically, readable only by its owner because it may contain keys. Raise ConfigError on failure."""
+    """Write the file atomically. Only its owner can read it, because it may contain keys. Raise ConfigError on failure."""
     path = path.resolve()  # keep a symbolic link to the configuration
     unfinished: Path | None = None
     try:

@@ -1,4 +1,6 @@
-"""Hooks in the configuration: building them from validated sections, and finding mistakes that would only matter when they run."""
+"""Hooks in the configuration: build them from validated sections,
+and find mistakes that would otherwise be noticed only when a hook runs.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,16 @@ if TYPE_CHECKING:
     from moot.config.schema import AgentHooksPart, Configuration, RunHookPart
 
 BEFORE = ("last_run", "last_response", "next_task", "prompt", "agent", "conversation", "run", "date")
-"""Variables that templates in `before_run` may contain."""
+"""Variables that can be used in the templates of `before_run`."""
 
 AFTER = (*BEFORE, "response")
-"""Variables that templates in `after_run` may contain."""
+"""Variables that can be used in the templates of `after_run`."""
 
 MCP = "mcp__"
-"""Prefix of the names of MCP servers' tools, which are not known before the server runs."""
+"""Prefix of the names of MCP tools, which are not known before their server is running."""
 
 CHECK_SECTIONS = ("formatters", "checks")
-"""The sections with commands for files, in the order in which they run."""
+"""The sections with commands that check or format files, in the order in which the commands run."""
 
 _TESTS: tuple[SkipTest, ...] = ("empty", "equals", "contains", "matches")
 
@@ -36,7 +38,9 @@ _Problem: TypeAlias = tuple[tuple[str | int, ...], str]
 def command_hooks(
     section: Mapping[str, Any], folders: Mapping[tuple[str, int], str] | None = None
 ) -> dict[HookEvent, tuple[CommandHook, ...]]:
-    """Return the commands of the validated section `hooks`, by event. `folders` maps entries of a project to the project's folder."""
+    """Return the commands in the validated section `hooks`, keyed by event.
+    `folders` maps entries from a project to the project's folder.
+    """
     found: dict[HookEvent, tuple[CommandHook, ...]] = {}
     for event, groups in section.items():
         commands = [
@@ -50,7 +54,7 @@ def command_hooks(
 
 
 def file_checks(configuration: Mapping[str, Any], folders: Mapping[tuple[str, str, int], str] | None = None) -> tuple[Check, ...]:
-    """Return the commands of the validated sections `formatters` and `checks`, formatters first. `folders` is as in `command_hooks`."""
+    """Return the commands in the validated sections `formatters` and `checks`, formatters first. For `folders`, see `command_hooks`."""
     return tuple(
         Check(pattern, command, section == "formatters", (folders or {}).get((section, pattern, at), ""))
         for section in CHECK_SECTIONS
@@ -60,7 +64,7 @@ def file_checks(configuration: Mapping[str, Any], folders: Mapping[tuple[str, st
 
 
 def run_hooks(section: Mapping[str, Any]) -> RunHooks:
-    """Return the hooks of an agent or a cron job from a section of the configuration file. Keys with defaults may be missing."""
+    """Return the hooks of an agent or a cron job, given its section of the configuration file. Keys with defaults may be missing."""
     return RunHooks(
         tuple(map(_run_hook, section.get("before_run") or ())),
         tuple(map(_run_hook, section.get("after_run") or ())),
@@ -80,20 +84,20 @@ def _compiled(matcher: str) -> re.Pattern[str]:
 
 
 def fits(matcher: str, subject: str) -> bool:
-    """Return True if a matcher covers the whole subject."""
+    """Return True if a matcher matches the whole subject."""
     return matcher in ("", "*") or _compiled(matcher).fullmatch(subject) is not None
 
 
 def translated_matcher(event: str, matcher: str, tools: Mapping[str, str]) -> str | None:
-    """Convert the matcher of another program's hook. Return None if it can't match anything in moot.
+    """Convert the matcher of a hook of another program. Return None if it can't match anything in moot.
 
-    `tools` maps its tool names to moot's.
+    `tools` maps the program's tool names to moot's.
     """
     return _of_tools(matcher, tools) if event in ("PreToolUse", "PostToolUse") else _of_event(event, matcher)
 
 
 def _of_event(event: str, matcher: str) -> str | None:
-    """Return the matcher for an event other than a tool call, or None if it can't match anything in moot."""
+    """Return the matcher for an event that is not a tool call, or None if it can't match anything in moot."""
     subjects = next((found for name, found in SUBJECTS.items() if name == event), None)
     if matcher in ("", "*") or subjects == ():
         return ""
@@ -104,7 +108,9 @@ def _of_event(event: str, matcher: str) -> str | None:
 
 
 def _of_tools(matcher: str, tools: Mapping[str, str]) -> str | None:
-    """Return the matcher with moot's tool names, or None if it names a tool without an equivalent. Names of MCP tools are not changed."""
+    """Return the matcher with moot's tool names, or None if it contains a tool that has no equivalent.
+    Names of MCP tools are not changed.
+    """
     if matcher in ("", "*"):
         return ""
     found: list[str] = []
@@ -126,7 +132,7 @@ def _of_tools(matcher: str, tools: Mapping[str, str]) -> str | None:
 
 
 def problems(configuration: Configuration) -> Iterator[_Problem]:
-    """Yield the mistakes in all hooks, each with the path of the value."""
+    """Yield the mistakes in all hooks, each with the path of the wrong value."""
     tools = {*TOOLS.names(), *configuration.tools}
     for event in ("PreToolUse", "PostToolUse"):
         for at, group in enumerate(getattr(configuration.hooks, event)):
@@ -144,7 +150,7 @@ def problems(configuration: Configuration) -> Iterator[_Problem]:
 
 
 def unknown_tools(matcher: str, tools: set[str]) -> list[str]:
-    """Return the alternatives of a matcher that match no tool. Tools of MCP servers are not known in advance."""
+    """Return the alternatives of a matcher that match no tool. MCP tools are not known in advance, so they are not reported."""
     if matcher in ("", "*"):
         return []
     simple = re.fullmatch(r"[\w|]+", matcher) is not None

@@ -1,4 +1,4 @@
-"""Loading of settings from defaults, files, environment variables and flags. Later layers take precedence."""
+"""Load settings from defaults, files, environment variables and flags. Later layers take precedence."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Loaded:
 
     settings: Settings
     origin: Mapping[str, str]
-    """Layer and place of each value, by dotted key: `user /home/me/.local/share/moot/config.yaml:3:5`, `environment MOOT_…`."""
+    """Layer and place of each value, keyed by dotted key: `user /home/me/.local/share/moot/config.yaml:3:5`, `environment MOOT_…`."""
     secrets: tuple[str, ...]
-    """All secret texts in the configuration, longest first. Never show them."""
+    """All secret texts in the configuration, longest first. They must never be shown."""
     configuration: JsonObject
-    """The merged values, with the keys of the file and all defaults. Contains secrets."""
+    """The merged values, including all defaults, under the keys that the configuration file uses. Contains secrets."""
     notes: tuple[str, ...] = ()
-    """Information for the user that is not an error."""
+    """Messages for the user that are not errors."""
     is_file_empty: bool = True
     """True if the user's file does not exist or contains nothing."""
     project: Path | None = None
@@ -70,11 +70,13 @@ class Loaded:
     root: Node = field(default=Node({}, Place("default", "")), repr=False)
     """The merged tree with places. Contains secrets."""
     unset: tuple[ConfigError, ...] = ()
-    """Environment variables that are not set. The MCP servers that refer to them are disabled."""
+    """Environment variables that are not set although MCP servers refer to them. These servers are disabled."""
 
     @property
     def doubt(self) -> ConfigError | None:
-        """Problems that only matter when a setting is used, and keys without effect, as `moot config check` reports them; None if none."""
+        """Problems that matter only when a setting is used, and keys without effect,
+        as reported by `moot config check`; None if there are none.
+        """
         return attribute("moot.config.validation:find_warnings")(self.root, [*without_effect(self.root), *self.unset])
 
 
@@ -143,7 +145,7 @@ def _origin_of_agent(root: Node, name: str, files: Mapping[str, Node]) -> str:
 
 
 def _places_of_hooks(root: Node, project: Path) -> dict[tuple[str, int], str]:
-    """Return the project's folder for each entry of `hooks` that the project's file contains, by event and index."""
+    """Return the project's folder for each entry of `hooks` in the project's file. The keys are event and index."""
     events = find(root, "hooks")
     return {
         (event, at): str(project.parent.parent)
@@ -154,7 +156,7 @@ def _places_of_hooks(root: Node, project: Path) -> dict[tuple[str, int], str]:
 
 
 def _places_of_checks(root: Node, project: Path) -> dict[tuple[str, str, int], str]:
-    """Return the project's folder for each formatter and check of the project's file, by section, pattern and index."""
+    """Return the project's folder for each formatter and check in the project's file. The keys are section, pattern and index."""
     sections = {name: found for name in CHECK_SECTIONS if isinstance(found := find(root, name), dict)}
     return {
         (section, pattern, at): str(project.parent.parent)
@@ -198,7 +200,8 @@ def _project_layer(directory: Path, home: Path, notes: list[str]) -> Node | None
 class Loader:
     """The current configuration of a running process. If a reload fails, the last valid configuration stays in use.
 
-    A reload also fails if an agent names an unknown tool, agent type, provider or model that it does not name in the current configuration.
+    A reload also fails if an agent refers to an unknown tool, agent type, provider or model,
+    unless it already does so in the current configuration.
     """
 
     def __init__(self, *, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path):
@@ -207,10 +210,10 @@ class Loader:
         self._decisive = (self._file, project_file(directory), trust_list(self._home))
         self._load = lambda: load(home=home, environ=environ, flags=flags, directory=directory)
         self.seen = self.stamp()
-        """The stamp of the files that were read last."""
+        """The stamp of the files when they were last read."""
         self.current = self._load()
         self.error: ConfigError | None = None
-        """The error with which the last reload failed; None if it succeeded."""
+        """The error of the last reload; None if the reload succeeded."""
 
     def reload(self) -> bool:
         """Load the configuration again. On success, increment `generation` and return True; otherwise set `error` and return False."""
@@ -241,19 +244,19 @@ class Loader:
         )
 
     def stamp(self) -> tuple[object, ...]:
-        """Return a value that changes whenever one of the files that are read is changed, replaced or removed."""
+        """Return a value that changes whenever one of the configuration's files is changed, replaced or removed."""
         return (*map(stamp_of, (*self._decisive, *markdown_files(self._home / FOLDER))), *plugins_stamp(self._home))
 
     @property
     def has_plugins(self) -> bool:
-        """True if `stamp` lists the folders of plugins, which may take milliseconds."""
+        """True if `stamp` has to list the folders of plugins, which may take some milliseconds."""
         return has_plugins(self._home)
 
 
 def _with_keys(root: Node, environ: Mapping[str, str]) -> Node:
     """Return the tree with API keys from vendors' environment variables, for built-in providers whose key is not configured.
 
-    Entries with a `base_url` don't get the key, because a vendor's key is sent only to that vendor.
+    The key is not added to entries with a `base_url`, because a vendor's key must be sent only to that vendor.
     """
     found: dict[str, Node] = {}
     for name, candidates in KEY_VARIABLES.items():

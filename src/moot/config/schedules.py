@@ -14,7 +14,7 @@ from moot.types.budget import Period
 from moot.types.cron import Job
 
 MANY = 1000
-"""Maximum number of missed times that are counted."""
+"""Maximum number of missed times to count."""
 
 _NAMED = {
     "@hourly": "0 * * * *",
@@ -27,11 +27,11 @@ _NAMED = {
 }
 
 _WINDOWS = tuple(hours * 3_600_000 for hours in (1, 24, 32 * 24, 366 * 24))
-"""Lengths of the periods, in ms, in which to search for a job's most recent time. The first period that contains one is used."""
+"""Lengths of the periods, in ms, in which to search for a job's most recent time. The first period that contains such a time is used."""
 
 
 def local_zone() -> str:
-    """Return the name of this machine's time zone; UTC if it is not known."""
+    """Return the name of this machine's time zone, or UTC if it is unknown."""
     try:
         return get_localzone_name() or "UTC"
     except Exception:  # noqa: BLE001  contradictory settings of the machine raise many kinds of errors
@@ -78,7 +78,7 @@ def last_until(job: Job, first: int, now: int, anchor: int) -> tuple[int, int]:
 
 
 def period_of(per: Period, tz: str, now: int) -> tuple[int, int | None]:
-    """Return the start and the end of the day, week or month that contains `now`. Weeks begin on Monday. For `run`, there is no end."""
+    """Return the start and the end of the day, week or month that contains `now`. Weeks start on Monday. The period `run` has no end."""
     if per == "run":
         return 0, None
     zone = zone_of(tz)
@@ -121,8 +121,8 @@ def _instants(job: Job, after: int, anchor: int) -> Iterator[int]:
 
 
 def _cron_after(expression: str, zone: ZoneInfo, after: int) -> Iterator[int]:
-    """Return the times of a cron expression. When clocks change, times in a skipped hour move to its end, and times in a repeated hour
-    occur only once, but jobs that run each hour or more often follow the elapsed time.
+    """Return the times of a cron expression. When the clocks change, times in a skipped hour are moved to the end of that hour, and times
+    in a repeated hour occur only once. Jobs that run every hour or more often follow the elapsed time instead.
     """
     text = _NAMED.get(expression.strip().lower(), expression)
     if len(text.split()) != 5:
@@ -138,7 +138,7 @@ def _cron_after(expression: str, zone: ZoneInfo, after: int) -> Iterator[int]:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Return a time zone by its name. Raise UsageError if it is unknown."""
+    """Return the time zone with this name. Raise UsageError if the name is unknown."""
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError) as error:  # ZoneInfoNotFoundError is a KeyError

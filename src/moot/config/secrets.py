@@ -9,7 +9,7 @@ from moot.types.canonical import Json, JsonObject
 
 MASK = "•••"
 SHORTEST = 8
-"""Minimum length of a masked value. Shorter ones (`none`, `ollama`) may be ordinary words."""
+"""Minimum length of a value to mask, in characters. Shorter values (`none`, `ollama`) may be ordinary words."""
 
 _SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers)")
 _ENVIRONMENT = re.compile(r"(?i)(.*_)?env")
@@ -20,7 +20,7 @@ _SECRET_VARIABLE = re.compile(
 
 
 def is_secret(path: tuple[str | int, ...]) -> bool:
-    """Return True if the value at a path is secret. In a mapping `env`, this depends on the variable's name."""
+    """Return True if the value at a path is secret. For environment variables in a mapping such as `env`, this depends on their names."""
     for step, inner in zip(path, (*path[1:], ""), strict=True):
         if not isinstance(step, str):
             continue
@@ -32,7 +32,7 @@ def is_secret(path: tuple[str | int, ...]) -> bool:
 
 
 def password_in(text: str) -> str | None:
-    """Return the password of a URL, or None."""
+    """Return the password in a URL, or None if there is none."""
     if "://" not in text or "@" not in text:
         return None
     try:
@@ -47,7 +47,7 @@ def mask_secrets(configuration: JsonObject) -> JsonObject:
 
 
 def secrets_of(configuration: JsonObject) -> tuple[str, ...]:
-    """Return all secret texts, longest first, so that a secret that contains another one is masked completely."""
+    """Return all secret texts, longest first, so that a secret that contains another secret is masked completely."""
     found: set[str] = set()
     _collect(configuration, (), found)
     return tuple(sorted((text for text in found if len(text) >= SHORTEST), key=len, reverse=True))

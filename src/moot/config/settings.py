@@ -1,4 +1,4 @@
-"""The frozen settings, and building them from a validated configuration. Each successful reload creates a new `Settings`."""
+"""The frozen settings, and how they are built from a validated configuration. Each successful reload creates a new `Settings`."""
 
 from __future__ import annotations
 
@@ -27,25 +27,27 @@ class ProviderSettings:
 
     name: str
     dialect: str = ""
-    """Name of the dialect; empty for the built-in provider's."""
+    """Name of the dialect; empty for the dialect of the built-in provider."""
     base_url: str = ""
-    """The base URL, in the form that the vendor's SDK accepts; empty for the built-in provider's."""
+    """The base URL, in the form that the vendor's SDK accepts; empty for the base URL of the built-in provider."""
     api_key: str = ""
     """The resolved value. Never shown, logged or stored."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     models: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Facts that override the catalogue, by model name: `{context, max_output, modalities, tools, reasoning, wire_name, price…}`."""
+    """Properties that override those in the catalogue, keyed by model name:
+    `{context, max_output, modalities, tools, reasoning, wire_name, price…}`.
+    """
     plan: str = ""
-    """Name of a plan with its own base URL, such as `coding`; empty for the usual one."""
+    """Name of a plan that has its own base URL, such as `coding`; empty for the standard plan."""
     priority: int | None = None
-    """Position when a bare model name is looked up; smaller numbers come first. None for the built-in position."""
+    """Position in the lookup of model names without a provider. Smaller numbers come first. None for the built-in position."""
     enabled: bool = True
     timeout: float = 600.0
-    """Seconds without data after which a stream is closed."""
+    """Number of seconds without data after which a stream is closed."""
     options: JsonObject = field(default_factory=empty)
-    """All other keys of the entry, which are options of this provider."""
+    """All other keys of the entry. They are options of this provider."""
     home: Path = Path()
-    """moot's home folder, where a provider may keep files. Set by `Providers`."""
+    """moot's home folder, where a provider may store files. Set by `Providers`."""
 
     def __repr__(self) -> str:
         return f"ProviderSettings(name={self.name!r}, base_url={self.base_url!r})"
@@ -71,11 +73,11 @@ class Rule:
     action: Literal["allow", "ask", "deny"]
     match: str = "*"
     always: Literal["offer", "never"] = "offer"
-    """`offer` or `never`. With `never`, calls that match this rule can only be approved one at a time."""
+    """`offer` or `never`. If it is `never`, calls that match this rule can be approved only one at a time."""
     network: bool = False
-    """True to let commands that this allow rule covers use the network."""
+    """True if commands that match this allow rule may use the network."""
     origin: str = ""
-    """Layer and place where the rule was written, such as `user /home/me/…/config.yaml:3:5`."""
+    """Layer and place in which the rule is defined, such as `user /home/me/…/config.yaml:3:5`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Permissions:
     mode: Mode = "ask"
     rules: tuple[Rule, ...] = ()
     timeout: float = 300.0
-    """Seconds until an approval request expires; 0 for never."""
+    """Number of seconds until an approval request expires; 0 for never."""
     unattended: Literal["deny"] = "deny"
     home: str = ""
     """Path of moot's home folder, whose files are protected; empty if unknown."""
@@ -91,13 +93,13 @@ class Permissions:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """Settings of the sandbox for commands that models run."""
+    """Settings of the sandbox for commands that are run by models."""
 
     enabled: bool = True
     network: bool = False
     """True if all commands may use the network."""
     writable: tuple[str, ...] = ()
-    """Additional folders that commands may write to, as absolute paths or starting with `~/`."""
+    """Additional folders that commands may write to: absolute paths, or paths that start with `~/`."""
     required: bool = False
     """True if commands may not run without a sandbox."""
 
@@ -107,7 +109,7 @@ class Storage:
     url: str = "sqlite"
     durability: Literal["normal", "full"] = "normal"
     seal_after: float = 600.0
-    """Seconds after a conversation's last event until its log may be sealed in the background; 0 for never."""
+    """Number of seconds after a conversation's last event until its log may be sealed in the background; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class ServerSettings:
     port: int = 4747
     """Port to listen on; 0 for any free port."""
     allowed_hosts: tuple[str, ...] = ()
-    """Additional values to accept in a request's Host header, such as `moot.example.com` or `moot.lan:4747`."""
+    """Additional values to accept in the Host header of requests, such as `moot.example.com` or `moot.lan:4747`."""
     allowed_origins: tuple[str, ...] = ()
     """Other origins whose pages may call the server, such as `https://app.example.com`."""
     max_body: int = 32 * 1024 * 1024
@@ -144,9 +146,9 @@ class HostSettings:
     """Absolute path of the private key to use; empty = ssh chooses."""
     home: str = ""
     agents: tuple[str, ...] = ()
-    """Names of agents whose conversations to import; empty = all."""
+    """Names of the agents whose conversations are imported; empty = all."""
     timeout: float = 60.0
-    """Maximum seconds without any data from the machine."""
+    """Maximum number of seconds without any data from the machine."""
 
 
 def mirror_of(data: Path, host: str) -> Path:
@@ -168,7 +170,9 @@ class Webhook:
     tolerance: float = 300.0
     """Maximum difference in seconds between a signature's timestamp and the server's clock."""
     delivery: str = ""
-    """Template of the delivery's id, for detecting repeated deliveries; empty for the header `webhook-id` or else the signature."""
+    """Template of the delivery's id, used to detect repeated deliveries.
+    If empty, the header `webhook-id` is used, or else the signature.
+    """
     conversation: str = ""
     """Template of a key. Deliveries with the same key continue the same conversation. If empty, each delivery starts a new conversation."""
 
@@ -176,7 +180,7 @@ class Webhook:
     agent: str = ""
     model: str = ""
     unattended: Literal["deny", "ask"] = "deny"
-    """Treatment of calls that need approval: `deny` denies them; with `ask`, they wait in the inbox."""
+    """Handling of calls that need approval: `deny` denies them, `ask` lets them wait in the inbox."""
     enabled: bool = True
 
 
@@ -197,9 +201,9 @@ class OutgoingWebhook:
     conversation: str = ""
     """Id or key of the conversation whose runs are reported; empty for any."""
     text: bool = False
-    """True to send the text of the answer too."""
+    """True to also send the text of the answer."""
     private: bool = False
-    """True to allow addresses of private networks."""
+    """True to allow addresses in private networks."""
     timeout: float = 10.0
     """Timeout of a request in seconds."""
     enabled: bool = True
@@ -213,9 +217,9 @@ class Settings:
     """Moot's home folder: `MOOT_HOME`, or `moot` in the platform's data folder. Contains config.yaml, data/, agents/ and state/."""
     models: Models = field(default_factory=Models)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
-    """Configured providers, and built-in ones whose key is set in the environment, by name."""
+    """Configured providers, and built-in providers whose key is set in the environment, keyed by name."""
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
-    """The agents in the configuration and in the home's folder `agents`, by name."""
+    """The agents in the configuration and in the folder `agents` of moot's home, keyed by name."""
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     skill_indexes: tuple[str, ...] = ()
     """URLs or absolute paths of indexes of skills and agents."""
@@ -226,20 +230,20 @@ class Settings:
     retention: Retention = field(default_factory=Retention)
     imports: ImportSettings = field(default_factory=ImportSettings)
     hosts: Mapping[str, HostSettings] = field(default_factory=dict[str, HostSettings])
-    """Other machines, by name."""
+    """Other machines, keyed by name."""
     limits: Limits = field(default_factory=Limits)
     budgets: tuple[Budget, ...] = ()
     hooks: Mapping[HookEvent, tuple[CommandHook, ...]] = field(default_factory=dict["HookEvent", "tuple[CommandHook, ...]"])
-    """Commands to run, by event. Events without hooks are omitted."""
+    """Commands to run, keyed by event. Events without hooks are omitted."""
     cron: Mapping[str, Job] = field(default_factory=dict[str, Job])
     task_watchers: Mapping[str, TaskWatcher] = field(default_factory=dict[str, TaskWatcher])
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Settings of tools, by name."""
+    """Settings of tools, keyed by name."""
     custom_tools: Mapping[str, CommandTool] = field(default_factory=dict[str, CommandTool])
     commands: Mapping[str, CommandDefinition] = field(default_factory=dict[str, CommandDefinition])
-    """Slash commands in the section `commands`, without those defined in files."""
+    """Slash commands in the section `commands`. Those defined in files are not included."""
     macros: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Texts that `@{NAME}` in a prompt stands for, by name."""
+    """Texts that replace `@{NAME}` in prompts, keyed by name."""
     checks: tuple[Check, ...] = ()
     """Formatters and checks for files, in the order in which they run."""
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
@@ -264,7 +268,7 @@ _Part: TypeAlias = dict[str, Any]  # a section of a validated configuration
 
 
 def build(configuration: JsonObject, home: Path) -> Settings:
-    """Return the settings for a complete, validated configuration, as returned by `validated_json`."""
+    """Return the settings for a complete, validated configuration, such as `validated_json` returns."""
     whole = cast("_Part", configuration)
     permissions, retention = whole["permissions"], whole["retention"]
     return Settings(
@@ -299,7 +303,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
 
 
 def job_of(name: str, part: _Part, **more: Any) -> Job:
-    """Return the job for a validated section `cron.NAME`. `more` are fields that are not in the configuration."""
+    """Return the job defined by a validated section `cron.NAME`. `more` contains fields that are not in the configuration."""
     own = part | {"tz": part["tz"] or attribute("moot.config.schedules:local_zone")()}
     own["hooks"] = part["hooks"] if any(part["hooks"].values()) else {}
     if own["directory"]:
@@ -350,7 +354,7 @@ def _provider(name: str, part: _Part) -> ProviderSettings:
 
 
 def agent_of(name: str, part: _Part) -> Agent:
-    """Return the agent of a complete, validated entry of `agents`."""
+    """Return the agent defined by a complete, validated entry of `agents`."""
     fields = {key: value for key, value in _tupled(part).items() if key != "reasoning"}
     fields |= {"history": HistorySettings(**part["history"]), "prompt": PromptSettings(**_tupled(part["prompt"]))}
     reasoning = part["reasoning"]

@@ -1,4 +1,4 @@
-"""A tree of configuration values and the places where they were written, with merging of layers and `${VAR}` references."""
+"""A tree of configuration values and the places where they are written. Layers can be merged, and `${VAR}` references replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Scalar: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place where a value was written."""
+    """The place where a value is written."""
 
     layer: str
     """The layer: default, agent, user, project, environment or flags."""
@@ -29,7 +29,7 @@ class Place:
         return " ".join(filter(None, (self.layer, ":".join(str(part) for part in (self.source, self.line, self.column) if part))))
 
     def error(self, message: str, fix: str = "") -> ConfigError:
-        """Return an error at this place."""
+        """Return an error that refers to this place."""
         return ConfigError(message, file=self.source, line=self.line, column=self.column, fix=fix)
 
 
@@ -61,7 +61,7 @@ def scalar(text: str) -> Scalar:
 
 
 def plain(node: Node) -> Json:
-    """Return the values without places. Keys with the value null are omitted, because null means not set."""
+    """Return the values without their places. Keys with the value null are omitted, because null means "not set"."""
     if isinstance(node.value, dict):
         return {key: plain(child) for key, child in node.value.items() if child.value is not None}
     if isinstance(node.value, list):
@@ -70,11 +70,11 @@ def plain(node: Node) -> Json:
 
 
 _COMPLETE = ("budgets", "macros")
-"""Sections whose entries can't be null: a budget without a value would limit nothing."""
+"""Sections whose entries can't be null. For example, a budget without a value would limit nothing."""
 
 
 def plain_configuration(root: Node) -> Json:
-    """Return the values of a complete configuration as `plain` does, but with null for entries that must have a value."""
+    """Return the values of a complete configuration as `plain` does, but keep null for entries that must have a value."""
     values = plain(root)
     for section in _COMPLETE if isinstance(values, dict) else ():
         entries = find(root, section)
@@ -120,7 +120,7 @@ _FILES = ("user", "project")
 
 
 def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disabled: bool = False) -> Node:
-    """Return the tree with `${VAR}` references in values from files replaced. `$${` stands for `${`.
+    """Return the tree with the `${VAR}` references in values from files replaced. `$${` stands for `${`.
 
     Raise ConfigError if a variable is not set. In sections with `enabled: false`, references to unset variables are left unchanged.
     """
@@ -141,7 +141,7 @@ def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disab
 def interpolate_root(root: Node, environ: Mapping[str, str]) -> tuple[Node, dict[str, ConfigError]]:
     """Return the whole configuration with its `${VAR}` references replaced. Raise ConfigError as `interpolate` does.
 
-    MCP servers with variables that are not set are disabled, and returned with the reason, by name.
+    MCP servers with variables that are not set are disabled. Their names are also returned, each with the reason.
     """
     servers = find(root, "mcp")
     unset: dict[str, ConfigError] = {}
@@ -176,7 +176,7 @@ _NOTHING = Node({}, Place("default", ""))
 
 
 def environment_layer(environ: Mapping[str, str], sections: Iterable[str]) -> tuple[Node, list[str]]:
-    """Return the tree of all variables such as `MOOT_A__B=value`, and the names of `MOOT_` variables that name no setting."""
+    """Return the tree of all variables such as `MOOT_A__B=value`, and the names of `MOOT_` variables that don't correspond to a setting."""
     root: dict[str, Node] = {}
     unused: list[str] = []
     known = set(sections)
@@ -196,7 +196,7 @@ def environment_layer(environ: Mapping[str, str], sections: Iterable[str]) -> tu
 
 
 def flag_layer(values: Mapping[str, Json]) -> Node:
-    """Return the tree of values by dotted key, such as `{"models.main": …}`."""
+    """Return the tree of values given by dotted key, such as `{"models.main": …}`."""
     root: dict[str, Node] = {}
     for name, value in values.items():
         _put(root, name.split("."), from_json(value, Place("flags", name)), name)
@@ -215,8 +215,8 @@ def from_json(value: Json, place: Place) -> Node:
 def merge(below: Node, above: Node, known: Mapping[str, Sequence[str]] | None = None, names: Sequence[str] = ()) -> Node:
     """Return the tree `below` with the values of `above` merged over it.
 
-    Keys from the environment match regardless of case and dashes: `LM_STUDIO` matches `lm-studio`. `known` lists additional names that
-    they may match, by top-level key.
+    For keys from the environment, case and dashes don't matter: `LM_STUDIO` matches `lm-studio`. `known` lists, for each top-level key,
+    additional names that they may match.
     """
     if not isinstance(above.value, dict):
         return above

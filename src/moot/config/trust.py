@@ -22,11 +22,11 @@ _WORD = re.compile(r"[\s=;|&<>()'\"]+")
 
 
 _WITH_PROGRAMS = ("options", "hooks", "agents", *CHECK_SECTIONS)
-"""Sections that may name programs."""
+"""Sections that can contain names of programs."""
 
 
 def trusted_files(home: Path) -> dict[str, str]:
-    """Return the digests of trusted files, by path; empty if the list is missing or invalid."""
+    """Return the digests of trusted files, keyed by path. Return none if the list is missing or invalid."""
     text = read_text(trust_list(home))
     try:
         return {path: digest for path, digest in loads_object(text.encode()).items() if isinstance(digest, str)} if text else {}
@@ -35,7 +35,7 @@ def trusted_files(home: Path) -> dict[str, str]:
 
 
 def digest_of(path: Path, text: str) -> str:
-    """Return the digest of a project's file and of the programs that it may run. Raise OSError if a program can't be read."""
+    """Return the combined digest of a project's file and of the programs that it may run. Raise OSError if a program can't be read."""
     digest = sha256(text.encode())
     folder = hooks_folder(path)
     for program in programs_of(path, text):
@@ -50,9 +50,9 @@ def hooks_folder(path: Path) -> Path:
 
 
 def programs_of(path: Path, text: str) -> list[Path]:
-    """Return the project's files that its configuration may run: those in the folder `hooks`, and those that hooks and agents name.
+    """Return the project's files that its configuration may run: those in the folder `hooks`, and those mentioned in hooks and agents.
 
-    Raise OSError if the folder contains a link to another folder, a pipe or a device, because a digest can't cover its content.
+    Raise OSError if the folder contains a link to another folder, a pipe or a device, because a digest can't cover their content.
     """
     found: list[Path] = []
     for folder, folders, names in os.walk(hooks_folder(path)):
@@ -65,7 +65,9 @@ def programs_of(path: Path, text: str) -> list[Path]:
 
 
 def named_files(path: Path, text: str) -> list[Path]:
-    """Return the paths below the project that occur in commands of hooks and checks and in options of agents; they may not exist."""
+    """Return the paths below the project's folder that are mentioned in commands of
+    hooks and checks and in options of agents. They need not exist.
+    """
     is_agent = path.suffix == ".md"
     if not is_agent and not any(section in text for section in ("hooks", *CHECK_SECTIONS)):
         return []
@@ -96,7 +98,7 @@ def _digest_of_file(path: Path) -> str:
 
 
 def is_trusted(home: Path, path: Path, text: str) -> bool:
-    """Return True if a project's file is trusted with this text and the current content of the programs that it may run."""
+    """Return True if a project's file is trusted, given this text and the current content of the programs that it may run."""
     known = trusted_files(home).get(str(path.resolve()))
     try:
         return known is not None and known == digest_of(path, text)
@@ -117,7 +119,9 @@ def trust_file(home: Path, path: Path, text: str) -> None:
 
 
 def trust_content(home: Path, path: Path, digest: str) -> None:
-    """Trust a file, or the skill that it stands for, while its content has this digest. Raise ConfigError if the list can't be written."""
+    """Trust a file, or the skill that it stands for, as long as its content has this digest.
+    Raise ConfigError if the list can't be written.
+    """
     with lock_file(trust_list(home)):
         _write(home, {**trusted_files(home), str(path.resolve()): digest})
 
@@ -145,9 +149,9 @@ def check_project(before: Path | None, home: Path) -> None:
 
 
 def with_lists_of(below: Node, layer: Node) -> Node:
-    """Return the layer with the permission rules, hooks and checks of the layers below it inserted before its own.
+    """Return the layer with the permission rules, hooks and checks of lower layers inserted before its own.
 
-    A project must not remove them, so it can't unset them with null either.
+    A project must not remove those of lower layers, so it can't unset them with null either.
     """
     sections = {name: found for name in ("hooks", *CHECK_SECTIONS) if isinstance(found := find(below, name), dict)}
     for path in (["permissions", "rules"], *([name, key] for name, found in sections.items() for key in found)):
@@ -158,7 +162,7 @@ def with_lists_of(below: Node, layer: Node) -> Node:
 
 
 def _with_earlier(node: Node, path: list[str], earlier: list[Node]) -> Node:
-    """Return the node with earlier entries added to its list at the path. Missing sections and invalid values are left unchanged."""
+    """Return the node with earlier entries inserted into its list at this path. Missing sections and invalid values are left unchanged."""
     if not path:
         return replace(node, value=[*earlier, *(node.value or ())]) if node.value is None or isinstance(node.value, list) else node
     values = {} if node.value is None else node.value

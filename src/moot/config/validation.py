@@ -47,7 +47,7 @@ _PATTERNS: dict[str | int, str] = {
     "home": "an absolute path",
     _KEY: "a name of at most 64 letters, digits and the characters . _ -",
 }
-"""Descriptions of values that must match a pattern, by key. Values of other keys with a pattern are URLs."""
+"""For keys whose values must match a pattern, a description of the value. Values of all other keys with a pattern are URLs."""
 
 _EXPECTED = {
     "string_type": "text",
@@ -63,7 +63,9 @@ _EXPECTED = {
 
 
 def validated_json(root: Node) -> JsonObject:
-    """Return the complete configuration as JSON, with the keys of the file and all defaults. Raise ConfigError as `validate` does."""
+    """Return the complete configuration as JSON, including all defaults, under the keys that the file uses.
+    Raise ConfigError as `validate` does.
+    """
     return cast("JsonObject", validate(root).model_dump(mode="json"))
 
 
@@ -73,7 +75,7 @@ def validate(root: Node) -> Configuration:
         configuration = Configuration.model_validate(plain_configuration(root))
     except ValidationError as error:
         changed = False
-        # unquoted numbers from environment variables become text again where text is expected, such as an API key made of digits
+        # unquoted numbers from environment variables are converted back to text where text is expected, such as an API key made of digits
         for item in error.errors(include_url=False, include_input=False):
             if item["type"] == "string_type":
                 root, hit = _retext(root, _as_written(item["loc"]))
@@ -127,7 +129,9 @@ class _Problems(list[ConfigError]):
         """The messages without places."""
 
     def add(self, path: _Path, message: str, *, key: bool = False, shown: _Path | None = None) -> None:
-        """Add a problem with the value at a path, or with its key. The message starts with the path, or with `shown` if it is set."""
+        """Add a problem with the value at a path or with the value's key.
+        The message starts with the path, or with `shown` if it is set.
+        """
         place = place_of(self._root, path, key=key)
         prefix = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (path if shown is None else shown)).lstrip(".")
         self.texts.append(f"{prefix}: {message}" if prefix else message)
@@ -172,7 +176,7 @@ class _Problems(list[ConfigError]):
 
 
 def _as_written(path: _Path) -> _Path:
-    """Return the path in the file, without the kind that pydantic adds for an entry of `tools`."""
+    """Return the path as in the file, without the kind that pydantic adds for an entry of `tools`."""
     return (*path[:2], *path[3:]) if path[:1] == ("tools",) and path[2:3] in ((CUSTOM,), (SETTINGS,)) else path
 
 
@@ -181,7 +185,9 @@ def _known(name: str, known: Sequence[str]) -> str:
 
 
 def _is_misspelled(name: str, known: Sequence[str]) -> bool:
-    """Return True if a name looks like a misspelled known one. Other unknown names are allowed, because a package may add them later."""
+    """Return True if an unknown name looks like a misspelled known name.
+    Other unknown names are allowed, because a package may add them later.
+    """
     return name not in known and bool(difflib.get_close_matches(name, known, n=1, cutoff=0.75))
 
 
@@ -295,10 +301,10 @@ def _sandbox(problems: _Problems, configuration: Configuration) -> None:
 
 
 def find_warnings(root: Node, others: Sequence[ConfigError] = ()) -> ConfigError | None:
-    """Return problems that only matter when a setting is used, and those in `others`, as one error; None if there are none.
+    """Return problems that matter only when a setting is used, and those in `others`, as one error, or None if there are none.
 
-    They are unknown models of custom providers, models of unknown providers, unknown tools and types of agents, unknown keys of providers
-    and their models, invalid settings of tools, and hooks that name unknown tools or variables.
+    These problems are unknown models of custom providers, models of unknown providers, unknown tools and types of agents, unknown keys of
+    providers and their models, invalid settings of tools, and hooks with unknown tools or variables.
     """
     configuration, problems = validate(root), _Problems(root)
     named: list[tuple[_Path, str]] = []
@@ -315,9 +321,9 @@ def find_warnings(root: Node, others: Sequence[ConfigError] = ()) -> ConfigError
 
 
 def refuse_agents(root: Node, before: Node, *, models: bool = True) -> None:
-    """Raise ConfigError if an agent names an unknown tool, agent type, provider or model that it does not name in `before`.
+    """Raise ConfigError if an agent refers to an unknown tool, agent type, provider or model, unless it already does so in `before`.
 
-    Without `models`, providers and models are not checked, because the tree does not contain all of them.
+    If `models` is False, providers and models are not checked, because the tree does not contain all of them.
     """
     problems, old = _Problems(root), _Problems(before)
     _agents(problems, validate(root), models=models)
@@ -381,7 +387,8 @@ def _unknown_models(problems: _Problems, configuration: Configuration, named: Se
 
 
 def model_problem(text: str, providers: Mapping[str, Collection[str]]) -> str:
-    """Return why a model can't be found; empty if it may exist. `providers` are the configured ones with the models that they list.
+    """Return the reason why a model can't be found, or an empty string if it may exist.
+    `providers` contains the configured providers and the models that they list.
 
     The models of other providers are not known in advance.
     """
@@ -416,7 +423,7 @@ def _tool_settings(problems: _Problems, configuration: Configuration) -> None:
 
 
 def joined(problems: Sequence[ConfigError]) -> ConfigError:
-    """Return several problems as one error, sorted by place."""
+    """Combine several problems into one error, sorted by place."""
     problems = sorted(problems, key=lambda problem: (problem.file, problem.line, problem.column))
     joined = ConfigError("\n".join(problem.message for problem in problems))
     joined.problems = tuple(one for problem in problems for one in problem.problems)

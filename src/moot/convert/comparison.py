@@ -1,4 +1,4 @@
-"""Comparison of two conversations by prompts, answers and usage, and differences between JSON values."""
+"""Compare two conversations by prompts, answers and usage, and find differences between JSON values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.types.run import Run
 from moot.types.usage import Usage
 
 _MAX_SHOWN = 160
-"""Maximum number of characters shown of a value."""
+"""Maximum number of characters of a value to show."""
 
 
 class Difference(NamedTuple):
@@ -73,7 +73,7 @@ def short(value: Json, limit: int = _MAX_SHOWN) -> str:
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _MANY = 6_000
-"""Maximum number of words, in both texts together, to compare by word. Longer texts are compared by line, which is faster."""
+"""Maximum total number of words in both texts for a comparison by words. Longer texts are compared by lines, which is faster."""
 _MAX_INPUT = 200
 
 
@@ -83,7 +83,7 @@ class Side:
 
     conversation: Conversation
     messages: Sequence[Message]
-    """The shown branch, oldest first."""
+    """The messages of the current branch, oldest first."""
     runs: Mapping[str, Run]
 
 
@@ -98,9 +98,9 @@ class _Exchange:
 
 
 def compare_conversations(one: Side, other: Side) -> JsonObject:
-    """Return `{a, b, pairs: [{prompt, a, b, same, diff}]}`. If only one side has a prompt, the other side's answer is null.
+    """Return `{a, b, pairs: [{prompt, a, b, same, diff}]}`. If only one side has the prompt, the other side's answer is null.
 
-    `diff` lists words in order as `[op, text]`, with op ` ` (both), `-` (only a) or `+` (only b).
+    `diff` lists words in order as `[op, text]`. The op is ` ` (in both), `-` (only in a) or `+` (only in b).
     """
     pairs = [_pair(one, other, left, right) for left, right in _align(_asked(one.messages), _asked(other.messages))]
     return {"a": _side(one), "b": _side(other), "same": all(pair["same"] is True for pair in pairs), "pairs": list[Json](pairs)}
@@ -118,7 +118,7 @@ def _asked(messages: Sequence[Message]) -> list[_Exchange]:
 
 
 def _align(left: Sequence[_Exchange], right: Sequence[_Exchange]) -> Iterable[tuple[_Exchange | None, _Exchange | None]]:
-    """Yield pairs of equal prompts, and between these, pairs of the prompts at the same position. A missing prompt is None."""
+    """Yield pairs of equal prompts and, for the prompts between them, pairs of those at the same position. A missing prompt is None."""
     matcher = SequenceMatcher(None, [one.text for one in left], [one.text for one in right], autojunk=False)
     for _, begin, end, first, last in matcher.get_opcodes():
         for at in range(max(end - begin, last - first)):
@@ -186,7 +186,9 @@ def _side(side: Side) -> JsonObject:
 
 
 def word_diff(left: str, right: str) -> list[list[Json]]:
-    """Return the diff of two texts as `[op, text]`: ` ` for both, `-` for only the left, `+` for only the right."""
+    """Return the diff of two texts as a list of `[op, text]`.
+    The op is ` ` (in both texts), `-` (only in the left one) or `+` (only in the right one).
+    """
     if left == right:
         return [[" ", left]] if left else []
     a, b = _WORDS.findall(left), _WORDS.findall(right)

@@ -1,4 +1,4 @@
-"""Stored exchanges: finding their translator, rebuilding their chunks, ending interrupted exchanges, and adding up a run's totals."""
+"""Stored exchanges: find their translator, rebuild their chunks, end interrupted exchanges, and add up a run's totals."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from moot.types.usage import Usage
 
 
 def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
-    """Return the usage and cost (nano-dollars) of all attempts in a run's events, and the last model.
+    """Return the usage and the cost (in nano-dollars) of all attempts in a run's events, and the last model.
 
-    For an outside agent, the model is the one that it reports at the end. The usage of an attempt that a crash interrupted is unknown: its
-    tokens are not counted. The cost is None if any part of it is unknown.
+    For an outside agent, the model is the one that the agent reports at the end. The usage of an attempt that a crash interrupted is
+    unknown: its tokens are not counted. The cost is None if any part of it is unknown.
     """
     usage, model, reported = Usage(), "", ""
     costs: dict[str, int | None] = {}
@@ -61,7 +61,9 @@ def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
 
 
 def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
-    """Return chunks with an output for every call without one: an error, or a denial if its approval was not given. `why` is the reason."""
+    """Return chunks with an output for every call that has none:
+    an error, or a denial if the call was not approved. `why` is the reason.
+    """
     chunks: list[Chunk] = []
     for part in parts:
         if not is_tool(part) or is_settled(part) or part.get("state") == "input-streaming":
@@ -82,10 +84,10 @@ def _so_far(part: Part, why: str) -> str:
 
 
 def translator_of(converter: str) -> Translator[Any] | None:
-    """Return the installed translator with the converter's name, in any version, or None if there is none or its plugin is broken."""
+    """Return the installed translator with this converter's name, in any version, or None if there is none or its plugin is broken."""
     name = converter_of(converter).name
     try:
-        # a package can't take over the name of a dialect
+        # a package can't replace a dialect by using its name
         if name in DIALECTS and (name not in TRANSLATORS or TRANSLATORS.package(name)):
             return DIALECTS.make(name).translator
         return TRANSLATORS.make(name) if name in TRANSLATORS else None
@@ -135,7 +137,7 @@ def _failed(translator: Translator[Any], error: Exception) -> TranslatorFailed:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltExchange:
-    """The chunks of an exchange, as its translator produces them now."""
+    """The chunks of an exchange, as its translator currently produces them."""
 
     chunks: tuple[tuple[Chunk, ...], ...]
     """The chunks of each raw event, in order."""
@@ -171,7 +173,7 @@ class InterruptedExchange:
         if event.kind == "exchange":
             self.is_open, self._key = event.phase == "start", event.key
         elif event.kind == "chunks":
-            self.is_open = False  # a leg that was interrupted too has already abandoned it
+            self.is_open = False  # a leg that was also interrupted has already abandoned it
         elif event.kind == "raw" and self._again is not None:
             try:
                 self._again.feed(event.raw or b"", event.body)

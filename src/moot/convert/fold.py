@@ -1,12 +1,13 @@
-"""Folding of chunks into message parts, as in the AI SDK's client (version 7), but resumable and without exceptions.
+"""Fold chunks into message parts, as the AI SDK's client (version 7) does, but resumably and without exceptions.
 
-Where that client throws an exception, the fold continues: a delta for an unknown id opens a part, and chunks of unknown tool calls or kinds
-are ignored. An open part has the state `streaming` and keeps its `id`, so a fold can continue from stored parts:
-`fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. A text part loses its `id` when it ends, as in clients; a reasoning part keeps
-it. If a part starts with the id of an open part, the open one ends. If two calls have the same id, chunks apply to the newer one.
+Where that client throws an exception, the fold continues: a delta for an unknown id opens a part, and chunks of unknown tool calls or
+kinds are ignored. An open part has the state `streaming` and keeps its `id`, so a fold can continue from stored parts:
+`fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. When a text part ends, its `id` is removed, as in clients; a reasoning part
+keeps its `id`. If a part starts with the id of an open part, the open part ends. If two calls have the same id, chunks apply to the newer
+call.
 
-An abandoned attempt is followed by a `data-attempt` part with `abandoned: true`. The attempt's parts are those between it and the start of
-the step, or the step's previous `data-attempt`.
+An abandoned attempt is followed by a `data-attempt` part with `abandoned: true`. The parts of the attempt are those between the step's
+start, or its previous `data-attempt`, and this part.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     "custom": ("kind", "providerMetadata"),
     "steering-message": ("id", "parts"),
 }
-"""Types of chunks that become parts, each with the fields that the part keeps."""
+"""Types of chunks that become parts, each with the fields that are kept in the part."""
 
 
 def fold_parts(parts: Sequence[Part], chunks: Iterable[Chunk]) -> tuple[Part, ...]:
-    """Return the parts of a message after these chunks. The given parts are not modified."""
+    """Return the parts of a message after these chunks have been applied. The given parts are not modified."""
     folder = Folder(parts)
     for chunk in chunks:
         folder.feed(chunk)
@@ -74,7 +75,7 @@ def in_history(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 class _Open:
-    """An open part: its index, and the deltas that are not in the part yet."""
+    """An open part: its index, and the deltas that have not been added to the part yet."""
 
     __slots__ = ("index", "pieces")
 
@@ -88,7 +89,7 @@ class _Handler(Protocol):
 
 
 class Folder:
-    """A fold that is fed chunk by chunk. Each delta takes constant time; deltas are joined when the parts are read."""
+    """A fold to which chunks are passed one by one. Each delta takes constant time; deltas are joined when the parts are read."""
 
     def __init__(self, parts: Sequence[Part] = (), metadata: JsonObject | None = None) -> None:
         self._parts: list[Part] = list(parts)
@@ -118,7 +119,7 @@ class Folder:
         }
 
     def feed(self, chunk: Chunk) -> None:
-        """Fold the next chunk, which must not be modified afterwards. Never raises because of its content."""
+        """Fold the next chunk, which must not be modified afterwards. No content of a chunk causes an exception."""
         kind = chunk.get("type")
         handler = self._handlers.get(kind) if isinstance(kind, str) else None
         if handler is not None:
@@ -127,7 +128,7 @@ class Folder:
             self._data(chunk)
 
     def feed_all(self, chunks: tuple[Chunk, ...]) -> None:
-        """Fold several chunks, with a fast path for deltas of an open text, because nearly all chunks are such deltas."""
+        """Fold several chunks. Deltas of an open text have a fast path, because nearly all chunks are such deltas."""
         for chunk in chunks:
             # exactly three fields: type, id, delta
             if len(chunk) == 3 and chunk.get("type") == "text-delta":
@@ -233,7 +234,7 @@ class Folder:
         self._change(id, index, change, chunk)
 
     def _change(self, id: str, index: int, change: Callable[[Part, Chunk], Part], chunk: Chunk) -> None:
-        """Change a tool part. Later deltas apply to the call's newest part, if its input is still streaming."""
+        """Change a tool part. If its input is still streaming, later deltas apply to the newest part of the call."""
         open_part = self._tool_input.pop(id, None)
         if open_part is not None:
             self._settle(open_part)
@@ -243,7 +244,7 @@ class Folder:
             self._tool_input[id] = _Open(newest)
 
     def _find(self, id: str, dynamic: bool | None, begin: int) -> int | None:
-        """Return the index of the newest part of the call with this id, from `begin` on, or None if there is none."""
+        """Return the index of the newest part of the call with this id, starting the search at `begin`, or None if there is none."""
         for index in range(len(self._parts) - 1, begin - 1, -1):
             part = self._parts[index]
             if part.get("toolCallId") == id and is_tool(part) and dynamic in (None, part.get("type") == "dynamic-tool"):

@@ -1,4 +1,4 @@
-"""The history that is sent with a model call: trimming it to a token budget, adding text from hooks, and splitting messages into steps."""
+"""The history that is sent with a model call: trim it to a token budget, add text from hooks, and split messages into steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.types.hooks import CONTEXT, hook_of, is_withheld
 from moot.types.message import Message, Part, is_tool, text_part, tool_name
 
 CHARACTERS = 4
-"""Characters per token in the estimate, for prose and code in most languages. For text that is not ASCII, bytes are counted instead."""
+"""Estimated number of characters per token, for prose and code in most languages. For text that is not ASCII, bytes are counted instead."""
 
 FILE_TOKENS = 1_500
 """Estimated number of tokens in a file."""
@@ -27,7 +27,7 @@ class Step(NamedTuple):
     """The parts of an assistant message that belong to one model call."""
 
     steering: tuple[Part, ...]
-    """Text and file parts of the user's steering messages before this model call."""
+    """Text and file parts of the user's steering messages that precede this model call."""
     parts: tuple[Part, ...]
     """Output of the model, in order: text, reasoning, files, and tool calls with their outputs."""
 
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 def estimate(parts: Sequence[Part]) -> int:
-    """Estimate the number of tokens in these parts. Every file that is not text counts as the same number, regardless of its size."""
+    """Estimate the number of tokens in these parts. The estimate is the same for every file that is not text, regardless of its size."""
     return sum(_tokens(part) for part in parts)
 
 
@@ -77,9 +77,9 @@ def split_steps(message: Message) -> tuple[Step, ...]:
 def trim(
     messages: tuple[Message, ...], budget_tokens: int | None, count: Callable[[Sequence[Part]], int] = estimate
 ) -> tuple[Message, ...]:
-    """Return the newest messages that fit the budget, oldest first. Without a budget, return all.
+    """Return the newest messages that fit the budget, oldest first. If there is no budget, return all messages.
 
-    Groups are kept or dropped as a whole: a user message with all its answers, and inside an answer each step with its calls and outputs.
+    Groups are kept or dropped as a whole: a user message with all its answers and, inside an answer, each step with its calls and outputs.
     The last user message and the last step of its answer are always kept, however large they are.
     """
     if budget_tokens is None or history_tokens(messages, count) <= budget_tokens:
@@ -103,7 +103,7 @@ def trim(
 
 
 def _shortened(group: Sequence[Message], budget: int, count: Callable[[Sequence[Part]], int]) -> tuple[Message, ...]:
-    """Shorten the newest group: keep its user messages, and as many last steps of the answers as fit, at least one."""
+    """Shorten the newest group: keep its user messages, and as many of the answers' last steps as fit, but at least one."""
     left = budget - history_tokens([message for message in group if message.role != "assistant"], count)
     kept: list[Message] = []
     for message in reversed(group):
@@ -124,7 +124,7 @@ def _shortened(group: Sequence[Message], budget: int, count: Callable[[Sequence[
 
 
 def _blocks(message: Message) -> list[list[Part]]:
-    """Split the parts into blocks that stay together: each starts with a step marker or with the steering before it."""
+    """Split the parts into blocks to keep together. Each block starts with a step marker or with the steering messages before it."""
     blocks: list[list[Part]] = [[]]
     for part in in_history(message.parts):
         begins = part.get("type") in ("step-start", "steering-message")
@@ -174,7 +174,7 @@ def _text_tokens(text: object) -> int:
 
 
 def for_model(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages that a model gets. Text that hooks added to an answer is moved before the prompt of that answer."""
+    """Return the messages to send to a model. Text that hooks added to an answer is moved before the prompt of that answer."""
     found: list[Message] = []
     for message in without_withheld(messages):
         if message.role == "assistant" and any(_is_of_hook(part) for part in message.parts):
@@ -186,7 +186,9 @@ def for_model(messages: Sequence[Message]) -> list[Message]:
 
 
 def without_withheld(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without prompts that a hook withheld (blocked, skipped or not yet decided), and without their answers."""
+    """Return the messages without prompts that hooks withhold (blocked,
+    skipped or not yet decided), and without the answers to these prompts.
+    """
     found: list[Message] = []
     for message in messages:
         if not is_withheld(message.metadata):

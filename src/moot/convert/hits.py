@@ -1,4 +1,4 @@
-"""Search hits as JSON, in the form that all interfaces return. This is a separate module, so that a search imports little."""
+"""Search hits as JSON, in the form that all interfaces return. This is a separate module, so that a search needs few imports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from moot.types.search import Hit, SearchPage
 
 
 def hit_json(hit: Hit) -> JsonObject:
-    """Return a hit as JSON. `snippet` starts at `column`; matches in it are enclosed in U+0002 and U+0003."""
+    """Return a hit as JSON. `snippet` starts at `column`. Matches in the snippet are enclosed in U+0002 and U+0003."""
     return {
         "id": hit.message,
         "conversation": hit.conversation,

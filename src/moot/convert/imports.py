@@ -1,4 +1,4 @@
-"""Imported entries in the log: their digest and usage, and the events that extend a message when its source has grown.
+"""Imported entries in the log: their digest and usage, and the events that extend a message after its source has grown.
 
 The body of such a `message` event is `{"id": …, "keep": k, "parts": […], "metadata": {…}, "without": […], "keep_steps": n, "steps": […],
 "anew": true}`. The message keeps its first `k` parts, and `parts` are appended. `metadata` sets keys and `without` removes keys. The first
@@ -25,17 +25,19 @@ def digest_of(raw: bytes | memoryview) -> bytes:
 
 
 def key_at_host(host: str, source_id: str) -> str:
-    """Return the id of a session, in a form that differs from those of sessions on other machines. `host` is empty for this machine."""
+    """Return the id of a session in a form that differs from the ids of sessions on other machines. `host` is empty for this machine."""
     return f"ssh://{host}/{source_id}" if host else source_id
 
 
 def path_at_host(host: str, path: str) -> str:
-    """Return the text that shows a path in the home folder of another machine, such as `laptop:~/notes.md`."""
+    """Return a path in the home folder of another machine in the form in which it is shown, such as `laptop:~/notes.md`."""
     return f"{host}:~/{path}"
 
 
 def usage_of_steps(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
-    """Return the tokens and nano-dollars (None if no step has a price) of a message's steps, and True if a step has tokens but no price."""
+    """Return the tokens and the cost of a message's steps, and whether any step has tokens but no price.
+    The cost is in nano-dollars, or None if no step has a price.
+    """
     usage, cost, unpriced = NO_USAGE, None, False
     steps = metadata.get("steps")
     for step in steps if isinstance(steps, list) else ():
@@ -55,7 +57,7 @@ STEPS = "steps"
 
 
 def without_copies(parts: Sequence[Part], metadata: JsonObject, copies: Set[int]) -> tuple[Sequence[Part], JsonObject]:
-    """Return the parts and metadata of a message without some of its steps, given by their index in the metadata."""
+    """Return the parts and metadata of a message without these steps, which are given by their indexes in the metadata."""
     steps = _list(metadata.get(STEPS))
     if not copies or steps is None:
         return parts, metadata
@@ -74,7 +76,7 @@ def is_growth(body: JsonObject) -> bool:
 
 
 def growth_body(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple[Sequence[Part], JsonObject]) -> JsonObject:
-    """Return the body of the event that extends a message, from its parts and metadata before and after."""
+    """Return the body of the event that extends a message, given the message's parts and metadata before and after."""
     (parts, facts), (new_parts, new_facts) = before, after
     keep = _common(parts, new_parts)
     body: JsonObject = {"id": id, "keep": keep, "parts": list(new_parts[keep:])}
@@ -93,7 +95,7 @@ def growth_body(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple
 
 
 def apply_growth(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) -> tuple[tuple[Part, ...], JsonObject]:
-    """Return the parts and metadata after an event that extends the message. Invalid fields change nothing."""
+    """Return the parts and metadata of a message after an event that extends it. Invalid fields are ignored."""
     keep, added = body.get("keep"), _list(body.get("parts")) or []
     kept = parts[:keep] if isinstance(keep, int) and keep >= 0 else parts
     parts_after = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))
@@ -106,7 +108,7 @@ def apply_growth(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) 
 
 
 def is_continuation(before: Sequence[Part], after: Sequence[Part]) -> bool:
-    """Return True if the later parts extend the earlier ones, so that both belong to the same message even if its source was rewritten."""
+    """Return True if the later parts extend the earlier parts, so that both belong to the same message even if its source was rewritten."""
     return len(after) >= len(before) and all(_extends(old, new) for old, new in zip(before, after, strict=False) if old != new)
 
 

@@ -44,13 +44,13 @@ def complete_recording(recording: Recording) -> Recording:
 
 
 def _cut(run: Run, events: Sequence[Event]) -> Run:
-    """Return the run with the status cancelled and the totals of its events."""
+    """Return the run with the status `cancelled` and the totals of its events."""
     usage, cost, _ = totals(event for event in events if event.run == run.id)
     return replace(run, status="cancelled", error=None, usage=usage, cost=cost)
 
 
 def _translated(events: Sequence[Event], exchanges: dict[str, Exchange]) -> list[Event]:
-    """Return the events with chunks added to the raw events of exchanges that have none. The installed version of a converter is used."""
+    """Return the events, with chunks added to raw events if their exchange has none. The installed version of a converter is used."""
     made = list(events)
     raws: dict[str, list[int]] = defaultdict(list)
     for at, event in enumerate(events):
@@ -94,7 +94,7 @@ def _folded(events: Sequence[Event], exchanges: dict[str, Exchange]) -> Folder:
 
 
 def _spans(events: Sequence[Event]) -> dict[str, tuple[int, int]]:
-    """Return the seqs of the first and last event of each run, by run id."""
+    """Return the seqs of the first and last event of each run, keyed by run id."""
     spans: dict[str, tuple[int, int]] = {}
     for event in events:
         if event.run is not None:

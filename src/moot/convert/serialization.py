@@ -17,9 +17,11 @@ from moot.types.tree import Node
 
 
 def event_json(event: Event, *, raw: bool = False) -> JsonObject:
-    """Return `{seq, at, run, kind, exchange, chunks, phase?, key?}`, and with `raw` also `dir` and the bytes (`raw_base64` if not UTF-8).
+    """Return `{seq, at, run, kind, exchange, chunks, phase?, key?}` and, if `raw` is True,
+    also `dir` and the bytes (`raw_base64` if not UTF-8).
 
-    The tombstone of a redacted event also has the event's former kind in `was`, the `reason`, and `redacted_at` in ms since the epoch.
+    The tombstone of a redacted event also contains the event's former kind in `was`,
+    the `reason`, and `redacted_at` in ms since the epoch.
     """
     event = as_tombstone(event)
     value: JsonObject = {
@@ -55,7 +57,7 @@ def direction(event: Event) -> Literal["in", "out"]:
 
 
 def _pick(value: object, names: str) -> JsonObject:
-    """Return these attributes of a value, in that order."""
+    """Return these attributes of a value, in this order."""
     return {name: getattr(value, name) for name in names.split()}
 
 
@@ -105,7 +107,7 @@ def describe_origin(conversation: Conversation) -> str:
 
 
 def status_of(conversation: Conversation, live: Mapping[str, RunStatus]) -> str:
-    """Return the status of the conversation's live run. Without one, return finished, pending or standby."""
+    """Return the status of the conversation's live run. If there is none, return `finished`, `pending` or `standby`."""
     if conversation.id in live:
         return live[conversation.id]
     if conversation.is_task_finished:
@@ -125,7 +127,7 @@ def node_json(node: Node) -> JsonObject:
 
 
 def run_json(run: Run) -> JsonObject:
-    """Return a run as a JSON object, without the fields that are only needed to continue it."""
+    """Return a run as a JSON object, without the fields that are needed only to continue the run."""
     names = (
         "id no conversation message agent model trigger parent_run status error usage cost"
         " created_at started_at ended_at first_seq last_seq result_seq"

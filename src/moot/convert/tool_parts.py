@@ -1,4 +1,4 @@
-"""Tool parts: how each tool chunk changes them, and parsing of incomplete JSON arguments while they stream."""
+"""Tool parts: the changes that each tool chunk makes, and the parsing of incomplete JSON arguments while they stream."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _tail(rest: str) -> str:
 Output: TypeAlias = Callable[[Part, Chunk], Part]
 
 _OF_A_STATE = frozenset({"input", "output", "errorText", "rawInput", "inputEncoding", "preliminary"})
-"""Fields that belong to one state of a call and are dropped in the next."""
+"""Fields that belong to one state of a call and are dropped in the next state."""
 
 _APPROVAL = {"approvalDescriptor": "descriptor", "reason": "requestReason", "signature": "signature"}
 
@@ -160,7 +160,7 @@ OUTPUTS: dict[str, Output] = {
     "tool-output-denied": output_denied,
     "tool-approval-request": approval_request,
 }
-"""Functions for chunks that refer to a call only by its id, by chunk type."""
+"""For each type of chunk that refers to a call only by its id, the function that applies it."""
 
 
 def _named(part: Part, chunk: Chunk) -> Part:

@@ -1,7 +1,7 @@
 """Validation of message parts as in the AI SDK's `validateUIMessages` (versions 6 and 7), and repair of parts that it would refuse.
 
-One refused part makes an application refuse the whole conversation. So moot sends only parts that both versions accept, if they know the
-part's type. A part that can't be repaired is sent inside a `data-unknown` part.
+If an application refuses one part, it refuses the whole conversation. So moot sends only parts that both versions accept, as far as they
+know the part's type. A part that can't be repaired is sent inside a `data-unknown` part.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ _APPROVAL: Mapping[str, Check] = {"requestReason": _text, "isAutomatic": _flag, 
 
 
 def problem_of(part: Json) -> str:
-    """Return why `validateUIMessages` of version 7 refuses the part, or an empty string if the part is accepted.
+    """Return the reason why `validateUIMessages` of version 7 refuses the part, or an empty string if it accepts the part.
 
-    Version 6 accepts the same parts, except types that only version 7 has.
+    Version 6 accepts the same parts, except types that exist only in version 7.
     """
     if not isinstance(part, dict) or not isinstance(kind := part.get("type"), str):
         return "A part must be an object with a type."

@@ -1,4 +1,6 @@
-"""Conversion of a message to the fewest chunks that rebuild it, for clients that join late, and of chunks to a client's SDK version."""
+"""Convert a message to the fewest chunks from which it can be rebuilt,
+for clients that join late, and adapt chunks to a client's SDK version.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ _OUTPUT_STATES = ("output-available", "output-error")
 
 
 def unfold(message: Message) -> tuple[Chunk, ...]:
-    """Return a `start` chunk with the message's id and metadata, then the chunks of its parts. Open parts stay open; there is no `finish`.
+    """Return a `start` chunk with the message's id and metadata, followed by the chunks of its parts.
+    Open parts stay open; there is no `finish` chunk.
 
     For folded parts, `fold_parts((), unfold(m)) == m.parts`. Parts of unknown types are omitted.
     """
@@ -40,7 +43,7 @@ def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
 
 
 def _part_id(part: Part, index: int, used: set[str]) -> str:
-    """Return the part's id. A finished text has none, so return one that no open part of the message uses."""
+    """Return the part's id. A finished text has none, so return an id that no open part of the message uses."""
     id = part.get("id")
     if isinstance(id, str):
         return id
@@ -100,7 +103,7 @@ def _head(part: Part) -> JsonObject:
 
 
 def _with(chunk: Chunk, part: JsonObject, field: str, name: str = "") -> Chunk:
-    """Copy a field to the chunk if the part has it. `name` is the field's name in the chunk if it is a different one."""
+    """Copy a field to the chunk if the part has it. `name` is the field's name in the chunk if it differs."""
     if field in part:
         chunk[name or field] = part[field]
     return chunk
@@ -151,7 +154,7 @@ def _result(part: Part) -> list[Chunk]:
 Version = Literal[6, 7]
 
 _DATA: dict[str, str] = {"steering-message": "data-steering"}
-"""Chunk types of version 7 that older clients get as data chunks, by the type of these."""
+"""Chunk types of version 7 that are sent to older clients as data chunks, keyed by the types of these data chunks."""
 
 
 def for_version(chunks: Iterable[Chunk], version: Version) -> tuple[Chunk, ...]:
@@ -160,7 +163,7 @@ def for_version(chunks: Iterable[Chunk], version: Version) -> tuple[Chunk, ...]:
 
 
 def fit(chunk: Chunk, version: Version) -> Chunk | None:
-    """Return the chunk without fields unknown to the client, or as a data chunk, or None if it must not be sent.
+    """Return the chunk without fields that the client doesn't know, or as a data chunk, or None if it must not be sent.
 
     If nothing changes, return the same object.
     """

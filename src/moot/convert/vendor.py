@@ -1,4 +1,4 @@
-"""Parsing functions that all translators share: JSON values, token counts and errors."""
+"""Parsing functions shared by all translators: JSON values, token counts and errors."""
 
 from __future__ import annotations
 
@@ -43,12 +43,14 @@ def as_list(value: Json) -> list[Json]:
 
 
 def count(value: Json) -> int | None:
-    """Return a token count, or None if the value is not one."""
+    """Return the value if it is a valid token count, otherwise None."""
     return value if type(value) is int and value >= 0 else None
 
 
 def plan_of(steps: Json, field: str, states: Mapping[str, str] = _STATES) -> JsonObject:
-    """Return an agent's plan as entries with text and status. `field` is the field with the text; `states` maps the agent's statuses."""
+    """Return an agent's plan as entries with text and status.
+    `field` is the field that contains the text; `states` maps the agent's statuses to moot's.
+    """
     entries: list[Json] = []
     for step in map(as_object, as_list(steps)):
         entries.append({"content": as_text(step.get(field)), "status": states.get(as_text(step.get("status")), "pending")})
@@ -78,7 +80,7 @@ def failure(error: Json) -> Failure:
 def _kind(error: JsonObject, message: str) -> str:
     words = " ".join(str(error.get(name) or "") for name in ("type", "code", "status")).lower()
     kind = _in(words, _BY_WORD) or _by_status(error) or _in(message, _BY_WORD) or "failed"
-    # some vendors say only in the message of an invalid request that it was too long
+    # some vendors only mention in the message of an invalid request that it was too long
     return _in(message, _BY_WORD[:1]) or kind if kind in ("invalid_request", "failed") else kind
 
 

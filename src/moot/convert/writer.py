@@ -1,7 +1,7 @@
-"""The chunk writer that all translators share: text, reasoning and tool calls, with one open part at a time and unique call ids.
+"""The chunk writer shared by all translators: text, reasoning and tool calls, with one open part at a time and unique call ids.
 
-`Parts` is the part of a translator's state that writing needs. A `Writer` handles one raw event: it is created from the `Parts` before the
-event, and its field `parts` is the state after the event.
+`Parts` is the part of a translator's state that is needed for writing. A `Writer` handles one raw event: it is created from the `Parts`
+before the event, and its field `parts` is the state after the event.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ UNSETTLED: dict[Ended, str] = {
     "cut": "the agent was cut off before this call had an output",
     "cancelled": "the run was stopped before this call had an output",
 }
-"""Error texts for calls that an outside agent left without an output, by how the stream ended."""
+"""Error texts for calls that an outside agent left without an output, keyed by how the stream ended."""
 
 
 def join(rope: Rope, piece: str) -> Rope:
-    """Append a piece to the rope. Neighbors are merged so that each piece is copied only log(n) times and the rope stays short."""
+    """Append a piece to the rope. Neighboring pieces are merged,
+    so that each piece is copied only log(n) times and the rope stays short.
+    """
     kept = len(rope)
     while kept and len(rope[kept - 1]) <= 2 * len(piece):
         kept -= 1
@@ -54,7 +56,7 @@ class Call(NamedTuple):
     executed: bool = False
     """True if the vendor runs the call."""
     dynamic: bool = False
-    """True if the tool was not offered by moot."""
+    """True if the tool is not one that moot offered."""
     metadata: JsonObject | None = None
 
 
@@ -71,7 +73,7 @@ class Parts(NamedTuple):
 
 
 def free_id(first: str, used: Container[str], stem: str, number: int) -> str:
-    """Return an id that is not used: `first`, or `<stem>.<number>` with the number counted up."""
+    """Return an id that is not used yet: `first`, or else `<stem>.<number>` with `number` increased until the id is unused."""
     id = first
     while id in used:
         id, number = f"{stem}.{number}", number + 1
@@ -139,7 +141,7 @@ class Writer:
         return f"{parts.prefix}.{parts.next}"
 
     def find(self, key: int) -> Call | None:
-        """Return the newest call with this index, or None."""
+        """Return the newest call with this index, or None if there is none."""
         return next((call for call in reversed(self._parts.calls) if call.key == key), None)
 
     def call(
@@ -174,12 +176,12 @@ class Writer:
         return self._put(call, call._replace(text=join(call.text, text)))
 
     def give(self, call: Call, text: str, metadata: JsonObject | None = None) -> None:
-        """Set a call's complete input and end it, with metadata that is known only now."""
+        """Set a call's complete input and end the call, with metadata that is known only now."""
         if not call.done:
             self.finish(self._put(call, call._replace(text=(text,), metadata=metadata or call.metadata)))
 
     def finish(self, call: Call, *, cut: bool = False) -> None:
-        """End a call's input: write its arguments, or an error if they are invalid. If it has already ended, do nothing."""
+        """End a call's input: write the call's arguments, or an error if they are invalid. Do nothing if the input has already ended."""
         if call.done:
             return
         text = "".join(call.text)

@@ -1,4 +1,4 @@
-"""Scheduling of runs, and opening of the store and the runtime."""
+"""Schedule runs, and open the store and the runtime."""
 
 from moot.engine.startup import Engine, open_engine
 

@@ -1,4 +1,4 @@
-"""Running channels, and the restricted interface through which a channel accesses only its own conversations."""
+"""Run channels, and provide a restricted interface through which a channel can access only its own conversations."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ OURS = ("type", "enabled", "agent", "model", "mode", "directory", "project")
 """Keys of `channels.<name>` that configure its runs. All other keys are settings of the channel itself."""
 
 COMMANDS = ("agent", "compact", "context", "cost", "effort", "model", "new", "redo", "status", "stop", "undo")
-"""Slash commands that a channel can run. None of them widens what runs may do."""
+"""Slash commands that can be run in a channel. None of them extends what runs are allowed to do."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
-"""First and longest pause in seconds before a failed channel is restarted. The pause doubles each time."""
+"""First and longest pause in seconds before a failed channel is restarted. The pause doubles with each failure."""
 
 _POLL = 0.5
 """Seconds between two checks for changed settings."""
 
 _RUN_COMMAND, _EXPANDED = "moot.commands.submission:run_in_channel", "moot.commands.submission:expanded"
-"""Loaded by path, because it is in a room above and most processes don't need it."""
+"""Paths of functions, loaded on first use, because they are in a higher layer and most processes don't need them."""
 
 log = logging.getLogger("moot.engine")
 
 
 async def serve_all(engine: Engine) -> None:
-    """Serve all configured channels until cancelled. A failed channel affects neither the others nor the caller.
+    """Serve all configured channels until cancelled. If a channel fails, neither the other channels nor the caller are affected.
 
-    It is restarted after a pause, or at once when its settings change.
+    A failed channel is restarted after a pause, or immediately when its settings change.
     """
     scopes: dict[str, tuple[JsonObject, anyio.CancelScope]] = {}
     async with anyio.create_task_group() as group:
@@ -84,12 +84,12 @@ async def _keep_serving(engine: Engine, name: str, scope: anyio.CancelScope) -> 
 
 
 def type_of(name: str, settings: JsonObject) -> str:
-    """Return the type of a configured channel: its own name if it doesn't set another."""
+    """Return the type of a configured channel. If no type is set, the type is the channel's name."""
     return str(settings.get("type") or name)
 
 
 def channel_of(name: str, settings: JsonObject) -> Channel:
-    """Return the channel. Raise UsageError if it is unknown, ConfigError if its package is not installed."""
+    """Return the channel with this name. Raise UsageError if it is unknown, ConfigError if its package is not installed."""
     kind = type_of(name, settings)
     try:
         channel: Channel = CHANNELS.make(kind)
@@ -100,7 +100,7 @@ def channel_of(name: str, settings: JsonObject) -> Channel:
 
 
 def own_settings(settings: JsonObject) -> JsonObject:
-    """Return the channel's settings, except those that configure its runs."""
+    """Return the settings of the channel itself, without those that configure its runs."""
     return {key: value for key, value in settings.items() if key not in OURS}
 
 
@@ -136,7 +136,9 @@ async def post(settings: Settings, target: str, report: JobReport) -> None:
 
 
 class Port:
-    """`ChannelRuntime` for one channel. Conversations of the channel have keys like `<channel>:<who>`; no others can be accessed."""
+    """The `ChannelRuntime` of one channel. Conversations of the channel have keys like `<channel>:<who>`;
+    no other conversations can be accessed.
+    """
 
     def __init__(self, engine: Engine, name: str, settings: JsonObject) -> None:
         """Raise ConfigError for invalid settings."""
@@ -244,7 +246,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """Options of a channel's runs, read for each prompt."""
+    """Options for a channel's runs, read again for each prompt."""
 
     agent: str | None
     model: str | None
@@ -254,7 +256,7 @@ class _Options:
 
 
 def _options_of(name: str, settings: JsonObject) -> _Options:
-    """Return the options in the settings of a channel. Raise ConfigError if one is invalid."""
+    """Return the options in the settings of a channel. Raise ConfigError if an option is invalid."""
     mode = _text(name, settings, "mode")
     if mode is not None and mode not in MODES:
         raise ConfigError(f"The option channels.{name}.mode is {mode!r}. Expected one of: {', '.join(MODES)}.")

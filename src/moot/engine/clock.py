@@ -1,4 +1,4 @@
-"""The clock of a process: one loop for all work that is due at a certain time."""
+"""The clock of a process: a single loop for all work that is due at a certain time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from anyio.abc import TaskGroup
 from moot.types.ids import Clock as Time
 
 LONGEST_SLEEP = 30.0
-"""Maximum seconds between two readings of the time, because the wall clock may jump and a machine may sleep."""
+"""Maximum number of seconds between two readings of the time, because the system clock may jump and the machine may sleep."""
 
 SPARE = 64
-"""The heap is rebuilt when its outdated items outnumber the entries by more than this."""
+"""The heap is rebuilt when it has more outdated items than there are entries, plus this number."""
 
 Work = Callable[[], Awaitable[None]]
 
@@ -23,19 +23,19 @@ log = logging.getLogger("moot.engine")
 
 
 class Clock:
-    """Entries with a key, a due time and work. A single task waits for the earliest entry, however many there are."""
+    """Entries, each with a key, a due time and work to do. A single task waits for the earliest entry, no matter how many there are."""
 
     def __init__(self, time: Time, group: TaskGroup) -> None:
         self._time = time
         self._group = group
         self._entries: dict[str, tuple[int, Work]] = {}
         self._heap: list[tuple[int, str]] = []
-        """Due times and keys, including those of some entries that were replaced or removed."""
+        """Due times and keys of all entries, and of some that have been replaced or removed."""
         self._earlier = anyio.Event()
         self._is_running = False
 
     def at(self, key: str, due: int, work: Work) -> None:
-        """Do the work once, at or soon after a wall time in ms. This replaces an entry with the same key."""
+        """Do the work once, at or soon after a time in ms since the epoch. This replaces an existing entry with the same key."""
         known = self.due(key)
         self._entries[key] = due, work
         if known == due:

@@ -1,4 +1,4 @@
-"""Cron jobs in a serving process: starting them when they are due, retrying failed runs and delivering answers."""
+"""Cron jobs in a server process: start them when they are due, retry failed runs and deliver answers."""
 
 from __future__ import annotations
 
@@ -27,46 +27,48 @@ from moot.types.token import LOCAL_USER, expand_scopes
 from moot.types.webhook import JobAnswer
 
 GRACE = 60_000
-"""Maximum delay in ms after which a job without `catch_up` still runs."""
+"""Maximum delay in ms with which a job without `catch_up` is still run."""
 
 FIRST_RETRY, LONGEST_RETRY = 30_000, 3_600_000
 """First and longest pause between a failed run and the next attempt, in ms. The pause doubles each time."""
 
 SET_BACK = 60.0
-"""If the system clock is set back by more than this many seconds, all due times are computed again."""
+"""Number of seconds. If the system clock is set back by more than this, all due times are computed again."""
 
 DELIVERY = 300.0
-"""Seconds after which a delivery is stopped."""
+"""Time limit for a delivery, in seconds."""
 LONGEST_ANSWER = 32_000
-"""Maximum number of characters of an answer that a webhook gets."""
+"""Maximum number of characters of an answer that is sent to a webhook."""
 
 _POLL = 0.25
 """Seconds between two checks for changed jobs and ended runs."""
 
 _SEARCHED = 20
-"""Maximum number of a job's earlier runs to search for a finished one."""
+"""Maximum number of a job's earlier runs to search for one that finished."""
 
 _UNDELIVERED = "The answer was not delivered: moot was stopped."
 _FAILED = "The answer could not be delivered: {}"
 
 _POST = "moot.engine.channels:post"
-"""Loaded by path, because channels import the whole engine."""
+"""Path of a function, loaded on first use, because channels import the whole engine."""
 
 _EXPANDED, _JOB_COMMAND = "moot.commands.submission:expanded", "moot.commands.submission:job_command"
-"""Paths of functions in a room above, imported when a job's prompt is a slash command."""
+"""Paths of functions in a higher layer, imported when a job's prompt is a slash command."""
 
 _NEXT, _LAST = "moot.config.schedules:next_after", "moot.config.schedules:last_until"
-"""Loaded by path when there is a job."""
+"""Paths of functions, loaded when there is a job."""
 
 log = logging.getLogger("moot.cron")
 
 
 RunCommand: TypeAlias = Callable[[Prompt, tuple[str, str]], Awaitable[tuple[str, str | None]]]
-"""Run a slash command for a job: name and argument in, reply and the id of the conversation or None out. Raise MootError if it fails."""
+"""Function that runs a slash command, given as name and argument, for a job. It returns the reply, and the id of the conversation or None.
+It raises MootError if the command fails.
+"""
 
 
 class LogDelivery:
-    """`Delivery` to moot's log, which `moot logs` shows."""
+    """`Delivery` to moot's log, which is shown by `moot logs`."""
 
     async def deliver(self, target: str, report: JobReport) -> None:
         text = report.text if len(report.text) <= _LONGEST else f"{report.text[:_LONGEST]}…"
@@ -79,7 +81,7 @@ _LONGEST = 2_000
 
 
 class CronJobs:
-    """The jobs of all owners in this process. Each has one entry in the clock and no task."""
+    """The jobs of all owners in this process. Each job has an entry in the clock but no task of its own."""
 
     def __init__(self, runtime: Runtime, runs: LocalRuns) -> None:
         self._runtime = runtime
@@ -87,9 +89,9 @@ class CronJobs:
         self._store = runtime.store.jobs
         self._scheduled: dict[str, JobState] = {}
         self._retries: set[int] = set()
-        """Numbers of records whose next attempt is in the clock."""
+        """Numbers of the records whose next attempt is scheduled in the clock."""
         self.run_command: RunCommand | None = None
-        """The runner of slash commands. It needs the whole engine, so `open_engine` sets it."""
+        """The function that runs slash commands. It needs the whole engine, so it is set by `open_engine`."""
         self._offset = self._wall_offset()
 
     def of(self, owner: str) -> OwnerJobs:
@@ -97,7 +99,7 @@ class CronJobs:
         return OwnerJobs(lambda: self._runtime.settings, self._runtime.store, owner, clock=self._runtime.clock)
 
     async def work(self) -> None:
-        """Start jobs when they are due, until cancelled. Changes by other processes and of the configuration apply at once."""
+        """Start jobs when they are due, until cancelled. Changes by other processes or to the configuration take effect immediately."""
         seen: object = None
         while True:
             try:
@@ -112,7 +114,7 @@ class CronJobs:
             await anyio.sleep(_POLL)
 
     async def refresh(self) -> None:
-        """Schedule new and changed jobs, and remove others from the clock."""
+        """Schedule new and changed jobs, and remove jobs that no longer exist from the clock."""
         await self._ensure()
         current = {_key(state.job): state for state in merged(self._runtime.settings, await self._store.list()) if not state.error}
         for key in self._scheduled.keys() - current.keys():
@@ -126,7 +128,7 @@ class CronJobs:
         self._scheduled = current
 
     def adjust(self) -> None:
-        """Compute all due times again if the system clock was set back. A job doesn't run twice for the same time."""
+        """Compute all due times again if the system clock was set back. A job never runs twice for the same scheduled time."""
         before, self._offset = self._offset, self._wall_offset()
         if self._offset < before - SET_BACK:
             for state in self._scheduled.values():
@@ -154,7 +156,7 @@ class CronJobs:
             clock.at(key, due, partial(self._fire, key, due))
 
     async def _fire(self, key: str, first: int) -> None:
-        """Handle the latest of the scheduled times from `first` until now. Earlier times count as missed."""
+        """Handle the latest of the scheduled times between `first` and now. Earlier ones count as missed."""
         state = self._scheduled.get(key)
         if state is None or state.paused_at is not None:
             return
@@ -190,7 +192,7 @@ class CronJobs:
             await self._store.record(due, "failed", error.advice())
 
     async def _check_owner(self, job: Job) -> None:
-        """Raise Refused if the job's owner may not start runs with tools any more."""
+        """Raise Refused if the job's owner is no longer allowed to start runs with tools."""
         if job.owner == LOCAL_USER:
             return
         tokens = await self._runtime.store.tokens.list()
@@ -198,9 +200,10 @@ class CronJobs:
             raise Refused("The owner of this job has no valid token with the scope 'tools'.", fix="Create one with `moot tokens create`.")
 
     async def submit(self, job: Job, due: Due, *, shown: bool = False) -> None:
-        """Store the prompt of a job and start its run, or run its command. Raise Busy if it has run for this time, or is still running.
+        """Store the prompt of a job and start its run, or run its command.
+        Raise Busy if the job has already run for this scheduled time, or is still running.
 
-        The reply of a command isn't logged if it is `shown` to the user.
+        A command's reply that is `shown` to the user isn't logged.
         """
         prompt = _prompt(job, due, await self._variables(job))
         if job.prompt.startswith("/") and (command := attribute(_JOB_COMMAND)(prompt)) is not None:
@@ -214,7 +217,7 @@ class CronJobs:
             await self._runs.note(prompt)
 
     async def _run_command(self, job: Job, due: Due, command: tuple[Prompt, tuple[str, str]], *, shown: bool) -> None:
-        """Run a slash command that needs no run, and deliver its reply. Raise Busy if the job has run for this time."""
+        """Run a slash command that needs no model, and deliver its reply. Raise Busy if the job has already run for this scheduled time."""
         assert self.run_command is not None, "open_engine sets it"
         if not await self._store.record(due, "running", ""):
             raise Busy(f"The job {due.job!r} has already run for this time.")
@@ -232,11 +235,11 @@ class CronJobs:
             await self._deliver(dataclasses.replace(record, reason=text[:_LONGEST]), job.deliver, report)
 
     async def _expanded(self, prompt: Prompt) -> Prompt:
-        """Return the prompt with a slash command replaced by the text that it sends."""
+        """Return the prompt. If it is a slash command, return the text that the command sends."""
         return await attribute(_EXPANDED)(self._runtime, prompt) if text_of(prompt.parts).startswith("/") else prompt
 
     async def _variables(self, job: Job) -> JsonObject:
-        """Return the hook variables that describe the job's last run, if that run was in another conversation."""
+        """Return the hook variables that describe the job's last run, if that run was in a different conversation."""
         if not job.fresh or not job.hooks:
             return {}
         for record in await self._runtime.store.of(job.owner).jobs.history(job.name, limit=_SEARCHED):
@@ -248,7 +251,7 @@ class CronJobs:
         return {}
 
     async def run_now(self, state: JobState, *, shown: bool = False) -> JobRun:
-        """Start a job now, even if it is paused, and return its record. Raise the same errors as `submit`."""
+        """Start a job now, even if it is paused, and return the record of the run. Raise the same errors as `submit`."""
         due = Due(state.job.owner, state.job.name, self._now)
         await self.submit(state.job, due, shown=shown)
         return await self.record(due)
@@ -262,7 +265,7 @@ class CronJobs:
     # ── after a run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def settle(self) -> None:
-        """Deliver the answers of ended runs, and schedule the next attempts of failed runs."""
+        """Deliver the answers of runs that have ended, and schedule the next attempts of failed runs."""
         for record in await self._store.ended():
             if record.no in self._retries:
                 continue
@@ -279,7 +282,7 @@ class CronJobs:
         return None if state is None or state.paused_at is not None else state.job
 
     async def finish(self, record: JobRun, *, shown: bool = False) -> None:
-        """Deliver the answer of a run, unless another process does so, or the answer was `shown` and would only be logged."""
+        """Deliver the answer of a run, unless another process is doing so, or the answer was already `shown` and would only be logged."""
         if (report := await self._settled(record)) is not None:
             if shown and report[0] == "log":
                 await self._store.note(record.no, "")
@@ -346,7 +349,7 @@ class CronJobs:
         self._runs.clock.at(f"cron-retry:{record.no}", (run.ended_at or self._now) + pause, partial(self._retry, record))
 
     async def _retry(self, record: JobRun) -> None:
-        """Start the next attempt, unless another process has done so or the job may no longer run."""
+        """Start the next attempt, unless another process has already done so or the job is no longer allowed to run."""
         try:
             if record in await self._store.ended() and not await self._try_again(record):
                 await self.finish(record)
@@ -356,14 +359,16 @@ class CronJobs:
             self._runs.clock.at(f"cron-retry:{record.no}", self._now + FIRST_RETRY, partial(self._retry, record))
 
     async def _try_again(self, record: JobRun) -> bool:
-        """Start the next attempt. Return False if there is none. Raise Busy or StoreError if it must be started later."""
+        """Start the next attempt. Return False if there are no more attempts.
+        Raise Busy or StoreError if the attempt must be started later.
+        """
         job = self._active(record)
         if job is None:
             return False
         try:
             run = await self._runtime.store.records.run(record.run or "")
             conversation = await self._runtime.store.conversations.get(run.conversation)
-            if conversation.head != run.message:  # someone has continued the conversation
+            if conversation.head != run.message:  # someone has continued the conversation in the meantime
                 return False
             await self._check_owner(job)
             due = dataclasses.replace(record.due, attempt=record.due.attempt + 1, by_clock=True)
@@ -386,7 +391,7 @@ def _key(job: Job) -> str:
 
 
 def _webhook_answer(job: Job, report: JobReport) -> JobAnswer | None:
-    """Return the answer for the outgoing webhook that the job names, or None if it names none."""
+    """Return the answer to send to the job's outgoing webhook, or None if the job has no webhook as its destination."""
     kind, _, target = job.deliver.partition(":")
     return JobAnswer(target, job.name, report.text[:LONGEST_ANSWER]) if kind == WEBHOOK else None
 
@@ -423,7 +428,7 @@ def _prompt(job: Job, due: Due, variables: JsonObject) -> Prompt:
 
 
 def _delivered(parts: tuple[Part, ...]) -> str:
-    """Return the texts that the agent has passed to the tool `deliver`."""
+    """Return the texts that the agent passed to the tool `deliver`."""
     texts: list[str] = []
     for part in parts:
         given = part.get("input")

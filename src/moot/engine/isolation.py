@@ -13,10 +13,10 @@ from moot.types.token import LOCAL_USER
 
 
 async def isolated(conversation: Conversation, prompt: Prompt) -> Conversation:
-    """Create a worktree for a new conversation and return the conversation with it as its folder.
+    """Create a worktree for a new conversation and return the conversation with the worktree as its folder.
 
-    A conversation that starts in a worktree uses that one, unless it is a sub-agent's, because the parent may work there. Raise UsageError
-    if its owner can't have worktrees.
+    A conversation that starts in a worktree uses that one, unless the conversation is a sub-agent's, because the parent may be working
+    there. Raise UsageError if the owner can't have worktrees.
     """
     directory = conversation.directory
     if place_of(directory)[0] and conversation.parent is None:
@@ -33,9 +33,9 @@ async def isolated(conversation: Conversation, prompt: Prompt) -> Conversation:
 
 
 async def remove_unused(store: Store, directory: str, name: str, *, force: bool = False) -> tuple[Worktree, bool]:
-    """Remove a worktree. Return it, and whether its branch was kept because it has commits that no other branch has.
+    """Remove a worktree. Return the worktree, and whether its branch was kept because it has commits that are on no other branch.
 
-    Raise Busy if a run works in it, or if it has uncommitted changes, which are lost with `force`.
+    Raise Busy if a run is working in the worktree, or if there are uncommitted changes. If `force` is True, uncommitted changes are lost.
     """
     found = await find(directory, name)
     for run in await store.records.runs(statuses=OPEN):

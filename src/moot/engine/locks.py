@@ -28,7 +28,7 @@ class Place:
 
 
 class Owner:
-    """The lock that marks this process as an owner of runs. A suspended process keeps it, so only dead owners are replaced."""
+    """The lock that marks this process as an owner of runs. A suspended process keeps its lock, so only dead owners are replaced."""
 
     def __init__(self, folder: Path, id: str) -> None:
         self.id = id
@@ -37,9 +37,10 @@ class Owner:
         self._file = -1
 
     def hold(self) -> str:
-        """Acquire the lock if this process doesn't hold it yet, and remove the files of dead owners. Return the id to claim runs with.
+        """Acquire the lock if this process doesn't hold it yet, and remove the files of dead owners.
+        Return the id with which to claim runs.
 
-        A process that only reads needs no lock. Raise StoreError if the folder can't be written.
+        A process that only reads doesn't need a lock. Raise StoreError if the folder can't be written.
         """
         if self._file < 0:
             try:
@@ -71,7 +72,7 @@ class Owner:
                 path.unlink(missing_ok=True)
 
     def lives(self, id: str) -> bool:
-        """Return whether that owner's process is alive. Always true for this process."""
+        """Return whether the process of this owner is alive. The result is always True for the current process."""
         return id == self.id or _is_locked(self._folder / f"{id}.lock")
 
     def close(self) -> None:
@@ -92,7 +93,7 @@ def owner_place(folder: Path, id: str) -> Place | None:
 
 
 def live_owners(folder: Path) -> tuple[list[Place], int]:
-    """Return the processes of the home's live owners, and the number of files left by dead owners. No file is removed."""
+    """Return the processes of live owners of moot's home, and the number of files left behind by dead owners. No file is removed."""
     files = sorted(folder.glob("*.lock"))
     locked = [path for path in files if _is_locked(path)]
     places = [place for path in locked if (place := owner_place(folder, path.stem)) is not None]
@@ -132,20 +133,20 @@ class ServerInfo:
     """URL for browsers on this machine, such as `http://127.0.0.1:4747`."""
     pid: int
     built: bool = True
-    """True if the web page is built."""
+    """True if the web page has been built."""
     follows: bool = False
     """True if the server automatically imports new conversations from other agents."""
     code: Callable[[], Awaitable[str]] | None = None
-    """Function that creates a sign-in code; None if the server is another process."""
+    """Function that creates a sign-in code; None if the server is a different process."""
 
 
 @contextmanager
 def claim_home(home: Path) -> Generator[Callable[[ServerInfo], None]]:
-    """Claim the home for this process's server for the duration of the block. Yield a function that publishes the URL.
+    """Claim moot's home for this process's server for the duration of the block. Yield a function that publishes the URL.
 
-    Raise Busy if another server has claimed it.
+    Raise Busy if another server has claimed the home.
 
-    A home on a read-only disk is not claimed, because its servers change nothing.
+    A home on a read-only disk is not claimed, because its servers can't change anything.
     """
     path = _file(home)
     try:
@@ -176,7 +177,7 @@ def claim_home(home: Path) -> Generator[Callable[[ServerInfo], None]]:
 def claim_channel(home: Path, name: str) -> Generator[None]:
     """Claim a channel for this process for the duration of the block.
 
-    Raise Busy if another process has claimed it, because two processes would answer everything twice.
+    Raise Busy if another process has claimed the channel, because together they would answer everything twice.
     """
     path = home / "state" / "channels" / f"{sha256(name.encode()).hexdigest()[:16]}.lock"
     try:
@@ -195,7 +196,7 @@ def claim_channel(home: Path, name: str) -> Generator[None]:
 
 
 def find_server(home: Path) -> ServerInfo | None:
-    """Return the live server of that home, or None if there is none or it is not ready yet."""
+    """Return the running server of this home, or None if there is none or it is not ready yet."""
     try:
         file = os.open(_file(home), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -214,7 +215,7 @@ def _file(home: Path) -> Path:
 
 
 def _write(file: int, place: ServerInfo) -> None:
-    """Write everything at once, so that concurrent readers see either the old or the new content."""
+    """Write everything in a single call, so that concurrent readers see either the old or the new content."""
     content = dumps({"url": place.url, "pid": place.pid, "built": place.built, "follows": place.follows})
     try:
         os.pwrite(file, content.ljust(_SIZE), 0)

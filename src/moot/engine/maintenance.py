@@ -1,4 +1,4 @@
-"""Background work: sealing and shrinking the store, indexing, embedding, finishing purges, and applying the retention rules."""
+"""Background work: seal and shrink the store, index and embed messages, finish purges, and apply the retention rules."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ START_DELAY = 30.0
 """Delay in seconds after the start of the process, which should start quickly."""
 SEAL_INTERVAL = 60.0
 SEAL_SHARE = 0.1
-"""Maximum fraction of the time to use."""
+"""Maximum fraction of the time to spend on this work."""
 INDEX_INTERVAL = 5.0
 """Seconds between two rounds of indexing."""
 INDEX_SECONDS = 2.0
-"""Seconds of indexing after which another process gets a turn."""
+"""Number of seconds of indexing after which another process gets a turn."""
 CLOSING_SECONDS = 0.25
-"""Seconds to spend on sealing when the process ends. The rest is left to longer-running processes."""
+"""Maximum number of seconds to spend on sealing when the process ends. Longer-running processes do the rest."""
 KEPT_FREE_BYTES = 32 << 20
-"""Bytes of free pages to keep in the file for new data."""
+"""Size of the free pages to keep in the database file for new data, in bytes."""
 
 log = logging.getLogger("moot.engine")
 
 
 async def seal_periodically(store: Store, quiet: float, *, first: float = START_DELAY, again: float = SEAL_INTERVAL) -> None:
-    """Seal and shrink until cancelled. Only one process does this at a time; other processes retry later. Does nothing if `quiet` is 0."""
+    """Seal and shrink the store periodically until cancelled.
+    Only one process does this at a time; others retry later. Do nothing if `quiet` is 0.
+    """
     await anyio.sleep(first)
     while quiet:
         try:
@@ -42,13 +44,13 @@ async def seal_periodically(store: Store, quiet: float, *, first: float = START_
                 pass
             async for _ in store.upkeep.give_back(keep=KEPT_FREE_BYTES, share=SEAL_SHARE):
                 pass
-        except StoreError as error:  # unsealed data is stored safely too
+        except StoreError as error:  # unsealed data is also stored safely
             log.warning("could not compress old events: %s", error)
         await anyio.sleep(again)
 
 
 async def index_periodically(store: Store, *, first: float = INDEX_INTERVAL, again: float = INDEX_INTERVAL) -> None:
-    """Index new messages until cancelled, so that searches have nothing to catch up on."""
+    """Index new messages periodically until cancelled, so that searches don't have to."""
     await anyio.sleep(first)
     while True:
         try:
@@ -60,7 +62,7 @@ async def index_periodically(store: Store, *, first: float = INDEX_INTERVAL, aga
 
 
 async def seal_briefly(store: Store, quiet: float) -> None:
-    """Seal for a short time, for users whose processes only run a single prompt."""
+    """Spend a short time on sealing, for users whose processes only ever run a single prompt."""
     if not quiet:
         return
     try:
@@ -75,7 +77,7 @@ RETAIN_DELAY = 30.0
 RETAIN_INTERVAL = 3600.0
 """Seconds between two checks for expired conversations."""
 _BUSY_INTERVAL = 60.0
-"""Seconds until the next check if a run is active, because no one can write while the file is rewritten."""
+"""Number of seconds until the next check if a run is active, because nothing can be written while the file is being rewritten."""
 
 
 async def finish_interrupted(store: Store) -> None:
@@ -89,7 +91,7 @@ async def finish_interrupted(store: Store) -> None:
 
 
 async def apply_retention(store: Store, rules: Callable[[], Retention], every: float = RETAIN_INTERVAL) -> None:
-    """Delete and purge expired conversations periodically while no run is active. Never returns."""
+    """Delete and purge expired conversations periodically, while no run is active. This function never returns."""
     await anyio.sleep(min(RETAIN_DELAY, every))
     while True:
         busy = await store.records.runs(statuses=frozenset({"running"}), limit=1)
@@ -113,9 +115,9 @@ EMBED_DELAY = 30.0
 """Delay in seconds after the start of a server."""
 EMBED_INTERVAL = 10.0
 EMBED_SECONDS = 60.0
-"""Seconds after which other processes get a turn."""
+"""Number of seconds after which other processes get a turn."""
 EMBED_SHARE = 0.25
-"""Maximum fraction of the time to use."""
+"""Maximum fraction of the time to spend on this work."""
 # loaded by path: only semantic search needs them
 _IS_AVAILABLE = "moot.providers.embedding.loader:is_available"
 _LOAD_EMBEDDER = "moot.providers.embedding.loader:load_embedder"
@@ -130,11 +132,13 @@ class EmbeddingModel:
         self._embedder: Embedder | None = None
 
     def here(self) -> bool:
-        """Return whether the extra and the weights are installed."""
+        """Return whether the optional packages and the weights are installed."""
         return self._embedder is not None or attribute(_IS_AVAILABLE)(self._home)
 
     async def embedder(self) -> Embedder:
-        """Return the model. Raise UsageError with the command that installs what is missing, ProviderError if the weights are damaged."""
+        """Return the embedding model. If something is missing, raise UsageError with the command that installs it.
+        Raise ProviderError if the weights are damaged.
+        """
         async with self._loading:
             embedder = self._embedder or cast("Embedder", await to_thread.run_sync(attribute(_LOAD_EMBEDDER), self._home))
             self._embedder = embedder
@@ -150,7 +154,7 @@ async def embed_periodically(store: Store, meanings: EmbeddingModel, *, first: f
                 embedder = await meanings.embedder()
                 await store.meaning.read(embedder=embedder, seconds=EMBED_SECONDS, share=EMBED_SHARE)
                 await store.knowledge.embed(embedder, seconds=EMBED_SECONDS, share=EMBED_SHARE)
-        except StoreError as error:  # answers without embeddings are stored safely too
+        except StoreError as error:  # answers without embeddings are also stored safely
             log.warning("could not embed answers: %s", error)
         except MootError as error:
             log.warning("semantic search is not available: %s", error.advice())

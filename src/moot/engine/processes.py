@@ -1,4 +1,4 @@
-"""Reactions to other processes that cancel this process's runs, answer their requests, or end their sub-agents."""
+"""React to other processes that cancel this process's runs, answer their requests, or end their sub-agents."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from moot.types.approval import Approval
 from moot.types.run import Run
 
 ANSWERS = 1_000
-"""Milliseconds between two checks for answers and ended sub-agents that other processes stored. A check takes two queries in total."""
+"""Milliseconds between two checks whether other processes have stored answers or ended sub-agents. A check takes two queries in total."""
 
 ELSEWHERE = 3 * ANSWERS
-"""Milliseconds after which a run is resumed here even if it may be parked in another process."""
+"""Milliseconds after which a run is resumed here, even though it may be parked in another process."""
 
 log = logging.getLogger("moot.engine")
 
 
 class CancelListener:
-    """A task that exists while this process has runs and checks their inboxes whenever another process has committed.
+    """A task that exists as long as this process has runs, and checks their inboxes whenever another process has committed something.
 
-    Requests that arrived before `begin` are not reported. The code that starts a run checks for them after `begin`.
+    Cancel requests that arrived before `begin` are not reported. The code that starts a run checks for them after `begin`.
     """
 
     def __init__(self, runtime: Runtime, group: TaskGroup, driven: Collection[str], cancel: Callable[[str], None]) -> None:
@@ -42,7 +42,7 @@ class CancelListener:
         self._scope: anyio.CancelScope | None = None
 
     def begin(self) -> None:
-        """Start listening, unless already started."""
+        """Start listening, unless the listener has already started."""
         if self._scope is None:
             self._scope = anyio.CancelScope()
             self._group.start_soon(self._listen, self._scope)
@@ -72,21 +72,21 @@ class CancelListener:
 
 
 class Driver(Protocol):
-    """The interface to the runs of this process that `ParkedRuns` needs."""
+    """The interface through which `ParkedRuns` controls this process's runs."""
 
     async def cancel(self, run: str) -> None: ...
 
     async def wake(self, run: str) -> None:
-        """Resume a parked run here, unless it is not parked (yet) or has another owner."""
+        """Resume a parked run here. Do nothing if the run is not parked (yet) or has another owner."""
         ...
 
     async def revive(self, run: str) -> Run:
-        """Resume the run here if its process has died, and return its current state."""
+        """Resume the run here if its process has died. Return the current state of the run."""
         ...
 
 
 class ParkedRuns:
-    """The runs parked in this process. The clock resumes them when something that they wait for is due."""
+    """The runs that are parked in this process. The clock resumes a run when something that it is waiting for is due."""
 
     def __init__(self, runtime: Runtime, clock: Clock, driver: Driver, is_alive: Callable[[str], bool]) -> None:
         """`is_alive` tells whether the process of an owner is running."""
@@ -95,8 +95,9 @@ class ParkedRuns:
         self._driver = driver
         self._is_alive = is_alive
         self._parked: dict[str, object] = {}
-        """Runs that this process resumes when another process answers them, each with an object that is replaced when the run parks
-        again."""
+        """Runs that this process resumes when another process has answered them,
+        each with an object that is replaced when the run is parked again.
+        """
 
     @property
     def runs(self) -> Collection[str]:
@@ -104,9 +105,9 @@ class ParkedRuns:
         return self._parked.keys()
 
     async def tend(self, run: Run, answered: frozenset[str], *, cancelled: bool) -> None:
-        """Handle a cancel request or answers that arrived while the run was parking. If there are none, schedule the run.
+        """Handle a cancel request or answers that arrived while the run was being parked. If there are none, schedule the run.
 
-        `answered` contains the approvals already answered when the run was last resumed.
+        `answered` contains the approvals that had already been answered when the run was last resumed.
         """
         try:
             records = self._runtime.store.records
@@ -126,7 +127,9 @@ class ParkedRuns:
         return run in self._parked
 
     async def schedule(self, run: Run, asked: Sequence[Approval] | None = None) -> None:
-        """Resume a parked run now if it is due, otherwise as soon as it is. `asked` are its open requests, if already read."""
+        """Resume a parked run: now if it is due, otherwise as soon as it is. `asked` contains its open requests if they have already been
+        read.
+        """
         due = await self.due(run, asked)
         if due is not None and due <= self._now:
             await self._driver.wake(run.id)
@@ -138,9 +141,9 @@ class ParkedRuns:
         self._parked[run.id] = object()
 
     async def child_ended(self, parent: str) -> None:
-        """Resume the run whose sub-agent has ended here, if it is due.
+        """Resume the run whose sub-agent has ended here, if the run is due.
 
-        If it is parked in another process, where someone may follow it, that process resumes it at its next check.
+        If the run is parked in another process, where someone may be following it, that process resumes it at its next check.
         """
         found = await self._runtime.store.records.parked([parent])
         if parent not in found:
@@ -157,13 +160,15 @@ class ParkedRuns:
         return self._runtime.now() // 1000
 
     async def _check_elsewhere(self) -> None:
-        """Resume the parked runs for which another process stored an answer or ended a sub-agent, and sub-agents whose process died."""
+        """Resume the parked runs for which another process has stored an answer or ended a sub-agent,
+        and sub-agents whose process has died.
+        """
         asked = dict(self._parked)
         try:
             records = self._runtime.store.records
             found = await records.parked(asked)
             for run, parked in asked.items():
-                if run not in found and self._parked.get(run) is parked:  # and has not parked again meanwhile
+                if run not in found and self._parked.get(run) is parked:  # and has not parked again in the meantime
                     del self._parked[run]
             for run in [run for run, is_due in found.items() if is_due]:
                 await self._driver.wake(run)
@@ -177,9 +182,10 @@ class ParkedRuns:
             self._clock.at("answers", self._now + ANSWERS, self._check_elsewhere)
 
     async def due(self, run: Run, asked: Sequence[Approval] | None = None) -> int | None:
-        """Return when a parked run can be resumed, in ms: 0 = now, None = only after someone has answered.
+        """Return the time at which a parked run can be resumed, in ms: 0 = now, None = only after someone has answered.
 
-        A run is due when all its requests are answered, one has expired, all sub-agents that it awaits have ended, or its time has come.
+        A run is due when all its requests have been answered, one of them has expired,
+        all sub-agents that it awaits have ended, or its wake-up time has come.
         """
         records = self._runtime.store.records
         asked = await records.approvals(run=run.id) if asked is None else asked

@@ -26,10 +26,10 @@ from moot.types.run import STARTED, TERMINAL, Awaits, Prompt, Run, RunStatus, Su
 from moot.types.store import Fence, InboxItem
 
 GOES_ON: frozenset[Awaits] = frozenset({"run", "time"})
-"""Values of `Run.awaits` with which a run continues without a person or client."""
+"""Values of `Run.awaits` that mean that the run continues without a person or client."""
 CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
-"""States in which a run may have an owner: a process that is working on it, waiting for its turn, or keeping its outside agent running."""
+"""States in which a run may have an owner: a process that is working on the run, waiting for its turn, or keeping its agent running."""
 
 MANY = 10_000
 """Maximum number of runs to check at a time, newest first."""
@@ -38,10 +38,10 @@ _POLL_SECONDS = 0.25
 """Seconds between two checks for changes by other processes."""
 
 _LONGEST_PAUSE = 10.0
-"""Maximum number of seconds between two attempts to start a queued run. The more runs are ahead of it, the longer it pauses."""
+"""Maximum number of seconds between two attempts to start a queued run. The more runs are ahead of it, the longer the pause."""
 
 _NEXT = 8
-"""Number of queued runs, the oldest first, that try to start whenever something changes in this process."""
+"""Number of queued runs, counted from the oldest, that try to start whenever something changes in this process."""
 
 # loaded by path: nothing before the first run needs them
 _DRIVE, _KILL_LEFT_BY = "moot.runtime.drive:drive", "moot.runtime.drive:kill_left_by"
@@ -52,7 +52,7 @@ log = logging.getLogger("moot.engine")
 
 
 class LocalRuns:
-    """`Runs` for one process. Its tasks run in the given group."""
+    """The `Runs` of one process. Its tasks run in the given task group."""
 
     def __init__(self, runtime: Runtime, owner: Owner, group: TaskGroup) -> None:
         self._runtime = runtime
@@ -65,18 +65,18 @@ class LocalRuns:
         self._parking = ParkedRuns(runtime, self.clock, self, owner.lives)
         runtime.runs = self
         self._cancelled: set[str] = set()
-        """Runs to end as cancelled as soon as they are claimed here."""
+        """Runs to end with the status `cancelled` as soon as they are claimed here."""
         self._claiming: Counter[str] = Counter()
         self._queued: dict[str, int] = {}
-        """Queued runs that are waiting for their turn in this process, with their `no`."""
+        """Queued runs that are waiting for their turn in this process, each with its `no`."""
         self._swept = 0.0
         self._failures: dict[str, MootError] = {}
         """Errors of runs whose end could not be recorded. In the store, this process still owns them."""
         self._changed = anyio.Event()
         self._finishing: Counter[str] = Counter()
-        """Number of titles being generated, and of ended legs whose follow-up work is not done, by run."""
+        """For each run, the number of titles that are being generated and of ended legs whose follow-up work is not done yet."""
         self.drove = False
-        """True if this process drove a run, so there are messages to index."""
+        """True if this process has driven a run, so that there are messages to index."""
 
     # ── the interface ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -119,7 +119,7 @@ class LocalRuns:
         return conversation
 
     async def _existing(self, prompt: Prompt) -> Conversation | None:
-        """Return the prompt's conversation, if it exists. If a dead owner has a run in it, that run is marked as interrupted first."""
+        """Return the prompt's conversation if it exists. Before that, mark its run as interrupted if the run has a dead owner."""
         store = self._runtime.store
         conversations = (store if prompt.user is None else store.of(prompt.user)).conversations
         if prompt.conversation is not None:
@@ -158,9 +158,9 @@ class LocalRuns:
         return await self._runtime.store.records.run(found.id)
 
     async def _resume_children(self, run: Run) -> None:
-        """Resume the sub-agents of a run that are interrupted or whose requests have been answered, and their own sub-agents.
+        """Resume the sub-agents of a run that were interrupted or whose requests have been answered, and also their own sub-agents.
 
-        Those that earlier runs of its conversation left in the background are included.
+        This includes sub-agents that earlier runs of the conversation left in the background.
         """
         for child in await self._runtime.store.records.children(conversation=run.conversation):
             if child.status in TERMINAL or (child.parent_run != run.id and not await self._is_wanted(child)):
@@ -176,7 +176,7 @@ class LocalRuns:
                     log.error("could not resume the sub-agent %s: %s", child.id, error, extra=log_fields(child))
 
     async def _is_wanted(self, child: Run) -> bool:
-        """Return whether a sub-agent is still needed: its parent continues, or has finished and left it in the background."""
+        """Return whether a sub-agent is still needed: its parent is not over, or has finished and left the sub-agent in the background."""
         parent = await self._runtime.store.records.run(str(child.parent_run))
         return parent.status not in TERMINAL or (parent.status == "finished" and not is_awaited(child))
 
@@ -207,7 +207,7 @@ class LocalRuns:
                 except Busy:
                     return  # the run has ended
                 if (now := await records.run(found.id)).held or now.status == "running":
-                    return  # its owner is notified, unless it has just parked the run
+                    return  # its owner is notified, unless the owner has just parked the run
             else:
                 # the run has no owner, so it is claimed only to be ended
                 self._cancelled.add(found.id)
@@ -216,7 +216,7 @@ class LocalRuns:
                     return
 
     async def answer(self, approval: str, answer: Answer, *, wake: bool = True) -> None:
-        """Implement `Runs.answer`. Without `wake` the run is not resumed; call `wake` after the last answer."""
+        """Implement `Runs.answer`. If `wake` is False, the run is not resumed; call the method `wake` after the last answer."""
         stored: Approval = await attribute(_GIVE_ANSWER)(self._runtime, approval, answer)
         self._runtime.hub.ring()
         self._notify()
@@ -241,7 +241,7 @@ class LocalRuns:
                     await self._changed.wait()
 
     async def _goes_on(self, run: Run) -> bool:
-        """Return whether a waiting run continues by itself: neither it nor a sub-agent is waiting for a person or the client."""
+        """Return whether a waiting run will continue by itself: neither the run nor a sub-agent is waiting for a person or the client."""
         records = self._runtime.store.records
         if run.status != "waiting":
             return False
@@ -256,7 +256,7 @@ class LocalRuns:
         return self._lives(owners.values())  # otherwise no process resumes its sub-agents
 
     async def _continuing(self, conversation: str) -> frozenset[str]:
-        """Return the waiting run of a conversation if it continues by itself in a process that is known to be alive."""
+        """Return the waiting run of a conversation if it will continue by itself in a process that is known to be alive."""
         found = await self._runtime.store.records.runs(conversation=conversation, statuses=frozenset({"waiting"}))
         return frozenset([run.id for run in found if await self._goes_on(run) and await self._is_tended(run)])
 
@@ -268,11 +268,11 @@ class LocalRuns:
         return self._lives((await self._runtime.store.records.child_owners([run.id])).values())
 
     def _lives(self, owners: Iterable[str | None]) -> bool:
-        """Return whether the process of one of the owners is alive."""
+        """Return whether the process of any of these owners is alive."""
         return any(owner is not None and self._owner.lives(owner) for owner in owners)
 
     async def here(self) -> list[Run]:
-        """Return the runs that this process drives, or resumes when they can continue."""
+        """Return the runs that this process is driving, and those that it will resume when they can continue."""
         found = [await self._runtime.store.records.run(run) for run in {*self._scopes, *self._parking.runs}]
         return sorted((run for run in found if run.status not in TERMINAL), key=lambda run: run.no)
 
@@ -295,7 +295,7 @@ class LocalRuns:
     async def sweep(self, *, resume: bool) -> list[Run]:
         """Mark running and queued runs of dead owners as interrupted, and return them.
 
-        With `resume`, also resume all runs without an owner that allow it, including those interrupted by other processes.
+        If `resume` is True, also resume all runs without an owner that allow it, including those that other processes have marked.
         """
         found: list[Run] = []
         for run in reversed(await self._runtime.store.records.runs(statuses=OWNED, limit=MANY)):
@@ -308,9 +308,9 @@ class LocalRuns:
     # ── ownership ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def current(self, run: str) -> Run:
-        """Return the current run. A run without a live owner is marked as interrupted first. Raise NotFound if it does not exist.
+        """Return the current state of a run. If it has no live owner, mark it as interrupted first. Raise NotFound if it does not exist.
 
-        Queued runs that no process is waiting to start are marked too, unless they can be resumed automatically.
+        A queued run that no process is waiting to start is also marked, unless it can be resumed automatically.
         """
         records = self._runtime.store.records
         found = await records.run(run)
@@ -326,7 +326,7 @@ class LocalRuns:
     def _is_driven(self, run: Run) -> bool:
         if run.status == "queued":
             return run.on_crash == "resume" or (run.owner is not None and self._owner.lives(run.owner))
-        if run.owner is None or run.owner == self._owner.id:  # after a store error, the store may still name this process
+        if run.owner is None or run.owner == self._owner.id:  # after a store error, the store may still contain this process as the owner
             return run.owner is None or run.id in self._scopes or self._claiming[run.id] > 0
         return self._owner.lives(run.owner)
 
@@ -341,7 +341,7 @@ class LocalRuns:
             self._claiming += Counter()  # drops zeros
 
     async def _claim(self, run: str, statuses: frozenset[RunStatus], at_most: int = 0) -> None:
-        """Claim and drive a run. Raise Busy if it has another owner or must wait for its turn."""
+        """Claim and drive a run. Raise Busy if the run has another owner or must wait for its turn."""
         with self._claim_of(run):
             self._start(await self._runtime.store.records.claim(run, self._owner.hold(), statuses=statuses, at_most=at_most))
 
@@ -355,7 +355,7 @@ class LocalRuns:
                 log.error("could not resume run %s: %s", run.id, error, extra=log_fields(run))
 
     async def _take_up(self, run: Run) -> None:
-        """Resume a run without an owner if it allows that."""
+        """Resume a run without an owner if it can be resumed automatically."""
         if run.parent_run is not None and not await self._is_wanted(run):
             await self.cancel(run.id)  # the process that stopped its parent died before it could stop this one
         elif run.on_crash != "resume":
@@ -407,7 +407,7 @@ class LocalRuns:
         await self._tidy()
 
     async def _follow_up(self, run: Run, answered: frozenset[str]) -> None:
-        """After a leg, schedule a waiting run. If the run has ended, stop its sub-agents unless it finished, and inform its parent."""
+        """After a leg, schedule a waiting run. If the run has ended, inform its parent and, unless it finished, stop its sub-agents."""
         if run.status == "waiting":
             await self._parking.tend(run, answered, cancelled=run.id in self._cancelled)
             return
@@ -423,7 +423,7 @@ class LocalRuns:
             log.error("could not resume the run that started %s: %s", run.id, error, extra=log_fields(run))
 
     async def _tidy(self) -> None:
-        """Evict the in-memory objects of conversations without an active or waiting run."""
+        """Remove the objects of conversations without an active or waiting run from memory."""
         drawers, records = self._runtime.drawers, self._runtime.store.records
         if drawers.crowded:
             try:
@@ -434,7 +434,7 @@ class LocalRuns:
                 await drawers.trim(live)
 
     async def _entitle(self, run: Run) -> None:
-        """Generate a title after the answer, without delaying or affecting it."""
+        """Generate a title after the answer, without delaying or affecting the answer."""
         try:
             await attribute(_GENERATE_TITLE)(self._runtime, run)
         except Exception as error:  # noqa: BLE001  a provider may raise anything, and a title must not fail a run
@@ -444,7 +444,7 @@ class LocalRuns:
             self._notify()
 
     def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
-        """Remember a store error after which nothing more can be recorded. The run is later marked as interrupted."""
+        """Remember a store error after which nothing more can be recorded for the run. The run will be marked as interrupted later."""
         error = first_error(errors)
         if ended is None:
             self._failures[run] = error if isinstance(error, MootError) else StoreError(f"Internal error: {error!r}.")
@@ -457,7 +457,7 @@ class LocalRuns:
             await self._claim(run, frozenset({"waiting"}))
 
     async def _queue(self, run: Run) -> None:
-        """Wait for a queued run's turn and drive it. Does nothing if the run's turn is already awaited here."""
+        """Wait for a queued run's turn, then drive the run. Do nothing if its turn is already being awaited here."""
         if run.id in self._queued:
             return
         self._queued[run.id] = run.no
@@ -486,7 +486,7 @@ class LocalRuns:
         except Busy:
             if (now := anyio.current_time()) >= self._swept + _POLL_SECONDS:
                 self._swept = now
-                await self.sweep(resume=False)  # the owner of the run before it may have died
+                await self.sweep(resume=False)  # the owner of the previous run may have died
             return (await self._runtime.store.records.run(run.id)).status != "queued"
         return True
 

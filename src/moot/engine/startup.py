@@ -1,4 +1,4 @@
-"""Startup: opening the store, creating the runtime and its runs, and closing everything in order."""
+"""Startup: open the store, create the runtime and its runs, and close everything in order."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from moot.types.run import Prompt, Tail
 from moot.types.store import Store
 
 INDEXING = 5.0
-"""Seconds to spend on the search index when closing."""
+"""Maximum number of seconds to spend on the search index when closing."""
 
 SETTLING = 3.0
-"""Maximum number of seconds to wait when closing, for runs that are being stopped and for titles."""
+"""When closing, the maximum number of seconds to wait for runs that are being stopped and for titles."""
 
 _RUN_IN_JOB = "moot.commands.submission:run_in_job"
-"""Path of a function in a room above, imported when a cron job runs a slash command."""
+"""Path of a function in a higher layer, imported when a cron job runs a slash command."""
 
 log = logging.getLogger("moot.engine")
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The parts of an opened moot home: store, runtime, runs and background services."""
+    """The parts of an opened home of moot: store, runtime, runs and background services."""
 
     settings: Settings
     """The settings at the start. The current settings are in `runtime.settings`."""
@@ -75,10 +75,10 @@ async def open_engine(
 ) -> AsyncGenerator[Engine, None]:
     """Open an Engine for the duration of the block. Raise StoreError if the store can't be opened.
 
-    With a `loader`, the configuration is reloaded when its files change; `settings` must be those that it has loaded.
+    If there is a `loader`, the configuration is reloaded when its files change; `settings` must be those that the loader has loaded.
 
-    With `resume`, runs of dead owners are resumed if they allow it, as in servers. Otherwise they are only marked as interrupted. When
-    the block ends, tasks of active runs are stopped, and the runs can be resumed later.
+    If `resume` is True, as in servers, runs of dead owners are resumed if that can be done automatically. Otherwise they are only marked
+    as interrupted. When the block ends, the tasks of active runs are stopped, and the runs can be resumed later.
     """
     owner = Owner(settings.owners, new_id())
     try:
@@ -159,9 +159,9 @@ async def _run_in_job(engine: Engine, prompt: Prompt, command: tuple[str, str]) 
 
 
 async def warm(engine: Engine) -> None:
-    """Import and create what a run of the default agent needs: its service, tool definitions, provider and dialect.
+    """Import and create everything that a run of the default agent needs: its service, tool definitions, provider and dialect.
 
-    For long-running processes only. Errors are ignored here and raised by the run that needs the component.
+    Only for long-running processes. Errors are ignored here; a run that needs the failed component raises them again.
     """
     settings = engine.settings
     try:

@@ -1,4 +1,4 @@
-"""Preparation of a prompt before it is stored: its agent, model, settings and conversation."""
+"""Prepare a prompt before it is stored: determine its agent, model, settings and conversation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from moot.types.tree import copy_key
 from moot.types.workflow import WORKFLOW, Workflow
 
 _EARLIER = 20
-"""Number of earlier runs to search for the one that a retry repeats."""
+"""Number of earlier runs to search for the run that a retry repeats."""
 
 
 async def copy_of(conversations: Conversations, conversation: Conversation) -> Conversation | None:
@@ -105,25 +105,27 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
 
 
 def _child_limits(settings: Settings, parent: Run | None) -> tuple[int, int]:
-    """Return the maximum number of sub-agents per run and per user. For a workflow, the first is the number of its steps and retries."""
+    """Return the maximum number of sub-agents per run and per user. For a workflow, the number per run is that of its steps and retries."""
     workflow = Workflow.of(parent.settings) if parent is not None else None
     per_run = settings.limits.subagents_per_run if workflow is None else sum(step.retries + 1 for step in workflow.steps)
     return per_run, settings.limits.subagents_per_user
 
 
 def default_directory(user: str) -> str:
-    """Return the default directory of a new conversation: the current one for the local user, none for other users."""
+    """Return the default directory of a new conversation: the current directory for the local user, none for other users."""
     return str(Path.cwd()) if user == LOCAL_USER else ""
 
 
 def first_folders(agent: Agent, user: str, directory: str, chosen: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the `allowed_uris` of a new conversation: the chosen folders, and for the local user also the agent's folders."""
+    """Return the `allowed_uris` of a new conversation: the chosen folders and, for the local user, also the agent's folders."""
     return with_folders(chosen, directory, agent.allowed_uris if user == LOCAL_USER else ())
 
 
 def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
-    """Return the prompt's settings. Conversation settings are only recorded, for replays, because each step reads the current ones."""
-    own = {name: value for name, value in prompt.settings.items() if name != "inherited"}  # may be the settings of an earlier run
+    """Return the settings of a prompt. The conversation's settings are recorded only for replays,
+    because each step reads the current ones.
+    """
+    own = {name: value for name, value in prompt.settings.items() if name != "inherited"}  # these may be the settings of an earlier run
     if prompt.mode is not None:
         own["mode"] = prompt.mode
     known = {} if existing is None else existing.own_settings.to_json()
@@ -132,11 +134,11 @@ def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
 
 
 async def _command_again(runtime: Runtime, prompt: Prompt, existing: Conversation | None) -> JsonObject:
-    """For a prompt that is answered again, return what a command or the prompt itself has set for the last answer.
+    """For a prompt that is answered again, return the settings that a command or the prompt itself made for the last answer.
 
-    This can be a workflow, a request for findings, and calls to make first.
+    These can be a workflow, a request for findings, and calls to make before the first model call.
 
-    Imported answers are left out, because a file must not make anyone run its workflow.
+    Imported answers are ignored, because a file must not make anyone run its workflow.
     """
     if prompt.parts or existing is None or (target := prompt.answers or existing.head) is None:
         return {}
@@ -152,13 +154,17 @@ async def _command_again(runtime: Runtime, prompt: Prompt, existing: Conversatio
 
 
 def _calls_of_prompt(run: Run) -> list[Json]:
-    """Return the calls before a run that come from its prompt: shell lines of a command, and tool calls. Job hooks are left out."""
+    """Return the calls before a run that come from its prompt: shell lines of a command, and tool calls.
+    The hooks of a job are not included.
+    """
     calls = as_list(as_object(run.settings.get(HOOKS)).get("before_run"))
     return [call for call in calls if as_object(call).get("command") or as_object(call).get("referenced") is True]
 
 
 async def continuation_of(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:
-    """Return the prompt for the conversation that continues the existing one: an imported conversation continues in its linked copy."""
+    """Return the prompt, redirected to the conversation that continues the existing one:
+    an imported conversation continues in its linked copy.
+    """
     going = await runtime.store.tree.continuation(existing.id, message=prompt.edits or prompt.answers or prompt.parent)
     if going.conversation.id == existing.id:
         return prompt

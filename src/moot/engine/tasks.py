@@ -1,4 +1,4 @@
-"""Task watchers in a serving process, which start a run when a task has changed."""
+"""Task watchers in a server process. A watcher starts a run when a task has changed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from moot.types.templates import fill_fields
 from moot.types.token import LOCAL_USER
 
 PER_HOUR = 12
-"""Maximum number of runs per hour of a watcher for one task. Further changes wait, even those by a person."""
+"""Maximum number of runs per hour that a watcher starts for the same task. Further changes have to wait, even those by a person."""
 
 LONGEST_WAIT = 10
-"""Factor: a task that keeps changing is handled after `debounce` multiplied by this number."""
+"""Factor: a task that keeps changing is handled at the latest after `debounce` multiplied by this number."""
 
 PROMPT_CHARACTERS = 200_000
 
@@ -49,16 +49,16 @@ class TaskWatchers:
         self._store = runtime.store.tasks.watchers
         self._scheduled: set[str] = set()
         self._is_blocked = False
-        """True if changes wait for the end of a run or for a working store."""
+        """True if changes are waiting for a run to end or for the store to work again."""
         self._unknown: frozenset[str] = frozenset()
-        """Projects of watchers that don't exist, so that each is logged once."""
+        """Projects of watchers that don't exist. They are remembered so that each one is logged only once."""
 
     @property
     def _watchers(self) -> Mapping[str, TaskWatcher]:
         return {name: watcher for name, watcher in self._runtime.settings.task_watchers.items() if watcher.enabled}
 
     async def work(self) -> None:
-        """Start runs for changed tasks, until cancelled. Changes by other processes and of the configuration apply at once."""
+        """Start runs for changed tasks, until cancelled. Changes by other processes or to the configuration take effect immediately."""
         seen: object = None
         rounds = 0
         while True:
@@ -73,7 +73,7 @@ class TaskWatchers:
             await anyio.sleep(_POLL)
 
     async def refresh(self) -> None:
-        """Schedule the tasks that have changed, and remove others from the clock."""
+        """Schedule the tasks that have changed, and remove all others from the clock."""
         watchers = self._watchers
         await self._store.ensure(sorted(watchers))
         await self._warn(watchers.values())
@@ -130,7 +130,7 @@ class TaskWatchers:
         await self._runs.submit(prompt)
 
     async def _warn(self, watchers: Iterable[TaskWatcher]) -> None:
-        """Log watchers whose project does not exist, once."""
+        """Log each watcher whose project does not exist, but only once."""
         unknown: set[str] = set()
         for project in {watcher.project for watcher in watchers if watcher.project}:
             try:
@@ -143,7 +143,7 @@ class TaskWatchers:
 
 
 def _due(watcher: TaskWatcher, task: PendingTask) -> int:
-    """Return the time in ms at which to handle a task: once it has not changed for a while, but not too often."""
+    """Return the time in ms at which to handle a task: after it has not changed for a while, but not too often."""
     pause = round(watcher.debounce * 1000)
     due = min(task.last_at + pause, task.first_at + LONGEST_WAIT * pause)
     return max(due, task.recent[PER_HOUR - 1] + _HOUR) if len(task.recent) >= PER_HOUR else due
@@ -177,7 +177,7 @@ def _prompt(watcher: TaskWatcher, changed: ChangedTask, project: Project, due: T
 
 
 def _payload(changed: ChangedTask, project: Project) -> JsonObject:
-    """Return the values of the variables in a prompt."""
+    """Return the values of the variables that prompts can contain."""
     task = changed.task
     new = {(change.at, change.author) for change in changed.changes if change.event == "commented"}
     return {

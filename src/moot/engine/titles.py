@@ -17,10 +17,10 @@ from moot.types.served import Served
 TITLE = 60
 """Maximum length of a generated title, in characters."""
 _EXCERPT = 1_000
-"""Maximum length of the prompt and of the answer shown to the model."""
+"""Maximum number of characters of the prompt and of the answer to show to the model."""
 
 _EARLIER = 10
-"""Number of runs to check. Runs that hooks ended don't count when looking for the first answer."""
+"""Number of runs to check when looking for the first answer. Runs that were ended by hooks don't count."""
 
 _SYSTEM = (
     "You name conversations. Read how one began and reply with its title: at most six words, in its own language, on one line, "
@@ -32,7 +32,7 @@ _WRAPPING = " \"'`*_#“”„«»‘’"
 
 
 async def generate_title(runtime: Runtime, run: Run) -> None:
-    """Generate a title with the small model after the conversation's first answer. Does nothing without a small model.
+    """Generate a title with the small model after the conversation's first answer. Do nothing if there is no small model.
 
     Raise MootError if the model or the store fails.
     """

@@ -1,7 +1,7 @@
 """Undo and redo of a prompt: its messages, the files that it changed, or both. Nothing is deleted, so everything can be redone.
 
-Files that someone else has changed since then are kept and reported. Each file is replaced atomically and only if it is in the expected
-state, so an interrupted undo can simply be repeated.
+Files that someone else has changed since the prompt are kept and reported. Each file is replaced atomically, and only if it is in the
+expected state, so an interrupted undo can simply be repeated.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ UndoPart: TypeAlias = Literal["talk", "files", "both"]
 PARTS: tuple[UndoPart, ...] = ("both", "talk", "files")
 TITLE = 60
 _AT_ONCE = 8
-"""Number of files that are written at the same time."""
+"""Maximum number of files to write at the same time."""
 LISTED = 200
-"""Maximum number of files in a description."""
+"""Maximum number of files to list in a description."""
 _NOT_STORED = "its content is no longer stored"
 
 T = TypeVar("T")
@@ -50,17 +50,17 @@ class FileEffect(NamedTuple):
 
 
 class KeptFile(NamedTuple):
-    """A file that is not touched."""
+    """A file that an undo or redo does not change."""
 
     path: str
     reason: str
     forced: bool
-    """True if it is replaced with `overwrite`."""
+    """True if the file would be replaced with `overwrite`."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """The effect of an undo or redo, before or after it is done."""
+    """The effect of an undo or redo, either planned or already applied."""
 
     action: Literal["undo", "redo"]
     part: UndoPart
@@ -69,7 +69,7 @@ class UndoPlan:
     text: str
     """The prompt."""
     messages: int = 0
-    """Number of messages that are hidden or shown again."""
+    """Number of messages to hide or to show again."""
     files: tuple[FileEffect, ...] = ()
     kept: tuple[KeptFile, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
@@ -77,7 +77,7 @@ class UndoPlan:
     done: bool = False
 
     def to_json(self) -> JsonObject:
-        """Return the plan as JSON, with the first files of each list and the total numbers."""
+        """Return the plan as JSON, with the first few files of each list and the total numbers."""
         return {
             "action": self.action,
             "part": self.part,
@@ -93,7 +93,7 @@ class UndoPlan:
 
     @property
     def title(self) -> str:
-        """The prompt as a short line."""
+        """The prompt, shortened to a single line."""
         line = " ".join(self.text.split())
         return line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
 
@@ -109,7 +109,7 @@ class UndoPlan:
         )
 
     def notes(self) -> list[str]:
-        """Return lines about files that are kept or not covered."""
+        """Return lines about files that are kept and about paths that are not covered."""
         kept = [f"{path} is kept: {reason}" for path, reason, _ in self.kept[:LISTED]]
         kept += [f"{len(self.kept) - LISTED:,} more files are kept"] if len(self.kept) > LISTED else []
         return [*kept, *(f"{path} is not covered: {reason}" for path, reason in self.left_out[:LISTED])]
@@ -128,14 +128,14 @@ class _Target:
     plan: UndoPlan
     runs: tuple[str, ...]
     head: str | None
-    """The end of the shown branch afterwards, if messages are affected."""
+    """The last message of the current branch afterwards, if messages are affected."""
     newest: str | None
     undos: tuple[Undone, ...] = ()
-    """For redo: the undos that are redone in part or whole."""
+    """For a redo: the undos that are redone, partly or completely."""
 
 
 class Undo:
-    """Undo and redo for one conversation. Raise UsageError if there is nothing to undo or redo, Busy while a run has not ended."""
+    """Undo and redo for one conversation. Raise UsageError if there is nothing to undo or redo, Busy if a run has not ended yet."""
 
     def __init__(self, runtime: Runtime, conversation: Conversation) -> None:
         self._runtime = runtime
@@ -144,9 +144,9 @@ class Undo:
         self._path = checkpoints_path(runtime.settings.database)
 
     async def undo(self, part: UndoPart = "both", *, overwrite: bool = False, dry_run: bool = False) -> UndoPlan:
-        """Undo the last prompt; with `dry_run`, only return what would happen.
+        """Undo the last prompt. If `dry_run` is True, only return what would happen.
 
-        With `overwrite`, files that were changed since the prompt are replaced too. Redo restores them.
+        If `overwrite` is True, files that were changed since the prompt are also replaced. A redo restores them.
         """
         nodes = await self._nodes()
         undone = [one for one in await self._work(partial(stored.undos, conversation=self._conversation.id)) if _is_current(one, nodes)]
@@ -154,7 +154,7 @@ class Undo:
         return await self._carry_out(target, overwrite=overwrite, dry_run=dry_run)
 
     async def redo(self, part: UndoPart | None = None, *, overwrite: bool = False, dry_run: bool = False) -> UndoPlan:
-        """Redo the last undo, or a part of it, if no prompt was sent since."""
+        """Redo the last undo, or a part of it, if no prompt has been sent since then."""
         nodes = await self._nodes()
         known = await self._work(partial(stored.undos, conversation=self._conversation.id))
         undone = [one for one in known if _is_current(one, nodes)]
@@ -253,7 +253,7 @@ class Undo:
         return [os.path.realpath(folder) for folder in allowed_folders(self._conversation, directory)]
 
     def _shown(self, place: FilePlace) -> str:
-        """Return the path of a file, relative to the conversation's folder if it is inside."""
+        """Return the path to show for a file, which is relative if the file is inside the conversation's folder."""
         path, directory = os.fsdecode(place.absolute), os.path.realpath(self._conversation.directory or ".")
         return path.removeprefix(f"{directory}/")
 
@@ -272,7 +272,7 @@ def _runs_of(nodes: Sequence[Node], prompt: str) -> tuple[str, ...]:
 
 
 def _distance(nodes: Sequence[Node], newer: str | None, older: str | None) -> int:
-    """Return the number of messages from one message back to another, which is not counted."""
+    """Return the number of messages from one message back to an earlier one, without counting the earlier one."""
     parents, count = {node.id: node.parent for node in nodes}, 0
     while newer is not None and newer != older:
         newer, count = parents.get(newer), count + 1
@@ -284,7 +284,7 @@ def _part(talk: bool, files: bool) -> UndoPart:
 
 
 class _Planner:
-    """Compares files with the recorded changes and collects the steps."""
+    """Compares files with the recorded changes, and collects the steps to take."""
 
     def __init__(self, connection: Connection, roots: Iterable[str], shown: Callable[[FilePlace], str], *, overwrite: bool) -> None:
         self._connection = connection
@@ -329,7 +329,7 @@ def _planned(
     shown: Callable[[FilePlace], str],
     connection: Connection,
 ) -> tuple[UndoPlan, list[_Step]]:
-    """Return the plan and its steps; deletions come first. Content that will be overwritten is stored, so that redo can restore it."""
+    """Return the plan and its steps, deletions first. Content that will be overwritten is stored, so that a redo can restore it."""
     undo = target.plan.action == "undo"
     for one in stored.load(connection, target.runs):
         for run in stored.open_runs(connection, one.no):  # moot was stopped before their end
@@ -355,7 +355,9 @@ def _planned(
 
 
 def _obstacle(connection: Connection, wanted: FileState, expected: FileState | None, present: SeenFile) -> tuple[str, bool]:
-    """Return the reason to keep a file, and whether `overwrite` may replace it anyway. The reason is empty if the file can be replaced."""
+    """Return the reason to keep a file, and whether `overwrite` may replace the file anyway.
+    The reason is empty if the file can be replaced.
+    """
     if wanted.kind in ("folder", "other"):
         return "it was a folder or special file", False
     if wanted != NOTHING and stored.get(connection, wanted.digest) is None:
@@ -373,7 +375,7 @@ def _effect(step: _Step) -> Literal["restore", "create", "delete"]:
 
 
 def _applied(target: _Target, steps: Sequence[_Step], undone: Undone, connection: Connection) -> dict[FilePlace, str]:
-    """Carry out the steps and record the undo. Return the files that could not be replaced, each with the reason."""
+    """Execute the steps and record the undo. Return the files that could not be replaced, each with the reason."""
     failed: dict[FilePlace, str] = {}
     deletions = [step for step in steps if step.target == NOTHING]
     for step in deletions:
@@ -381,14 +383,16 @@ def _applied(target: _Target, steps: Sequence[_Step], undone: Undone, connection
             failed[step.place] = reason
     remove_empty_folders(step.place for step in deletions if step.place not in failed)  # a file may take the place of a folder
     writes = steps[len(deletions) :]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:  # the disk takes longest, and syncs several files at once
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # the disk takes most of the time, and can sync several files at once
         for first in range(0, len(writes), _AT_ONCE):
             some = writes[first : first + _AT_ONCE]
             contents = [stored.get(connection, step.target.digest) for step in some]
             reasons = zip(some, pool.map(_replaced, some, contents), strict=True)
             failed |= {step.place: reason for step, reason in reasons if reason}
     undo = target.plan.action == "undo"
-    if target.plan.part != "talk" and (steps or not target.plan.kept or not undo):  # if all were kept, it can be repeated with `overwrite`
+    if target.plan.part != "talk" and (
+        steps or not target.plan.kept or not undo
+    ):  # if all files were kept, the undo can be repeated with `overwrite`
         stored.mark(connection, target.runs, undone=undo)
     if not undo:
         stored.redone(connection, undone)
@@ -398,7 +402,7 @@ def _applied(target: _Target, steps: Sequence[_Step], undone: Undone, connection
 
 
 def _replaced(step: _Step, data: bytes | None) -> str:
-    """Carry out a step. Return why that was not possible, or an empty string if it was."""
+    """Execute a step. Return the reason if that was not possible, otherwise an empty string."""
     if data is None:
         return _NOT_STORED
     try:

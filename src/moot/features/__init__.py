@@ -1,1 +1,1 @@
-"""Features shared by the faces: export, sharing, attachments, replay, and details of approvals."""
+"""Features shared by all faces: export, sharing, attachments, replay, and details of approvals."""

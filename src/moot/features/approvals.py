@@ -1,4 +1,4 @@
-"""Open approvals with the agents that led to them, and previews and explanations of their calls, for the person who decides."""
+"""Open approvals for the person who decides, with the agents that led to each one, and previews and explanations of the calls."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from moot.types.store import OwnerStore
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An approval with the chain of conversations that led to it: the prompted one first, the one whose agent asks last."""
+    """An approval with the chain of conversations that led to it.
+    The first one is the user's, the last one is that of the agent that asks.
+    """
 
     approval: Approval
     path: tuple[Conversation, ...]
     command: str = ""
-    """The shell line of a custom tool's call; empty for other tools."""
+    """The shell line that a call to a custom tool runs; empty for other tools."""
 
     @property
     def conversation(self) -> Conversation:
@@ -40,11 +42,11 @@ class Asked:
 
     @property
     def agents(self) -> str:
-        """The names of the agents on one line."""
+        """The names of the agents, on one line."""
         return " › ".join(one.agent for one in self.path)
 
     def to_json(self) -> JsonObject:
-        """Return the approval as scripts receive it, with the same names as the HTTP API."""
+        """Return the approval as JSON for scripts, with the same keys as in the HTTP API."""
         approval, conversation = self.approval, self.conversation
         try:
             parsed = loads_exact(approval.arguments)
@@ -92,19 +94,19 @@ async def asked_in(store: OwnerStore, approval: Approval, settings: Settings) ->
 
 
 async def open_approvals(store: OwnerStore, settings: Settings, *, now: int) -> list[Asked]:
-    """Return the open approvals that a person can answer, oldest first. `now` is in ms; expired approvals are left out."""
+    """Return the open approvals that a person can answer, oldest first. Expired approvals are not included. `now` is in ms."""
     approvals = await store.records.approvals()
     answerable = [one for one in approvals if not one.by_client and (one.expires_at is None or one.expires_at > now)]
     return [await asked_in(store, one, settings) for one in answerable]
 
 
 COMPARED_BYTES = 200_000
-"""Maximum size of a file to compare with its new content."""
+"""Maximum size of a file to compare with its new content, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPreview:
-    """The arguments of a call and the change they would make."""
+    """The arguments of a call, and the change that they would make."""
 
     arguments: bytes
     parts: tuple[ApprovalPart, ...] = ()
@@ -113,7 +115,7 @@ class CallPreview:
     before: str | None = None
     """Current content of the file. None if there is no file, or it is too large to compare."""
     command: str = ""
-    """The shell line of a custom tool's call; empty for other tools."""
+    """The shell line that a call to a custom tool runs; empty for other tools."""
 
 
 LONGEST_DIFF = 100_000
@@ -121,7 +123,7 @@ LONGEST_DIFF = 100_000
 
 
 def diff_of(preview: CallPreview) -> str | None:
-    """Return the unified diff from a file's current content to the new one, or None for a call that does not replace a file."""
+    """Return the unified diff between a file's current and new content, or None for a call that does not replace a file."""
     content = object_of(preview.arguments).get("content")
     if not preview.fact or not isinstance(content, str):
         return None
@@ -132,7 +134,7 @@ def diff_of(preview: CallPreview) -> str | None:
 async def preview_call(
     arguments: bytes, parts: tuple[ApprovalPart, ...], roots: Sequence[Path], directory: Path, command: str = ""
 ) -> CallPreview:
-    """Return the arguments of a call, with the current content of the file that they would change."""
+    """Return the arguments of a call, and the current content of the file that the call would change."""
     value = object_of(arguments)
     path = value.get("path")
     if command or not isinstance(path, str) or not {"content", "edits"} & value.keys():
@@ -165,7 +167,7 @@ def _before(roots: Sequence[Path], directory: Path, path: str, verb: str) -> tup
 
 
 CHARACTERS = 20_000
-"""Maximum length of the arguments shown to the model."""
+"""Maximum number of characters of the arguments to show to the model."""
 
 _SYSTEM = (
     "A person must decide whether a program may run the tool call below. In at most four short sentences of plain text say what it does, "
@@ -175,7 +177,7 @@ _SYSTEM = (
 
 
 async def explain(runtime: Runtime, approval: Approval, arguments: bytes) -> str:
-    """Return an explanation of a call by the small model if one is configured, otherwise by the run's model.
+    """Return an explanation of a call, written by the small model if one is configured, otherwise by the run's model.
 
     Raise ProviderError if the model call fails, UsageError if no model is available.
     """

@@ -1,4 +1,4 @@
-"""Showing summaries at their place in a conversation."""
+"""Show summaries at their place in a conversation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.types.tree import Tree
 
 
 async def with_summaries(tree: Tree, messages: Sequence[Message]) -> list[Message]:
-    """Return the messages of a branch. The last message that a summary covers gets a `data-compaction` part at its end."""
+    """Return the messages of a branch. A `data-compaction` part is added to the end of the last message that a summary covers."""
     if not messages:
         return []
     summaries = {one.through: one for one in await tree.compactions(messages[0].conversation, among=[message.id for message in messages])}

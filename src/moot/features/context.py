@@ -1,4 +1,4 @@
-"""The context of a conversation's next request: what fills it, the request itself, and compacting it."""
+"""The context of a conversation's next request: show what it consists of, show the request itself, and compact the history."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from moot.types.message import Message, is_tool, text_part
 from moot.types.run import Prompt, Run
 
 BAR = 20
-"""Length in characters of the bar that shows how full the context is."""
+"""Length of the bar that shows how full the context is, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +45,18 @@ class ContextReport:
     """Number of tokens at which the history is compacted."""
     pieces: tuple[ContextPiece, ...]
     messages: int
-    """Number of messages, including the summary."""
+    """Number of messages, counting the summary as one."""
     request: JsonObject
     """The body of the request."""
     notes: tuple[str, ...] = ()
-    """Warnings about what the prompt refers to."""
+    """Warnings about content that the prompt refers to."""
 
     @property
     def tokens(self) -> int:
         return sum(piece.tokens for piece in self.pieces)
 
     def to_json(self, *, request: bool = False) -> JsonObject:
-        """Return the report as JSON. With `request`, include the body of the request."""
+        """Return the report as JSON. If `request` is True, include the body of the request."""
         pieces = list[Json]({"name": each.name, "tokens": each.tokens, "share": self.share(each.tokens)} for each in self.pieces)
         totals: JsonObject = {"tokens": self.tokens, "share": self.share(self.tokens), "compact_at": self.compact_at}
         about: JsonObject = {"model": self.model, "window": self.window, **totals, "messages": self.messages, "pieces": pieces}
@@ -64,7 +64,7 @@ class ContextReport:
         return {**about, "request": self.request} if request else about
 
     def share(self, tokens: int) -> float:
-        """Return the share of the context window that these tokens take: 1 is all of it, and more is possible."""
+        """Return the share of the context window that this number of tokens takes up. 1 is the whole window; larger values are possible."""
         return round(tokens / self.window, 4)
 
     def lines(self) -> list[str]:
@@ -79,9 +79,10 @@ class ContextReport:
 async def context_report(
     engine: Engine, conversation: Conversation, *, prompt: str = "", references: bool = False, agent: str = "", model: str = ""
 ) -> ContextReport:
-    """Return a report on the next request, as if the prompt had been sent. With `references`, the content that it refers to is attached.
+    """Return a report on the next request, as if the prompt had been sent.
+    If `references` is True, attach the content that the prompt refers to.
 
-    Raise UsageError for an agent that makes its own requests, and the errors of `read_references`.
+    Raise UsageError for an agent that makes its own requests, and the same errors as `read_references`.
     """
     store, settings = engine.store.of(conversation.owner), engine.runtime.settings
     found = await confined_conversation(engine.store, conversation.id)
@@ -130,7 +131,9 @@ def _pieces_of(messages: Sequence[Message]) -> tuple[ContextPiece, ...]:
 
 
 def own_agent(engine: Engine, conversation: Conversation, name: str = "") -> Agent:
-    """Return the agent of the conversation's next prompt. Raise UsageError if it is a program that manages its own context."""
+    """Return the agent that will answer the conversation's next prompt.
+    Raise UsageError if it is a program that manages its own context.
+    """
     found = find_agent(engine.runtime.settings, name or conversation.agent, conversation.own_settings.for_run(), conversation.directory)
     if found.agent_type != "moot":
         raise UsageError(
@@ -142,7 +145,7 @@ def own_agent(engine: Engine, conversation: Conversation, name: str = "") -> Age
 async def compact_conversation(
     engine: Engine, conversation: Conversation, *, focus: str = "", agent: str = "", model: str = ""
 ) -> Compaction:
-    """Summarize all messages of the shown branch except the last ones. Raise UsageError if there is nothing to summarize."""
+    """Summarize all messages of the current branch except the most recent ones. Raise UsageError if there is nothing to summarize."""
     chosen = own_agent(engine, conversation, agent)
     model = model or conversation.next_model or chosen.model
     made = await compact(engine.runtime, conversation.id, conversation.head, keep=chosen.history.keep, model=model, focus=focus)

@@ -37,7 +37,7 @@ async def job_views(jobs: OwnerJobs) -> list[JobView]:
 
 
 async def job_view(jobs: OwnerJobs, name: str) -> JobView:
-    """Return a job by name. Raise NotFound if it does not exist."""
+    """Return the job with this name. Raise NotFound if it does not exist."""
     return _view(await jobs.get(name), jobs.now, await jobs.latest())
 
 
@@ -54,14 +54,14 @@ def record_json(record: JobRun) -> JsonObject:
 
 
 def reason_of(record: JobRun) -> str:
-    """Return why a run has no answer, or another remark about it, such as missed runs; an empty string if there is none."""
+    """Return the reason why a run has no answer, or another remark, such as missed runs, or an empty string if there is nothing to say."""
     if record.reason or record.error or not (missed := record.due.missed):
         return record.reason or record.error
     return "replaces 1 missed run" if missed == 1 else f"replaces {missed:,}{'+' if missed >= 1000 else ''} missed runs"
 
 
 def schedule_of(job: Job) -> str:
-    """Return a job's schedule in one line."""
+    """Describe a job's schedule in one line."""
     if job.every:
         units = ((86_400, "d"), (3_600, "h"), (60, "m"))
         size, unit = next(((size, unit) for size, unit in units if job.every % size == 0), (1, "s"))

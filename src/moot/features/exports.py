@@ -1,4 +1,4 @@
-"""Exporting conversations to a file in any format, and to a folder with an index."""
+"""Export a conversation to a file in any format, or several conversations to a folder with an index."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _CHILDREN = 200
 _DEEPEST = 8
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _PIECE = 1 << 18
-"""Number of bytes searched at once."""
+"""Number of bytes to search at a time."""
 
 
 async def export_conversation(holdings: OwnerStore, conversation: Conversation, format: Format, *, branches: bool = True) -> ExportFile:
-    """Return the conversation as a file in that format, with all its branches if the format supports them.
+    """Return the conversation as a file in this format, with all its branches if the format supports them.
 
     Raise UsageError if the format is read-only.
     """
@@ -70,7 +70,8 @@ async def gather(
 ) -> ExportedConversation:
     """Return the parts of the conversation that the format supports, such as attached files, other branches and sub-agents.
 
-    With `counted`, also include unsupported branches and sub-agents without their files, so that the format can report them as lost.
+    If `counted` is True, also include unsupported branches and sub-agents,
+    but not their files, so that the format can report them as lost.
     """
     branched, nested = can_hold(format, "branches"), can_hold(format, "sub-agents")
     whole = await _whole(holdings, conversation, branches=branches and branched, depth=_DEEPEST if nested else 0)
@@ -89,7 +90,7 @@ async def gather(
 
 
 def can_hold(format: Format, thing: str) -> bool:
-    """Return whether the format's files can hold items of this kind, named as in `Counts`."""
+    """Return whether files in this format can contain items of this kind. Kinds are named as in `Counts`."""
     return isinstance(format, DeclaresFidelity) and thing in format.holds
 
 
@@ -110,7 +111,9 @@ async def _children(holdings: OwnerStore, conversation: str) -> Sequence[Convers
 
 
 async def _others(holdings: OwnerStore, conversation: str, shown: Iterable[Message], *, files: bool) -> tuple[Message, ...]:
-    """Return the messages of the other branches. Children of a deleted message are attached to its closest existing ancestor."""
+    """Return the messages of the other branches.
+    Children of a deleted message are attached to its closest ancestor that was not deleted.
+    """
     nodes = await holdings.tree.nodes(conversation)
     parents = {node.id: node.parent for node in nodes}
     existing = {node.id for node in nodes if not node.deleted}
@@ -175,7 +178,7 @@ async def _contents(
 
 
 def _hashes(values: Iterable[Json]) -> list[str]:
-    """Return strings that may be names of blobs, without duplicates. Search long texts in pieces, so that other threads can run."""
+    """Return strings that may be names of blobs, without duplicates. Long texts are searched in pieces, so that other threads can run."""
     found: dict[bytes, None] = {}
     for value in values:
         text = dumps(value)
@@ -198,7 +201,9 @@ async def _with_files(holdings: OwnerStore, message: Message) -> Message:
 
 
 INDEX = "index.jsonl"
-"""One line per conversation with its id, file, title and state. If an id has several lines, the last one is valid."""
+"""Name of the index file. It has one line per conversation with its id, file, title and state.
+If an id has several lines, the last one is valid.
+"""
 
 _CHARACTERS = 60
 _BYTES = 150
@@ -213,9 +218,9 @@ class Filter:
     project: str = ""
     """Project id."""
     agent: str = ""
-    """Name of an agent, which may be one whose conversations were imported; see `listed_name`."""
+    """Name of an agent of moot, or of an agent whose conversations were imported; see `listed_name`."""
     since: int = 0
-    """Time in ms. Matches conversations whose last activity was at or after it."""
+    """Time in ms. Matches conversations whose last activity was at or after this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +229,7 @@ class Document:
 
     written: ExportFile
     title: str
-    """Title for the file name. Redacted if the document is redacted."""
+    """Title to use in the file name. It is redacted if the document is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +246,9 @@ class FileResult:
 
 
 async def select_conversations(holdings: OwnerStore, filter: Filter, format: Format) -> list[Conversation]:
-    """Return the conversations that get a file of their own, oldest first. Sub-agents are left out if the format nests them."""
+    """Return the conversations to write to separate files, oldest first.
+    Sub-agents are left out if the format includes them in their parent's file.
+    """
     found: list[Conversation] = []
     cursor: str | None = None
     nested = can_hold(format, "sub-agents")
@@ -265,7 +272,7 @@ async def export_all(
 ) -> AsyncGenerator[FileResult, None]:
     """Export each conversation and yield its result. `options` describes all export options; if it changes, all files are written again.
 
-    A conversation that can't be written does not affect the others. Raise MootError if the folder itself can't be used.
+    If a conversation can't be written, the others are still exported. Raise MootError if the folder itself can't be used.
     """
     await anyio.to_thread.run_sync(folder.begin)
     for one in conversations:
@@ -308,7 +315,7 @@ class Folder:
             self._index[str(entry.get("id"))] = entry
 
     def known(self, id: str, state: str) -> str | None:
-        """Return the file that already contains that state of the conversation, or None."""
+        """Return the file that already contains this state of the conversation, or None."""
         entry = self._index.get(id)
         if entry is None or entry.get("state") != state:
             return None
@@ -355,9 +362,9 @@ class Folder:
 
 
 def write_private_file(path: Path, data: bytes) -> None:
-    """Write a file atomically, readable only by its owner, because conversations are private.
+    """Write a file atomically. Only its owner can read it, because conversations are private.
 
-    Anything other than a regular file, such as a pipe, is written directly. Raise MootError if writing fails.
+    If the path is not a regular file but, for example, a pipe, it is written to directly. Raise MootError if writing fails.
     """
     unfinished = path.with_name(f".{os.getpid()}.unfinished")
     try:
@@ -373,7 +380,7 @@ def write_private_file(path: Path, data: bytes) -> None:
 
 
 async def save_conversation(store: Store, conversation: Conversation, name: str, folder: Path) -> Path:
-    """Export the conversation to a new file in the folder, named after its title. Return its path, which later purges report.
+    """Export the conversation to a new file in the folder, named after its title. Return the file's path. Later purges report this path.
 
     Raise UsageError if the format is unknown or read-only.
     """
@@ -389,7 +396,9 @@ async def save_conversation(store: Store, conversation: Conversation, name: str,
 
 
 def slug(title: str) -> str:
-    """Return letters and digits of any language, with everything else as single hyphens, short enough for every file system."""
+    """Convert a text to a file name that is short enough for every file system.
+    Letters and digits of any language are kept; everything else becomes single hyphens.
+    """
     signs = unicodedata.normalize("NFC", title).lower()
     words = "".join(sign if sign.isalnum() or unicodedata.category(sign) == "Mn" else "-" for sign in signs)
     slug = "-".join(filter(None, words.split("-")))[:_CHARACTERS]

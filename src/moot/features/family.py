@@ -24,17 +24,17 @@ class Relative:
 
     conversation: Conversation
     run: Run | None
-    """Its newest run, or None if it has no run yet."""
+    """Its latest run, or None if it has no run yet."""
     status: ChildStatus
     files: tuple[str, ...]
-    """Files that its agent has written, without duplicates."""
+    """Files that the conversation's agent has written, without duplicates."""
     summary: str
-    """The result of its newest run; empty until the run has ended."""
+    """The result of its latest run; empty until the run has ended."""
     children: tuple[Relative, ...] = ()
 
     @property
     def cost(self) -> int | None:
-        """Nano-dollars of the conversation and everything below it; None if a part of it is unknown."""
+        """Cost of the conversation and everything below it, in nano-dollars; None if part of the cost is unknown."""
         costs = [self.conversation.cost if self.conversation.message_count else 0, *(child.cost for child in self.children)]
         return None if None in costs or self.conversation.unpriced_runs else sum(cost for cost in costs if cost is not None)
 
@@ -58,7 +58,7 @@ class Relative:
 
 
 async def family_of(store: OwnerStore, conversation: Conversation) -> Relative:
-    """Return the tree of the conversation and the conversations of its sub-agents at any depth. Siblings are sorted oldest first."""
+    """Return the tree of a conversation and of its sub-agents' conversations at any depth. Siblings are sorted oldest first."""
     children = [await family_of(store, child) for child in reversed(await children_of(store, conversation.id))]
     newest = next(iter(await store.records.runs(conversation=conversation.id, limit=1)), None)
     branch = await store.conversations.branch(conversation.id)
@@ -71,7 +71,7 @@ async def family_of(store: OwnerStore, conversation: Conversation) -> Relative:
 
 
 async def children_of(store: OwnerStore, conversation: str) -> list[Conversation]:
-    """Return the conversations of the sub-agents that this one started, newest first."""
+    """Return the conversations of the sub-agents that a conversation started, newest first."""
     found: list[Conversation] = []
     cursor: str | None = None
     while True:
@@ -91,6 +91,6 @@ async def lineage(store: OwnerStore, conversation: Conversation) -> list[Convers
 
 
 async def asking_conversation(store: Store, approval: Approval, run: Run) -> Conversation:
-    """Return the conversation that asks for an approval of a run: the run's own conversation, or a sub-agent's."""
+    """Return the conversation that asks for an approval in a run: the run's own conversation, or that of a sub-agent."""
     asking = run if approval.run == run.id else await store.records.run(approval.run)
     return await store.conversations.get(asking.conversation)

@@ -1,4 +1,4 @@
-"""Continuing conversations in other programs: installing them as sessions there, and the commands that resume them."""
+"""Continue conversations in other programs: install them there as sessions, and return the commands that resume them."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Installed:
 
     session: InstallableSession
     outcome: Literal["written", "replaced", "unchanged"]
-    """`replaced`: the new file replaced one that moot had written, and contains all its lines."""
+    """`replaced`: the new file replaced a file that moot had written, and contains all lines of that file."""
     beside: Path | None = None
-    """An earlier file of the session, which is kept because it has content that the conversation lacks."""
+    """An earlier file of the session, which is kept because it has content that is missing from the conversation."""
 
 
 async def install_session(
     holdings: OwnerStore, conversation: Conversation, format: Format, *, home: Path, environ: Mapping[str, str], directory: Path
 ) -> Installed:
-    """Write the conversation as a session of the format's program. The same session is updated as long as no content is lost.
+    """Write the conversation as a session of the format's program. An existing session is updated as long as no content is lost.
 
-    `directory` is where the program continues if the conversation has no folder. Raise UsageError if no program can continue the format's
-    sessions, MootError if writing fails.
+    `directory` is the folder in which the program continues if the conversation has no folder. Raise UsageError if no program can continue
+    the format's sessions, MootError if writing fails.
     """
     if not isinstance(format, Installable) or not isinstance(format, HasLocations):
         names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
@@ -55,7 +55,7 @@ async def install_session(
 
 def _placed(format: Installable, whole: ExportedConversation, directory: Path, places: tuple[Path, ...]) -> Installed:
     own = Path(whole.conversation.directory)
-    where = (own if own.is_absolute() and own.is_dir() else directory).resolve()  # programs use the folder's real path
+    where = (own if own.is_absolute() and own.is_dir() else directory).resolve()  # programs use the real path of the folder
     whole = replace(whole, conversation=replace(whole.conversation, directory=str(where)))
     beside: Path | None = None
     for number in count(1):
@@ -72,7 +72,8 @@ def _placed(format: Installable, whole: ExportedConversation, directory: Path, p
 
 
 def _put(session: InstallableSession) -> Literal["written", "replaced", "unchanged"] | None:
-    """Write the file atomically, readable only by its owner. Return None if an existing file has other lines.
+    """Write the file atomically, so that only its owner can read it.
+    Return None if an existing file contains lines that the new one doesn't.
 
     Raise OSError if writing fails.
     """
@@ -114,9 +115,9 @@ def _holds(session: InstallableSession, path: Path) -> bool:
 
 
 def resume_command(conversation: Conversation) -> str | None:
-    """Return the POSIX shell command that continues the conversation in the program that it was imported from, or else in moot.
+    """Return the POSIX shell command that continues the conversation in the program from which it was imported, or else in moot.
 
-    None for a sub-agent's conversation, which only its parent continues.
+    Return None for a sub-agent's conversation, which only its parent can continue.
     """
     if conversation.parent is not None:
         return None
@@ -125,9 +126,10 @@ def resume_command(conversation: Conversation) -> str | None:
 
 
 def _original(origin: JsonObject) -> str | None:
-    """Return the original program's command, or None if it has none or its sessions may not be on this machine.
+    """Return the original program's command, or None if the program has none or its sessions may not be on this machine.
 
-    Ids and folders come from imported files. Those with control characters are refused, because a terminal may run them when pasted.
+    Ids and folders come from imported files.
+    Those with control characters are rejected, because a terminal may run them when they are pasted.
     """
     name, id, directory = (str(origin.get(key) or "") for key in ("format", "source_id", "directory"))
     format = FORMATS.make(name) if name in FORMATS and origin.get("placed") and not origin.get("program") else None

@@ -1,6 +1,6 @@
 """moot as an MCP server: other agents search and read the stored conversations, and start runs if that is allowed.
 
-Texts are quoted with secrets removed, and say that nothing in them is an instruction.
+Texts are quoted, with secrets removed and with a note that nothing in them is an instruction.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _INSTRUCTIONS = (
     " attempts and solutions, then read the conversation around a hit."
 )
 _CHARACTERS = 24_000
-"""Maximum length of a text result."""
+"""Maximum length of a text result, in characters."""
 _TOOL_CHARACTERS = 600
-"""Maximum length of a tool call's input, and of its output."""
+"""Maximum length of a tool call's input and of its output, in characters."""
 _LONGEST_RUN = 3600.0
-"""Maximum number of seconds that a call waits for a run."""
+"""Maximum number of seconds for which a call waits for a run."""
 
 Words = Annotated[
     str, Field(description='Words, "phrases", -not; role:user agent: model: project: after:7d before: in:tools', max_length=500)
@@ -50,9 +50,9 @@ P = ParamSpec("P")
 
 
 def mcp_server(engine: Engine, directory: str, *, allow_runs: bool = False) -> MCPServer[Any]:
-    """Return a server with the tools `search`, `list` and `read`; with `allow_runs`, also `start` and `continue`.
+    """Return a server with the tools `search`, `list` and `read` and, if `allow_runs` is True, also `start` and `continue`.
 
-    Runs start in `directory`. A run that needs an approval waits, and the result says so.
+    Runs start in `directory`. If a run needs an approval, it waits, and the result says so.
     """
     server = MCPServer[Any]("moot", instructions=_INSTRUCTIONS, log_level="ERROR")
     past = _Past(engine)
@@ -69,7 +69,7 @@ def mcp_server(engine: Engine, directory: str, *, allow_runs: bool = False) -> M
 
 
 def _failing_clearly(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
-    """Return the tool with moot's errors as errors that the caller's model reads."""
+    """Wrap a tool so that moot's errors become errors that the caller's model can read."""
 
     @wraps(tool)
     async def call(*arguments: P.args, **named: P.kwargs) -> str:
@@ -176,9 +176,9 @@ class _Runs:
 
 
 def guarded(app: ASGIApp, engine: Engine, *, allow_runs: bool) -> ASGIApp:
-    """Return the app with a check of moot's tokens. They need the scope `read`, and `tools` if runs are allowed.
+    """Return the app with a check of moot's tokens. A token needs the scope `read` and, if runs are allowed, also `tools`.
 
-    Only the local user's tokens count.
+    Only the local user's tokens are accepted.
     """
     needed = "tools" if allow_runs else "read"
 
@@ -201,7 +201,9 @@ def guarded(app: ASGIApp, engine: Engine, *, allow_runs: bool) -> ASGIApp:
 
 
 async def serve_http(app: ASGIApp, port: int, ready: Callable[[str], None]) -> None:
-    """Serve the app on the loopback interface until a signal. `ready` gets the address. Raise UsageError if the port is in use."""
+    """Serve the app on the loopback interface until a signal arrives.
+    `ready` is called with the address. Raise UsageError if the port is in use.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,7 +1,8 @@
-"""Writing large files in a separate process with limits on time and size, so that a server can answer other requests meanwhile.
+"""Write large files in a separate process with limits on time and size, so that a server can answer other requests in the meantime.
 
-Redacting and writing a long conversation takes seconds and blocks the interpreter. The process gets a pickled order on stdin, writes the
-pickled result to stdout after `READY`, preceded by its length, and ends. Small files are written in a thread, which is faster.
+Redacting and writing a long conversation takes seconds and blocks the interpreter. The process reads a pickled order from stdin and writes
+`READY`, the length of the pickled result, and the result itself to stdout. Then it ends. Small files are written in a thread, which is
+faster.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from moot.features.shares import RenderedFile, RenderOrder, render
 from moot.guard.processes import Child, spawn
 
 MIN_SIZE = 1 << 18
-"""Minimum size of an order in bytes for which a process is started."""
+"""Minimum size of an order for which to start a process, in bytes."""
 PROGRAM = ("-P", "-m", "moot.features.renderer")  # -P: don't import from the current directory
 READY = b"ready"
 """Bytes that the process writes first, to show that it has started."""
@@ -31,7 +32,7 @@ _FIX = "Export it in the terminal with `moot export`, which has no limit."
 
 
 class Renderer:
-    """Write files for the callers of a server, two at a time. Cancelling ends the process."""
+    """Writer of files for the clients of a server, two at a time. If a call is cancelled, its process is ended."""
 
     def __init__(self, *, seconds: float = 60.0, size: int = 256 << 20, worth: int = MIN_SIZE, program: Sequence[str] = PROGRAM) -> None:
         self._seconds = seconds
@@ -41,7 +42,7 @@ class Renderer:
         self._limiter = anyio.CapacityLimiter(_AT_ONCE)
 
     async def render(self, order: RenderOrder) -> RenderedFile:
-        """Return the file. Raise LimitReached if the conversation is too large or takes too long."""
+        """Write the file and return it. Raise LimitReached if the conversation is too large or writing takes too long."""
         data = await anyio.to_thread.run_sync(pickle.dumps, order)
         if len(data) > self._size:
             raise LimitReached(f"The conversation is {len(data) >> 20:,} MB; the limit is {self._size >> 20:,} MB.", fix=_FIX)
@@ -64,7 +65,7 @@ class Renderer:
         return result
 
     async def _answer(self, child: Child, order: bytes) -> bytes | None:
-        """Return the result that the process wrote; None if the process can't import moot."""
+        """Return the result that the process wrote, or None if the process can't import moot."""
         assert child.stdin is not None
         assert child.stdout is not None
         try:
@@ -102,5 +103,5 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
 
 if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # a format's prints must not mix with the answer
+    os.dup2(2, 1)  # anything that a format prints must not be mixed with the answer
     serve(sys.stdin.buffer, answers)

@@ -1,4 +1,4 @@
-"""Changing the settings of a conversation in the same way in every face."""
+"""Change the settings of a conversation in the same way in every face."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SettingsChange:
     allowed_uris: tuple[str, ...] | None = None
 
     def applied(self, conversation: Conversation) -> Conversation:
-        """Return the conversation with the changes, without storing them."""
+        """Return the conversation with these changes, without storing them."""
         return replace(
             conversation,
             settings={**conversation.settings, **self.stored},
@@ -71,7 +71,7 @@ async def settings_change(engine: Engine, changes: JsonObject, directory: str = 
 
 
 def chosen_folders(paths: Iterable[str], directory: str) -> tuple[str, ...]:
-    """Return the absolute paths of folders to allow. Raise UsageError if one does not exist."""
+    """Return the absolute paths of folders to allow. Raise UsageError if a folder does not exist."""
     found = tuple(os.path.normpath(Path(directory, Path(path).expanduser())) for path in paths)
     for folder in found:
         if not Path(folder).is_dir():
@@ -80,9 +80,9 @@ def chosen_folders(paths: Iterable[str], directory: str) -> tuple[str, ...]:
 
 
 async def allow_folders(engine: Engine, id: str, folders: Sequence[str], directory: str) -> Conversation:
-    """Allow a conversation to use more folders. Raise Refused if it belongs to another user.
+    """Allow a conversation to use additional folders. Raise Refused if the conversation belongs to another user.
 
-    `directory` is the folder that a conversation without one will get with its next prompt.
+    `directory` is the folder that a conversation without a folder will use from its next prompt on.
     """
     found = await engine.store.conversations.get(id)
     if found.owner != LOCAL_USER:
@@ -95,7 +95,7 @@ async def allow_folders(engine: Engine, id: str, folders: Sequence[str], directo
 
 
 async def agent_type_of(engine: Engine, agent: str, directory: str = "") -> str:
-    """Return the agent_type of an agent in a folder. Raise UsageError if it is unknown or not installed."""
+    """Return the `agent_type` of an agent in a folder. Raise UsageError if the agent is unknown or not installed."""
     await load_project_agents(engine.runtime.settings, directory)
     found = find_agent(engine.runtime.settings, agent, {}, directory)
     if found.agent_type not in AGENTS:
@@ -104,7 +104,7 @@ async def agent_type_of(engine: Engine, agent: str, directory: str = "") -> str:
 
 
 def widened(settings: Settings, before: Conversation, after: Conversation) -> tuple[str, ...]:
-    """Return the names of the settings that allow more than before."""
+    """Return the names of the settings that now allow more than before."""
     old, new = before.own_settings, after.own_settings
     wider = {
         "mode": _is_wider(settings.permissions.mode, old.mode, new.mode),
@@ -118,7 +118,7 @@ def widened(settings: Settings, before: Conversation, after: Conversation) -> tu
 def _is_wider(configured: Mode, old: Mode | None, new: Mode | None) -> bool:
     if old is None and new is None:
         return False
-    # a mode that is set stays when the configured one becomes stricter, so `edits` and `auto` allow more than being unset
+    # a mode that was set does not change when the configured mode becomes stricter, so `edits` and `auto` allow more than no mode at all
     before = old or min(configured, "ask", key=MODES.index)
     return MODES.index(new or configured) > MODES.index(before)
 

@@ -1,4 +1,4 @@
-"""Redaction of conversations for sharing, and shared pages."""
+"""Redact conversations for sharing, and manage shared pages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _WHO = {"user": "you", "assistant": "assistant", "system": "instructions"}
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The number of removed items of one kind in one place, without the items themselves."""
+    """The number of items of one kind that were removed in one place. The items themselves are not included."""
 
     kind: Kind
     where: str
@@ -58,14 +58,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class RedactedConversation:
-    """A redacted conversation and what was removed from it."""
+    """A redacted conversation, and the data that was removed from it."""
 
     exported: ExportedConversation
     left_out: tuple[Removal, ...]
 
 
 def finder_here(secrets: Collection[str], keep: Collection[Kind] = ()) -> Finder:
-    """Return a finder that knows the user's home folder and names, and the host name of this machine."""
+    """Return a finder that also finds the user's home folder and names, and the host name of this machine."""
     names = [getpass.getuser(), socket.gethostname().partition(".")[0]]
     with suppress(KeyError):  # a user without a passwd entry has no full name
         names.append(pwd.getpwuid(os.getuid()).pw_gecos.partition(",")[0])
@@ -73,7 +73,7 @@ def finder_here(secrets: Collection[str], keep: Collection[Kind] = ()) -> Finder
 
 
 def kinds_of(text: str) -> frozenset[Kind]:
-    """Parse kinds such as `emails,paths`. Raise UsageError for kinds that can't be kept."""
+    """Parse the kinds of data to keep, such as `emails,paths`. Raise UsageError for kinds that can't be kept."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     known: list[Kind] = [kind for kind in KINDS if kind in KEEPABLE]
     if unknown := [word for word in words if word not in set[str](known)]:
@@ -90,7 +90,7 @@ def refuse_whole(format: Format) -> None:
 
 
 def redact_conversation(exported: ExportedConversation, finder: Finder) -> RedactedConversation:
-    """Return the redacted conversation. Call it in a worker thread: it takes time proportional to the conversation."""
+    """Return the redacted conversation. Call this in a worker thread, because it takes time proportional to the conversation's size."""
     for text in _texts(exported):
         finder.learn(text)
     work = _Redaction(finder)
@@ -199,7 +199,7 @@ class _Redaction:
         return value
 
     def _list(self, value: list[Json], where: str, *, secret: bool) -> Json:
-        """Redact adjacent texts together too, such as lines of a key or pieces of an answer."""
+        """Redact a list. Adjacent texts, such as lines of a key or pieces of an answer, are also redacted together."""
         texts = [text for item in value if isinstance(text := item.get("text") if isinstance(item, dict) else item, str)]
         if secret or len(texts) < 2:
             return [self.value(item, where, secret=secret) for item in value]
@@ -253,7 +253,7 @@ class _Redaction:
         return [self._cut(text, places, where) for text, places in zip(texts, inside, strict=True)]
 
     def _at_borders(self, joined: str, borders: Sequence[int]) -> Iterator[Place]:
-        """Yield matches that start exactly at a border if the previous text ends in the middle of a word."""
+        """Yield matches that start exactly at a border between two texts, if the first text ends in the middle of a word."""
         for border in borders[1:-1] if len(borders) < _MANY else ():
             if joined[border - 1 : border].isalnum():
                 for place in self._finder.places(joined[border : border + _AHEAD]):
@@ -310,7 +310,7 @@ def _texts(exported: ExportedConversation) -> Iterator[str]:
 
 DAY = 86_400
 LONGEST = 366 * DAY
-"""Maximum lifetime of a page in seconds."""
+"""Maximum lifetime of a shared page, in seconds."""
 
 _PAGES = Registry("moot.pages", {"policy": "moot.formats.html.page:policy"})
 
@@ -326,7 +326,7 @@ class Draft:
 
     @property
     def digest(self) -> str:
-        """Hash of the page, to share exactly what was previewed."""
+        """Hash of the page, which makes it possible to share exactly what was previewed."""
         return sha256(self.page).hexdigest()
 
 
@@ -337,12 +337,12 @@ class RenderOrder:
     format: str
     content: ExportedConversation | Recording
     finder: Finder | None = None
-    """Finder of the data to redact, or None to redact nothing."""
+    """The finder for the data to redact, or None to redact nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedFile:
-    """A written file, the title of the conversation in it, and what was removed."""
+    """A written file, the title of its conversation, and the data that was removed."""
 
     written: ExportFile
     title: str
@@ -350,7 +350,7 @@ class RenderedFile:
 
 
 def render(order: RenderOrder) -> RenderedFile:
-    """Write the file. This takes time proportional to the conversation. Raise UsageError for a read-only format."""
+    """Write the file. This takes time proportional to the conversation's size. Raise UsageError for a read-only format."""
     format: Format = FORMATS.make(order.format)
     content = order.content
     if isinstance(content, Recording):
@@ -363,7 +363,7 @@ def render(order: RenderOrder) -> RenderedFile:
 
 
 async def render_in_thread(order: RenderOrder) -> RenderedFile:
-    """Write the file in a thread, without a limit."""
+    """Write the file in a thread, without limits on time and size."""
     return await anyio.to_thread.run_sync(render, order)
 
 
@@ -373,7 +373,7 @@ async def preview_page(
     finder: Finder,
     render: Callable[[RenderOrder], Awaitable[RenderedFile]] = render_in_thread,
 ) -> Draft:
-    """Return a preview of the current branch with its sub-agents, redacted."""
+    """Return a redacted preview of the current branch, including its sub-agents."""
     format: Format = FORMATS.make("html")
     whole = await gather(holdings, conversation, format, branches=False)
     if not whole.messages:
@@ -383,9 +383,9 @@ async def preview_page(
 
 
 async def share_page(holdings: OwnerStore, draft: Draft, *, now: int, seconds: float, id: str = "") -> tuple[Share, str]:
-    """Share a page for a number of seconds. Return the share and the secret of its link, which is shown only once. `now` is in ms.
+    """Share a page for a number of seconds. Return the share and the secret part of its link, which is shown only once. `now` is in ms.
 
-    If a share with this id exists, its link is replaced. Raise UsageError if the time is too long.
+    If a share with this id already exists, its link is replaced. Raise UsageError if the time is too long.
     """
     if not 0 < seconds <= LONGEST:
         raise UsageError(f"A shared page must expire within {LONGEST // DAY} days.", fix="Use a duration such as 12h, 7d or 30d.")
@@ -399,5 +399,5 @@ async def share_page(holdings: OwnerStore, draft: Draft, *, now: int, seconds: f
 
 
 def removal_json(one: Removal) -> Json:
-    """Return the entry as stored and as shown in JSON output."""
+    """Return the entry in the form in which it is stored and shown in JSON output."""
     return {"kind": one.kind, "where": one.where, "count": one.count}

@@ -1,4 +1,4 @@
-"""Suggestions for permission rules for shell commands that a person has allowed repeatedly."""
+"""Suggest permission rules for shell commands that a person has allowed repeatedly."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from moot.types.store import Store
 from moot.types.token import LOCAL_USER
 
 TIMES = 3
-"""A rule is suggested for commands that were allowed at least this often."""
+"""Minimum number of times that commands must have been allowed before a rule is suggested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision of a person about a command line."""
+    """A person's decision about a command line."""
 
     tool: Ruled
     line: str
     directory: str
-    """Folder of the conversation."""
+    """The conversation's folder."""
     allowed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """An allow rule that covers command lines which were allowed and never denied."""
+    """An allow rule for command lines that were allowed and never denied."""
 
     tool: str
     match: str
     allowed: int
-    """Number of times the lines were allowed."""
+    """Number of times that these lines were allowed."""
     example: str
     """The line that was allowed most often."""
 
@@ -67,11 +67,11 @@ async def past_decisions(store: Store) -> list[Decision]:
 
 
 def _decided(approval: Approval) -> tuple[Ruled, str, bool] | None:
-    """Return the tool, the command line, and whether it was allowed. None if it is not a person's decision about a command line."""
+    """Return the tool, the command line, and whether it was allowed, or None if this is not a person's decision about a command line."""
     answer, outside = approval.answer, approval.outside
     if answer is None or approval.questions is not None or answer.answered_by == "moot":
         return None
-    allowed = answer.approved and answer.arguments is None  # a line that was changed first was not allowed
+    allowed = answer.approved and answer.arguments is None  # a line that the person changed before allowing it was not itself allowed
     if outside is not None:
         whole = "execute" in outside.effects and not outside.more
         return (outside, outside.subject.strip(), allowed) if whole and outside.subject.strip() else None
@@ -85,9 +85,9 @@ def _decided(approval: Approval) -> tuple[Ruled, str, bool] | None:
 
 
 def suggest(permissions: Permissions, decisions: Iterable[Decision]) -> list[Suggestion]:
-    """Return rules for the lines that were allowed often and never denied, the most useful first.
+    """Return rules for the lines that were allowed often and never denied, most useful rules first.
 
-    A rule has a wildcard only if the words that the wildcard matches are in the table of safe options, for every line.
+    A rule contains a wildcard only if, in every line, the words that match the wildcard are in the table of safe options.
     """
     by_tool: defaultdict[str, list[Decision]] = defaultdict(list)
     for decision in decisions:
@@ -104,9 +104,9 @@ class _Past:
         self._tool = tool
         self._denied = [decision for decision in decisions if not decision.allowed]
         self._exact: defaultdict[str, list[Decision]] = defaultdict(list)
-        """The allowed decisions by the exact rule that covers their line."""
+        """The decisions that allowed a line, keyed by the exact rule that covers the line."""
         self._wider: defaultdict[str, list[str]] = defaultdict(list)
-        """Exact rules by the pattern with a wildcard that could replace them."""
+        """Exact rules, keyed by the wildcard pattern that could replace them."""
         offered: dict[Decision, tuple[str, ...]] = {}
         for decision in decisions:
             if not decision.allowed:
@@ -130,7 +130,7 @@ class _Past:
         return found
 
     def _add(self, found: list[Suggestion], match: str, decisions: Sequence[Decision]) -> None:
-        """Add a rule if it is needed and covers all of these lines, but no denied line."""
+        """Add a rule if it is needed, covers all of these lines, and covers no denied line."""
         rule = Rule(self._tool, "allow", match)
         different = dict.fromkeys(decisions)
         if len(decisions) < TIMES or "${" in match or all(self._ruling(each).action == "allow" for each in different):
@@ -144,12 +144,12 @@ class _Past:
         found.append(Suggestion(self._tool, match, len(decisions), example))
 
     def _offered(self, decision: Decision) -> tuple[str, ...]:
-        """Return the patterns of possible rules for a line, the exact one first.
+        """Return the patterns of possible rules for a line, the exact pattern first.
 
-        There are none if no rule is needed or should be suggested.
+        Return none if no rule is needed or should be suggested.
 
-        No rule is suggested for lines that need approval even in mode `auto`: they name a protected file, or an ask rule covers them.
-        The same applies to lines that make a shell read commands from elsewhere, because those commands can change.
+        No rule is suggested for lines that need approval even in mode `auto`, because they contain a protected file or an `ask` rule
+        covers them. The same applies to lines that make a shell read commands from elsewhere, because those commands can change.
         """
         ruling = self._ruling(decision)
         asking = [part for part in ruling.parts if part.action == "ask"]
@@ -169,7 +169,7 @@ class _Past:
 
 
 def _narrowed(wide: str, exact: Iterable[str]) -> str:
-    """Return the pattern with a wildcard after all words that the exact patterns start with."""
+    """Return a pattern with a wildcard after all the words that the exact patterns have in common at the start."""
     columns = zip(*(patterns.literal(each).split(" ") for each in exact), strict=False)
     narrow = " ".join(words[0] for words in takewhile(lambda words: len(set(words)) == 1, columns))
     if "'" in narrow or len(narrow) < len(patterns.literal(wide).rstrip()):

@@ -1,7 +1,7 @@
 """The format `anthropic`: messages in the form of Anthropic's API (reference: Claude API, create a message).
 
-Messages are in a JSON array, in an object's `messages`, or in JSON Lines. A file is recognized if it also has `system`, or contains a
-block that only Anthropic's API has. Written files always contain `system`, because text-only messages are recognized as `openai`.
+Messages are in a JSON array, in an object's `messages`, or in JSON Lines. A file is recognized if it also has `system` or contains a block
+that exists only in Anthropic's API. moot always writes `system`, because text-only messages would otherwise be recognized as `openai`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _request(exported: ExportedConversation) -> JsonObject:
 
 
 def _write_step(step: Step, alone: bool) -> Iterator[JsonObject]:
-    """Yield a model call, then its tool outputs as a user message."""
+    """Yield a model call, followed by its tool outputs as a user message."""
     blocks: list[Json] = [block for part in step.reasoning for block in _write_reasoning(part)]
     if step.text or (alone and not step.calls and not blocks):
         blocks.append({"type": "text", "text": step.text})
@@ -99,7 +99,7 @@ class Anthropic:
         seen = peek(head)
         if seen is None or not seen.messages:
             return False
-        if str(seen.about.get("id", "")).startswith("T-"):  # another program's thread with similar messages
+        if str(seen.about.get("id", "")).startswith("T-"):  # a thread of another program with similar messages
             return False
         messages = [one for one in seen.messages if "role" in one]
         if not messages or not all(_is_message(one) for one in messages):

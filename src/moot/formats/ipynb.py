@@ -18,7 +18,7 @@ _PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$
 
 
 class Ipynb:
-    """`Format` that can only be written. Tool calls become text, never code cells, so that running the notebook can't run them again."""
+    """A `Format` that can only be written. Tool calls become text, never code cells, so that running the notebook can't run them again."""
 
     name = "ipynb"
     version = 1

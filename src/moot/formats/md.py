@@ -68,7 +68,7 @@ from moot.types.part_tree import Nested, nest
 _WHO = {"user": "User", "assistant": "Assistant", "system": "System"}
 _SUMMARY = f"<summary>{TITLE}</summary>"
 _LINE = 100
-"""Maximum number of characters in a tool input written on one line."""
+"""Maximum number of characters of a tool input to write on one line."""
 
 
 def markdown_of(exported: ExportedConversation, sign: re.Pattern[str]) -> bytes:
@@ -84,7 +84,7 @@ def markdown_of(exported: ExportedConversation, sign: re.Pattern[str]) -> bytes:
 
 
 def does_not_fit(part: Part) -> bool:
-    """Return whether a part has no Markdown form that can be read back unchanged."""
+    """Return whether a part can't be written as Markdown that can be read back unchanged."""
     kind = part.get("type")
     if kind == "file":
         return not str(part.get("url", "")).startswith("data:") or re.search(r"[)\s]", str(part["url"])) is not None
@@ -94,7 +94,9 @@ def does_not_fit(part: Part) -> bool:
 
 
 def _section(message: Message, sign: re.Pattern[str]) -> str:
-    """Return a message as a heading and its body. If the body ends with an empty line, add another one, so that it is preserved."""
+    """Return a message as a heading and a body.
+    If the body ends with an empty line, another one is added, so that the first is preserved.
+    """
     facts = [_time(message.created_at), _plain(str(message.metadata.get("model") or ""))]
     if facts[1] and (provider := message.metadata.get("provider")):
         facts[1] += f"@{_plain(str(provider))}"
@@ -197,7 +199,7 @@ _ROLE = rf"#{{1,3}} (?:\*\*)?({'|'.join(_NAMES)})(?:\*\*)?:?((?: · [^\n]*)?)"
 _HEADING = re.compile(_ROLE, re.IGNORECASE)
 _FILE = re.compile(r"(!?)\[([^\]\n]*)\]\((data:[^)\s]+)\)")
 SIGN = re.compile(rf"\\*(?:{_ROLE}|</?details>|{_FILE.pattern})", re.IGNORECASE)
-"""Pattern of lines to escape, because they look like moot's syntax. It must match the whole line."""
+"""Pattern for lines to escape because they look like moot's syntax. The pattern must match the whole line."""
 _FENCE = re.compile(r"(`{3,})(\w*)")
 _FRONT = re.compile(rb"---\n(.*?)\n---\n", re.DOTALL)
 _OURS = b"moot: conversation"
@@ -257,7 +259,7 @@ def _about(front: bytes) -> JsonObject:
 
 
 def _sections(lines: list[bytes]) -> list[tuple[Role | None, list[bytes]]]:
-    """Return each role with its lines, heading first. Lines before the first heading have no role."""
+    """Return each role with its lines, starting with the heading. Lines before the first heading have no role."""
     found: list[tuple[Role | None, list[bytes]]] = [(None, [])]
     for line in lines:
         role = _role(line)
@@ -297,7 +299,7 @@ def _facts(heading: str) -> tuple[int, str]:
 
 
 def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
-    """Return the message parts in a section's body, and the outputs of its tool calls."""
+    """Return the message parts in the body of a section, and the outputs of its tool calls."""
     parts: list[Part] = []
     outputs: list[Output] = []
     pending: list[str] = []
@@ -313,7 +315,7 @@ def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...
             next(lines, "")
             continue
         inside = list(takewhile(lambda line: line != "</details>", lines))
-        if inside[:1] == [_SUMMARY]:  # skip the summary of a compaction: the messages that it summarizes are in the file
+        if inside[:1] == [_SUMMARY]:  # skip the summary of a compaction: the messages that it summarizes are also in the file
             next(lines, "")
             continue
         parsed_block = _details(inside, f"call-{section}-{len(outputs) + 1}")
@@ -340,7 +342,7 @@ def _unescaped(line: str) -> str:
 
 
 def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
-    """Return the reasoning part, or the tool call with its outputs, in a `<details>` block. Return the summary of any other block."""
+    """Return the reasoning part or the tool call with its outputs in a `<details>` block. For any other block, return its summary."""
     summary = lines[0] if lines else ""
     if summary == "<summary>Reasoning</summary>":
         body = [_unescaped(line) for line in lines[1:]]

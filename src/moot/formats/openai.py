@@ -1,8 +1,8 @@
 """The format `openai`: messages in the form of OpenAI's chat completions (reference: OpenAI API, create chat completion; fine-tuning).
 
-A JSON array of messages, an object with `messages`, or JSON Lines of either. A line `{"messages": […]}` is a separate conversation, as in
-fine-tuning files; lines with single messages form one conversation. Messages with text only, which could also be `anthropic`, are
-recognized as this format.
+A file contains a JSON array of messages, an object with `messages`, or JSON Lines of either. A line `{"messages": […]}` is a separate
+conversation, as in fine-tuning files; lines with single messages form one conversation. Text-only messages, which could also be
+`anthropic`, are recognized as this format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moot.types.message import Part, Role, is_settled, text_of, text_part
 
 
 def _request(exported: ExportedConversation) -> JsonObject:
-    """Return the active branch as the `messages` of a request, with title and model."""
+    """Return the active branch as the `messages` of a request, together with title and model."""
     conversation = exported.conversation
     about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
     messages = records_of(exported.messages, _write_content, _write_step)
@@ -30,7 +30,7 @@ def _request(exported: ExportedConversation) -> JsonObject:
 
 
 def _write_step(step: Step, alone: bool) -> Iterator[JsonObject]:
-    """Yield a model call, then an output for each of its tool calls."""
+    """Yield a model call, followed by an output for each of its tool calls."""
     if step.thought or step.text or step.calls or alone:
         record: JsonObject = {"role": "assistant", "content": step.text if step.text or not step.calls else None}
         if step.thought:
@@ -87,7 +87,9 @@ class OpenAI:
         seen = peek(head)
         if seen is None or not seen.messages or "anthropic_version" in seen.about:
             return False
-        if "system" in seen.about or isinstance(seen.about.get("created"), str):  # Anthropic's requests, and programs with similar messages
+        if "system" in seen.about or isinstance(
+            seen.about.get("created"), str
+        ):  # requests to Anthropic, and programs with similar messages
             return False
         if any("message_id" in message for message in seen.messages[:2]):  # a program's own log
             return False
@@ -102,7 +104,7 @@ class OpenAI:
 
 
 def _is_message(value: JsonObject, *, cut: bool = False) -> bool:
-    """Return whether the value can only be a message of this format. A truncated message is checked less strictly."""
+    """Return whether the value can't be anything but a message of this format. A truncated message is checked less strictly."""
     if value.get("role") not in _ROLES or "parts" in value or "timestamp" in value or "type" in value:
         return False
     content = value.get("content")

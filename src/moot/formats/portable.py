@@ -90,7 +90,7 @@ class ConversationReader:
         yield ImportedFacts(Fidelity(Counter(things_in(message))))
 
     def _message(self, value: Json, raw: bytes) -> ImportedMessage | str:
-        """Return the message or a description of the problem."""
+        """Return the message, or a description of the problem if it is invalid."""
         if not isinstance(value, dict):
             return "not an object"
         id, role, parent, parts, metadata = (value.get(name) for name in ("id", "role", "parent", "parts", "metadata"))
@@ -112,7 +112,7 @@ class ConversationReader:
 
 
 def unreadable(raw: bytes, value: Json, problem: str) -> Iterator[ImportedRecord | ImportedFacts]:
-    """Yield an unreadable record and count it as lost."""
+    """Yield an unreadable record, and count it as lost."""
     yield ImportedRecord(raw, value, problem)
     yield ImportedFacts(Fidelity(lost={"records": 1}))
 
@@ -149,7 +149,7 @@ class JsonDocument:
 
 
 def _append(pieces: list[bytes], exported: ExportedConversation, parent: str | None) -> None:
-    """Append a conversation's JSON without the opening brace. Each message is on its own line, so that diffs show whole messages."""
+    """Append a conversation's JSON, except the opening brace. Each message is on its own line, so that diffs show whole messages."""
     pieces += [b'"conversation":', dumps(conversation_value(exported, parent)), b',"messages":[\n']
     pieces.append(b",\n".join(dumps(message_value(message, before)) for message, before in with_parents(exported)))
     pieces.append(b'\n],"children":[')
@@ -160,7 +160,7 @@ def _append(pieces: list[bytes], exported: ExportedConversation, parent: str | N
 
 
 def _conversations(document: bytes, parent: str | None, depth: int) -> Iterator[ImportedConversation]:
-    """Yield the conversation of an object, then its children."""
+    """Yield the conversation in an object, followed by its children."""
     found = PartialDocument(document)
     value = obj(found.value("conversation"))
     id = text(value, "id") or hashlib.sha256(document).hexdigest()
@@ -228,7 +228,7 @@ class JsonLines:
 
 
 class _Lines:
-    """The lines of a file with one line of lookahead."""
+    """The lines of a file, with a lookahead of one line."""
 
     def __init__(self, path: Path) -> None:
         self._lines = json_lines(path)
@@ -267,7 +267,7 @@ def _line_entries(lines: _Lines, header: Line, value: JsonObject) -> Iterator[En
 
 
 def _header(value: JsonObject | None) -> JsonObject | None:
-    """Return the conversation of a header line, or None for any other line."""
+    """Return the conversation in a header line, or None for any other line."""
     if value is None or value.get("moot") != HEADER_MARK:
         return None
     found = value.get("conversation")

@@ -1,6 +1,6 @@
 """The format `ui`: `UIMessage`s of the AI SDK (reference: AI SDK UI, UIMessage).
 
-A JSON array of messages, an object with `messages` as clients post it, or JSON Lines.
+A file contains a JSON array of messages, an object with `messages` as sent by clients, or JSON Lines.
 """
 
 from __future__ import annotations

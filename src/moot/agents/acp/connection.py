@@ -20,9 +20,9 @@ from moot.guard.terminal import clean
 from moot.types.canonical import Json, JsonObject
 
 NOISE = 5_000
-"""Number of lines that are not messages after which an agent counts as broken, because such lines would fill the log."""
+"""Maximum number of lines that are not messages. If there are more, the agent counts as broken, because they would fill the log."""
 INTERRUPT = 0.6
-"""Seconds that an agent has to end its answer when it is cancelled."""
+"""Number of seconds to wait for an agent to end its answer after a cancellation."""
 QUIET, REPLAY = 0.3, 5.0
 """Seconds of silence after which the replay of a loaded session is over, and the maximum time to wait for it."""
 
@@ -37,7 +37,7 @@ class Refuse(Exception):
 
 
 Serve = Callable[[Incoming], Awaitable[Json]]
-"""Handler of an agent's requests. It may raise Refuse."""
+"""Handler of an agent's requests. The handler may raise Refuse."""
 
 
 class Link:
@@ -57,10 +57,12 @@ class Link:
         self._over = False
         self._lines = 0
         self._news = anyio.Event()
-        """Set after each read, and replaced with a new event."""
+        """Set after each read and then replaced with a new event, so that each wait is for the next read."""
 
     async def pump(self, group: TaskGroup) -> None:
-        """Read until the agent closes its stdout or `stop` is called. Shielded from cancellation, to read what follows a cancel."""
+        """Read until the agent closes its stdout or `stop` is called.
+        Shielded from cancellation, to read the lines that the agent sends after it.
+        """
         with self._pumping:
             try:
                 async with aclosing(self._program.reads()) as reads:
@@ -95,19 +97,22 @@ class Link:
         return state
 
     async def request(self, method: str, params: JsonObject, *, timed: bool = False) -> JsonObject:
-        """Return the result. Raise RpcRefused if the agent refuses, ProviderError if it is gone or, if `timed`, did not answer in time."""
+        """Return the result of a request. Raise RpcRefused if the agent refuses it,
+        ProviderError if the agent has exited or a `timed` request times out.
+        """
         return as_object(await self._rpc.request(method, params, seconds=self._patience if timed else None))
 
     async def ask(self, method: str, params: JsonObject, what: str, methods: Json = None) -> JsonObject:
-        """Return the result of a timed request. Raise ProviderError if it is refused; `what` completes the message "The agent could not
-        …"."""
+        """Return the result of a request with a time limit. Raise ProviderError if it is refused;
+        `what` completes the message "The agent could not …".
+        """
         try:
             return await self.request(method, params, timed=True)
         except RpcRefused as error:
             raise refusal_error(error, what, self.agent, methods) from error
 
     async def quiet(self) -> None:
-        """Wait until the agent is silent for a while: some answer `session/load` before they replay the session."""
+        """Wait until the agent has been silent for a while, because some agents answer `session/load` before they replay the session."""
         with anyio.move_on_after(REPLAY):
             while not self._over:
                 before = self._lines
@@ -155,7 +160,7 @@ _SHOWN = 500
 
 
 def refusal_error(error: RpcRefused, what: str, agent: AcpAgent, methods: Json) -> ProviderError:
-    """Return the error for a refused request. If the agent requires a login, the fix names its own command."""
+    """Return the error for a refused request. If the agent requires a login, the fix says how to log in."""
     message, detail = error.message.partition("was refused: ")[2] or error.message, error.data
     if isinstance(detail, dict):
         detail = detail.get("details") or detail.get("message") or detail.get("error")
@@ -179,18 +184,18 @@ class SessionOptions:
 
     directory: str
     session: str = ""
-    """The session to continue; empty for a new one."""
+    """Id of the session to continue; empty for a new session."""
     planning: bool = False
     mode: str = ""
-    """Requested mode, by the agent's own name."""
+    """The requested mode, under the agent's own name for it."""
     model: str = ""
     servers: tuple[JsonObject, ...] = ()
-    """MCP servers in the protocol's form."""
+    """MCP servers in the format of the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session ready for its prompt."""
+    """A session that is ready for the prompt."""
 
     session: str
     takes: JsonObject
@@ -231,9 +236,11 @@ async def prepare(link: Link, wanted: SessionOptions) -> OpenSession:
 
 
 async def _old(link: Link, wanted: SessionOptions, place: JsonObject, can: JsonObject) -> tuple[str, JsonObject]:
-    """Reopen the conversation's session with this agent. Return its id, empty if it is not available any more, and the response.
+    """Reopen the conversation's session with this agent.
+    Return its id (empty if the session is no longer available) and the agent's response.
 
-    `session/resume` comes first, because it replays nothing. If the agent refuses to resume the session, it may still be able to load it.
+    `session/resume` is tried first, because it replays nothing.
+    If the agent refuses to resume the session, it may still be able to load it.
     """
     if not wanted.session:
         return "", {}
@@ -252,9 +259,9 @@ async def _old(link: Link, wanted: SessionOptions, place: JsonObject, can: JsonO
 
 
 async def _set_mode(link: Link, wanted: SessionOptions, session: str, opened: JsonObject) -> None:
-    """Set the session's mode: in mode `plan` the agent's own plan mode, otherwise a mode in which the agent asks and moot's policy answers.
+    """Set the session's mode: the agent's own plan mode if moot's mode is `plan`, otherwise a mode in which the agent asks for permission.
 
-    Therefore, deny rules apply in mode `auto` too; an agent that doesn't ask would ignore them.
+    moot's policy answers, so deny rules apply in mode `auto` too. An agent that doesn't ask would ignore them.
     """
     agent, modes = link.agent, as_object(opened.get("modes"))
     has = [str(mode.get("id")) for mode in as_list(modes.get("availableModes")) if isinstance(mode, dict)]
@@ -298,7 +305,7 @@ def _option(opened: JsonObject, name: str) -> JsonObject | None:
 
 
 def _values(option: JsonObject) -> list[str]:
-    """Return the values that may be chosen, including those in groups."""
+    """Return the values that can be selected, including those in groups."""
     found: list[str] = []
     for value in as_list(option.get("options")):
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The agent's requests during a turn: permissions, files, terminals. Everything is subject to moot's policy."""
+"""Handle an agent's requests during a turn: permissions, files and terminals. All of them are subject to moot's policy."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from moot.types.sandbox import Confinement
 
 NOT_FOUND = -32002
 LARGEST = 10_000_000
-"""Maximum number of bytes of a file that is read."""
+"""Maximum size of a file to read, in bytes."""
 
 
 def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
-    """Return the text of a file from line number `line` on (the first is 1), at most `limit` lines. Raise Refuse if it can't be read."""
+    """Return at most `limit` lines of a file, starting at line number `line` (from 1). Raise Refuse if the file can't be read."""
     try:
         with paths.open_read(path) as stream:
             data = stream.read(LARGEST + 1)
@@ -111,7 +111,7 @@ class _Terminal:
                 self._output += "".join(f"\n{line}" for line in await to_thread.run_sync(watch.finish)).encode()
 
     def told(self) -> JsonObject:
-        """Return the output so far, without incomplete characters."""
+        """Return the output so far, without an incomplete character at the end."""
         data = bytes(self._output)
         while self._dropped and data and data[0] & 0xC0 == 0x80:
             data = data[1:]
@@ -163,7 +163,7 @@ class Terminals:
         return id
 
     async def request(self, method: str, params: JsonObject) -> Json:
-        """Return the response to a request about one terminal. Raise Refuse if it is unknown."""
+        """Return the response to a request about one terminal. Raise Refuse if the terminal is unknown."""
         id = _text(params, "terminalId")
         if (terminal := self._terminals.get(id)) is None:
             raise Refuse(INVALID_PARAMS, f"Terminal {id!r} not found.")
@@ -196,7 +196,7 @@ _EFFECTS: dict[str, frozenset[Effect]] = {
     "execute": frozenset({"execute"}),
     "fetch": frozenset({"network"}),
 }
-"""Effects of calls, by kind. A call of any other kind may have every effect."""
+"""Possible effects of calls, by kind. A call of any other kind may have any effect."""
 _ANYTHING: frozenset[Effect] = frozenset({"execute", "write", "network"})
 _LIKE = {"read": "read_file", "search": "search_files", "edit": "edit_file", "execute": "shell", "fetch": "fetch_url"}
 _COMMANDS = ("command", "cmd", "script")
@@ -206,7 +206,9 @@ _ADDRESSES = ("url", "uri")
 
 @dataclass(slots=True)
 class Grants:
-    """Permissions that an allowed call gives to its later requests: to write the file of an edit, or to run the command in a terminal."""
+    """Permissions that result from allowed calls: an allowed edit lets later requests write its file, an allowed command lets them
+    run it.
+    """
 
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Pairs of a call's id and an absolute path."""
@@ -214,14 +216,14 @@ class Grants:
     """Pairs of a call's id and a command line."""
 
     def add(self, call: OutsideCall, kind: str, places: list[str]) -> None:
-        """Remember an allowed call until it has its output."""
+        """Remember an allowed call until its output is known."""
         if kind in ("edit", "delete", "move"):
             self.paths += [(call.tool_call, os.path.normpath(place)) for place in places]
         elif kind == "execute":
             self.commands.append((call.tool_call, call.subject))
 
     def has_path(self, state: State, path: str) -> bool:
-        """Return True if an allowed, running call is about that file."""
+        """Return True if an allowed call that is still running is about this file."""
         return any(place == os.path.normpath(path) and _runs(state, call) for call, place in self.paths)
 
     def has_command(self, state: State, line: str) -> bool:
@@ -235,9 +237,10 @@ def _runs(state: State, call: str) -> bool:
 def permission(
     state: State, asked: JsonObject, given: Json, options: tuple[Option, ...], directory: Path
 ) -> tuple[OutsideCall, str, list[str]] | None:
-    """Return the call that an agent asks about, its kind and the files that it names, or None if the message has no such call.
+    """Return the call that an agent requests permission for, its kind,
+    and the paths in its arguments, or None if the message has no such call.
 
-    `given` is the call's input as shown in the message. The decision is about this input.
+    `given` is the call's input as shown in the message. The permission is for this input.
     """
     call = call_of(state, str(asked.get("toolCallId", "")))
     if call is None:
@@ -273,7 +276,7 @@ def _options(offered: Json) -> tuple[Option, ...]:
 
 
 def _chosen(answer: OutsideAnswer, options: tuple[Option, ...]) -> str | None:
-    """Return the id of the option that matches the answer, or None if the agent offers none. The call must then be refused."""
+    """Return the id of the option that matches the answer. If no option matches, return None; the call must then be refused."""
     if answer.option is not None:
         return answer.option.id
     kinds: tuple[OptionKind, ...] = ("allow_once", "allow_always") if answer.approved else ("reject_once", "reject_always")
@@ -281,7 +284,7 @@ def _chosen(answer: OutsideAnswer, options: tuple[Option, ...]) -> str | None:
 
 
 def _places(arguments: Json, asked: JsonObject) -> list[str]:
-    """Return the files that a call names, in its input, locations and changes."""
+    """Return the paths in a call's input, locations and changes."""
     fields = as_object(arguments)
     found = [str(fields[name]) for name in _PATHS if isinstance(fields.get(name), str)]
     for name in ("locations", "content"):
@@ -315,7 +318,7 @@ Handler = Callable[[JsonObject], Awaitable[Json]]
 
 
 class RequestHandler:
-    """Handler of the requests of one process."""
+    """Handler of the requests from one agent process."""
 
     def __init__(self, turn: Turn, conversation: Conversation, directory: Path, terminals: Terminals) -> None:
         self._turn = turn
@@ -336,7 +339,7 @@ class RequestHandler:
         }
 
     async def __call__(self, incoming: Incoming) -> Json:
-        """Return the response to a request. Raise Refuse if it is unknown, invalid or denied."""
+        """Return the response to a request. Raise Refuse if the request is unknown, invalid or denied."""
         handler = self._handlers.get(incoming.method)
         if handler is None:
             raise Refuse(METHOD_NOT_FOUND, f"Method not found: {incoming.method}")
@@ -388,7 +391,7 @@ class RequestHandler:
         return {}
 
     async def _done(self, own: str, work: Callable[[], str | None], words: str = "") -> str | None:
-        """Do the work in a thread. If moot created a call to show the request (`own`), add its output."""
+        """Do the work in a thread. If moot created a call to show the request (`own`), add the result to the call as its output."""
         try:
             result = await to_thread.run_sync(work)
         except Refuse as refusal:
@@ -419,9 +422,10 @@ class RequestHandler:
     # ── requests without a permission ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, arguments: JsonObject) -> str:
-        """Authorize a request that doesn't belong to an allowed call. Return the id of a call created to show it, or an empty string.
+        """Authorize a request that doesn't belong to an allowed call.
+        Return the id of the call created to show the request, or an empty string.
 
-        The request is shown with the running call, or else as a separate call. Raise Refuse if it is denied.
+        The request is shown with the running call, or as a separate call if none is running. Raise Refuse if the request is denied.
         """
         running = [call.id for call in self._state.calls if call.shown and not call.settled]
         own = ""

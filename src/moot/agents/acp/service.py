@@ -28,7 +28,7 @@ from moot.types.run import RunOutcome, RunRequest
 
 
 async def content_of(context: RunContext, text: str, parts: Sequence[Part], takes: JsonObject) -> list[Json]:
-    """Return the content blocks. `takes` are the agent's `promptCapabilities`; a file that it can't accept is described in text."""
+    """Return the content blocks. `takes` are the agent's `promptCapabilities`; a file that the agent can't accept is described in text."""
     made: list[Json] = [{"type": "text", "text": text}]
     for part in parts:
         if part.get("type") == "file":
@@ -77,11 +77,11 @@ WAY_OUT = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
     *("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
-"""Environment variables that every agent gets in addition to its own, to reach its model."""
+"""Environment variables that are passed to every agent in addition to its own, so that it can reach its model."""
 
 
 class Acp:
-    """The agent service for one agent; an agent that is not in the table needs `options.command`."""
+    """The agent service for one agent. An agent that is not in the table of known agents needs `options.command`."""
 
     trials: Mapping[str, JsonObject] = {"answer": double("acp_agent.py", "echo"), "slow": double("acp_agent.py", "slow")}
 
@@ -145,7 +145,7 @@ class _Leg:
         return outcome_of(ending)
 
     async def _session_options(self) -> SessionOptions:
-        """Return the session to request, and determine which messages it lacks."""
+        """Return the session to request, and determine which messages are missing from it."""
         known_session = None if self.session else await self._context.session()
         if known_session is not None and not known_session.moved:
             self.session, self._unseen = known_session.id, known_session.unseen
@@ -159,7 +159,7 @@ class _Leg:
         )
 
     async def _converse(self, program: Program, turn: Turn, wanted: SessionOptions) -> Failure | None:
-        """Send the prompt and serve requests until the answer is complete. Return the failure if it is not complete, or None."""
+        """Send the prompt and serve requests until the answer ends. Return the failure if the answer is incomplete, otherwise None."""
         async with anyio.create_task_group() as group:
             terminals = Terminals(group)
             serving = RequestHandler(turn, self._request.conversation, directory_of(self._request), terminals)

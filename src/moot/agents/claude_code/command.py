@@ -17,7 +17,9 @@ from moot.types.run import RunRequest
 
 INSTALL = "pip install 'moot[claude]'"
 MODES: dict[Mode, str] = {"ask": "default", "edits": "default", "plan": "plan", "auto": "default"}
-"""Claude Code's permission mode for each mode. Its looser modes don't ask, so moot's rules would not apply. In `default` it always asks."""
+"""Claude Code's permission mode for each mode of moot.
+In its permissive modes it doesn't ask, so moot's rules would not apply. In `default` it always asks.
+"""
 SERVER = "moot"
 """The name of the MCP server that provides moot's tools."""
 
@@ -28,13 +30,13 @@ _SPOKEN = (
 _KEPT = ("ANTHROPIC_", "CLAUDE_", "DISABLE_", "AWS_", "CLOUD_ML_", "VERTEX_", "GOOGLE_", "AZURE_", "OTEL_", "BASH_")
 _PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 _OF_ANOTHER = frozenset({"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"})
-"""Variables that are set if Claude Code has started moot. They are not passed on."""
+"""Environment variables that are set if Claude Code has started moot. They are not passed on."""
 _EFFORTS = frozenset({"low", "medium", "high", "max"})
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The start of a turn: a new session, an existing one, or a fork of one."""
+    """The start of a turn: a new session, an existing session, or a fork."""
 
     session: str = ""
     fork: bool = False
@@ -43,7 +45,7 @@ class SessionStart:
 
 
 def program() -> str:
-    """Return the bundled program, else one on the PATH. Raise ConfigError if there is none, or if the package is not installed."""
+    """Return the bundled program, or else the one on the PATH. Raise ConfigError if there is none, or if the package is not installed."""
     found = find_spec("claude_agent_sdk")
     if found is None or found.origin is None:
         raise ConfigError("The package 'claude-agent-sdk', which contains Claude Code, is not installed.", fix=INSTALL)
@@ -57,7 +59,7 @@ def program() -> str:
 
 
 def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: SessionStart, *, serves: bool) -> tuple[str, ...]:
-    """Return the whole command line. `serves` means that moot provides tools."""
+    """Return the whole command line. `serves` is True if moot provides tools."""
     words = [*launch.command, *_SPOKEN, "--permission-mode", MODES[mode]]
     if model := model_of(request):
         words += ["--model", model]
@@ -82,7 +84,7 @@ def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Sessio
 
 
 def mcp_config(servers: Sequence[McpServer]) -> JsonObject:
-    """Return MCP servers in Claude Code's form."""
+    """Return MCP servers in the format of Claude Code."""
     return {
         server.name: {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}
         if server.command
@@ -92,13 +94,13 @@ def mcp_config(servers: Sequence[McpServer]) -> JsonObject:
 
 
 def model_of(request: RunRequest) -> str:
-    """Return the requested model by Claude Code's own name, or an empty string for its default."""
+    """Return the requested model under Claude Code's own name for it, or an empty string for its default."""
     wanted = request.run.model or ("" if request.agent.model == "main" else request.agent.model)
     return wanted.rpartition("@")[0] if "@" in wanted else wanted
 
 
 def environment_of(launch: Launch) -> dict[str, str]:
-    """Return the variables added to a child's usual environment."""
+    """Return the environment variables to add to those that a child process usually gets."""
     variables = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         variables["IS_SANDBOX"] = "1"  # as root it refuses some modes outside of a container
@@ -106,7 +108,7 @@ def environment_of(launch: Launch) -> dict[str, str]:
 
 
 def kept_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the names of the environment variables that are passed on to Claude Code: its account, settings and network."""
+    """Return the names of the environment variables that are passed on to Claude Code: those for its account, settings and network."""
     return tuple(
         name for name in environ if (name.startswith(_KEPT) or name.upper() in _PROXIES or name == "IS_SANDBOX") and name not in _OF_ANOTHER
     )

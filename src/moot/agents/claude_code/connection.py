@@ -1,6 +1,6 @@
 """The control protocol of Claude Code for one turn: lines in both directions, requests, interrupts and the end.
 
-Reading continues during a cancel: the program is interrupted by a request of its own protocol, and has a second to stop.
+Reading continues during a cancellation: a request of the protocol interrupts the program, which then has a second to stop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moot.types.canonical import Json, JsonObject, dumps, loads, loads_exact
 from moot.types.context import RunContext
 
 _GRACE = 1.0
-"""Seconds that the program has to exit after its end or an interrupt."""
+"""Number of seconds that the program has to exit after its turn has ended or was interrupted."""
 _CONNECTING = 60.0
 """Seconds to wait for MCP servers. Slower servers continue connecting during the answer."""
 _TASKS = frozenset({"local_agent", "local_workflow"})
@@ -38,7 +38,7 @@ class Dialogue:
         """Number of results received."""
         self.session = ""
         self.lost = False
-        """True if the program does not know the session to continue."""
+        """True if the program can't find the session that it should continue."""
         self._context = context
         self._turn = turn
         self._program = program
@@ -46,7 +46,7 @@ class Dialogue:
         self._state: Json = None
         self._tasks: set[str] = set()
         self._open: dict[str, tuple[anyio.CancelScope, anyio.Event]] = {}
-        """Requests of the program that have no response yet."""
+        """Requests from the program that have no response yet."""
         self._requests = 0
         self._over = anyio.Event()
         self._answered = anyio.Event()
@@ -61,7 +61,9 @@ class Dialogue:
         self._failure: MootError | None = None
 
     async def run(self, prompt: JsonObject, servers: JsonObject) -> None:
-        """Provide the MCP servers, send the prompt and serve requests until the end. If cancelled, interrupt the program first."""
+        """Provide the MCP servers, send the prompt and serve requests until the turn ends.
+        If cancelled, interrupt the program before returning.
+        """
         async with anyio.create_task_group() as group:
             group.start_soon(self._guard, self._read, group)
             try:
@@ -88,7 +90,7 @@ class Dialogue:
         await self._send_line(prompt)
 
     async def _connected(self, message: JsonObject) -> None:
-        """Handle the response about the servers: report those that are not connected."""
+        """Handle the response about the MCP servers: report those that are not connected."""
         response = as_object(message.get("response"))
         if not self._awaited_id or response.get("request_id") != self._awaited_id:
             return
@@ -106,7 +108,7 @@ class Dialogue:
         return {"type": "control_request", "request_id": f"moot-{self._requests}", "request": fields}
 
     async def _guard(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        """Run `work` and store an error on moot's side. The error ends the dialogue and is then raised once, without an exception group."""
+        """Run `work` and keep its error, if any. The error ends the dialogue and is then raised once, not inside an exception group."""
         try:
             await work(*arguments)
         except MootError as error:
@@ -217,7 +219,7 @@ class Dialogue:
 
 
 def _batches(lines: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """Split the lines of one read after each withdrawal of a question, because the next lines may contain its outcome."""
+    """Split the lines of one read after each withdrawn question, because the following lines may contain its outcome."""
     begin = 0
     for at, line in enumerate(lines, 1):
         if b'"control_cancel_request"' in line or at == len(lines):

@@ -13,7 +13,7 @@ from moot.types.tool import Tool
 
 
 def with_questions(call: OutsideCall, request: JsonObject) -> OutsideCall:
-    """Return the call with its questions in moot's form."""
+    """Return the call with its questions in moot's format."""
     questions: list[Json] = []
     for question in _questions(request):
         options: list[Json] = [
@@ -60,11 +60,13 @@ _TOOLS: Mapping[str, tuple[Effect, str, str]] = {
     "WebSearch": ("network", "query", "web_search"),
     "Write": ("write", "file_path", "write_file"),
 }
-"""Effect of a Claude Code tool, the argument that rules match, and the equivalent tool of moot."""
+"""For each Claude Code tool: its effect, the argument that rules match, and the equivalent tool of moot."""
 
 
 def call_of(request: JsonObject, id: str, own: Mapping[str, Tool]) -> OutsideCall:
-    """Return the call of a `can_use_tool` request. `id` is the call's id in the message, `own` are moot's tools by Claude Code's names."""
+    """Return the call that a `can_use_tool` request is about. `id` is the call's id in the message.
+    `own` maps Claude Code's names to moot's tools.
+    """
     name = str(request.get("tool_name", ""))
     arguments = as_object(request.get("input"))
     effects: frozenset[Effect] = frozenset({"read", "write", "execute", "network"})
@@ -112,7 +114,7 @@ def _suggestions(request: JsonObject) -> list[JsonObject]:
 
 
 def _label(suggestion: JsonObject) -> str:
-    """Return the label of a suggestion, or an empty string if it can't be described and must not be offered."""
+    """Return the label of a suggestion, or an empty string if there is no label for it, so that it must not be offered."""
     match suggestion.get("type"):
         case "addRules" if suggestion.get("behavior") == "allow":
             rules = [rule for rule in as_list(suggestion.get("rules")) if isinstance(rule, dict)]

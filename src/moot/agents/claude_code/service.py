@@ -67,7 +67,7 @@ class _Leg:
         self._request = request
         self._context = context
         self._session = request.run.agent_session_id or ""
-        """Set by earlier turns of this run."""
+        """Id of the agent's session, updated by each turn of this run; empty if there is none yet."""
 
     async def talk(self, said: TurnInput) -> RunOutcome:
         tools = own_tools(self._request.agent)
@@ -103,7 +103,7 @@ class _Leg:
     async def _process(
         self, turn: Turn, said: TurnInput, begins: SessionStart, prompt: str, served: ToolServer
     ) -> tuple[Dialogue, Failure | None]:
-        """Run one process for the prompt. Return the failure if it did not answer at all."""
+        """Run one process for the prompt. Return the failure if the process did not answer at all."""
         request, context = self._request, self._context
         launch = launch_of(request, () if "command" in request.agent.options else (program(),))
         words = arguments_of(request, launch, context.mode, begins, serves=bool(served.tools))
@@ -121,13 +121,13 @@ class _Leg:
             return dialogue, Failure.of(runs.died("exited before it answered", await runs.ended()))
 
     async def _session_start(self, said: TurnInput) -> tuple[SessionStart, str]:
-        """Return the session in which the turn starts, and the prompt with the messages that this session lacks."""
+        """Return the session in which the turn starts, and the prompt preceded by the messages that are missing from this session."""
         if self._session:
             return SessionStart(self._session), said.text
         session = await self._context.session()
         if session is None:
             return SessionStart(), with_history(await earlier_messages(self._context), said.text)
         steps = as_list(session.last.metadata.get("steps"))
-        # the line of the session that ends the answer which the branch continues
+        # the session's line at the end of the answer that the branch continues
         at = str(as_object(steps[-1]).get("session_at") or "") if steps else ""
         return SessionStart(session.id, session.moved, at), with_history(session.unseen, said.text)

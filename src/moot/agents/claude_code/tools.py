@@ -25,7 +25,9 @@ _UNKNOWN = "moot was stopped while this call ran. Whether it took effect is unkn
 
 
 def own_tools(agent: Agent) -> dict[str, Tool]:
-    """Return moot's tools that the agent names, by their names in Claude Code. Raise UsageError for an unknown tool."""
+    """Return the tools of moot that are listed in the agent's definition, keyed by their names in Claude Code.
+    Raise UsageError for an unknown tool.
+    """
     tools = [tool_named(name) for name in agent.tools or ()]
     return {f"mcp__{SERVER}__{tool.name}": tool for tool in tools if agent.role == "write" or tool.effects <= {"read"}}
 
@@ -41,11 +43,11 @@ class ToolServer:
         self._decided: set[str] = set()
 
     def decided(self, id: str) -> None:
-        """Record that a call, by its id in the message, was allowed."""
+        """Record that the call with this id was allowed."""
         self._decided.add(id)
 
     async def answer(self, message: JsonObject, call_id: str) -> JsonObject:
-        """Return the response to one JSON-RPC message; a notification gets an empty result, which the control protocol requires."""
+        """Return the response to one JSON-RPC message. For a notification, it is an empty result, which the control protocol requires."""
         result = await self._result(str(message.get("method", "")), as_object(message.get("params")), call_id)
         return {"jsonrpc": "2.0", "id": message.get("id"), **result} if "id" in message else {"jsonrpc": "2.0", "result": {}}
 

@@ -1,4 +1,4 @@
-"""Codex's approval requests, converted to calls that moot decides about, and the decisions in Codex's form."""
+"""Codex's approval requests, converted to calls for moot's policy to decide on, and the decisions in Codex's format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALIKE, _NETWORK = "acceptWithExecpolicyAmendment", "applyNetworkPolicyAmendment
 
 
 class ApprovalRequest(NamedTuple):
-    """An approval request: the call to authorize, and how the answer is returned."""
+    """An approval request: the call to authorize, and how to return the decision."""
 
     call: OutsideCall
     reply: Callable[[OutsideAnswer], Json]
@@ -75,7 +75,7 @@ def _command(params: JsonObject, item: JsonObject, tool_call: str) -> ApprovalRe
 
 
 def _decisions(params: JsonObject) -> list[tuple[Option, Json]]:
-    """Return the possible answers: those that Codex lists, and always a plain no that lets it continue."""
+    """Return the possible answers: those that Codex lists, and always a plain "no" that lets Codex continue."""
     listed = as_list(params.get("availableDecisions")) or ["accept", "acceptForSession", "cancel"]
     found: list[tuple[Option, Json]] = []
     for decision in listed:

@@ -29,11 +29,11 @@ from moot.types.message import Message
 from moot.types.run import RunOutcome, RunRequest
 
 HANDSHAKE = 60.0
-"""Time limit in seconds for responses to moot's requests. Codex responds at once and works afterwards."""
+"""Time limit in seconds for responses to moot's requests. Codex responds immediately and does the work afterwards."""
 _CONNECTING = 30.0
 """Seconds to wait for MCP servers."""
 INTERRUPT = 1.0
-"""Seconds that Codex has to stop after an interrupt."""
+"""Number of seconds that Codex has to stop after an interrupt."""
 
 _ANSWERS: dict[str, Json] = {
     "mcpServer/elicitation/request": {"action": "decline", "content": None},
@@ -50,7 +50,7 @@ class Plan:
 
     directory: str
     model: str
-    """Empty for Codex's default."""
+    """Name of the model; empty for Codex's default."""
     effort: str
     sandbox: str
     approval: str
@@ -86,7 +86,7 @@ class Plan:
 
 
 class CodexTurn:
-    """One turn, which can be used only once. Every line is recorded in the log, whatever happens to it."""
+    """One turn. An instance can be used only once. Every line is recorded in the log, no matter how it is handled."""
 
     def __init__(self, request: RunRequest, context: RunContext, program: Program, plan: Plan, said: TurnInput) -> None:
         self._request = request
@@ -97,11 +97,11 @@ class CodexTurn:
         self._rpc = Rpc(self._send, envelope={})
         self._items: dict[str, JsonObject] = {}
         self._pending: dict[str, anyio.CancelScope] = {}
-        """Pending decisions by the id of the request. They are cancelled if Codex continues without an answer."""
+        """Pending decisions, keyed by the id of the request. They are cancelled if Codex continues without an answer."""
         self._servers: dict[str, str] = {}
-        """Startup status of each MCP server, by name."""
+        """Startup status of each MCP server, keyed by name."""
         self._news = anyio.Event()
-        """Set after each change of a status, and replaced with a new event."""
+        """Set after each change of a status and then replaced with a new event, so that each wait is for the next change."""
         self._over = anyio.Event()
         self._cut: ProviderError | None = None
         self._ids = ("", "")
@@ -109,7 +109,7 @@ class CodexTurn:
         self._turn: Turn
 
     async def hold(self) -> RunOutcome:
-        """Run the turn and return its outcome. If cancelled, ask Codex to stop first."""
+        """Run the turn and return its outcome. If cancelled, ask Codex to stop before returning."""
         prompt = await prompt_content(self._context, self._said.parts)
         self._turn = await Turn.begin(
             self._request, self._context, CodexAppServer(), number=self._said.number, prompt=prompt.text.encode(), model=self._plan.model
@@ -131,7 +131,7 @@ class CodexTurn:
         return outcome_of(self._turn.ending)
 
     async def _work(self, prompt: PromptContent) -> None:
-        """Run the turn. Raise ProviderError if it did not reach its end, and exception groups with errors of the store."""
+        """Run the turn. Raise ProviderError if it did not reach its end. Errors of the store are raised in an exception group."""
         failed: ProviderError | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._listen, group)
@@ -167,7 +167,7 @@ class CodexTurn:
             raise self._cut
 
     async def _open_session(self) -> tuple[str, Sequence[Message]]:
-        """Return the session to continue, and the messages that it lacks."""
+        """Return the session to continue, and the messages that are missing from it."""
         known = await self._context.session()
         if known is not None:
             try:
@@ -233,7 +233,7 @@ class CodexTurn:
             self._over.set()
 
     async def _connected(self) -> None:
-        """Wait for the provided servers, because one that is not ready before the model call is missing in this turn."""
+        """Wait for the provided MCP servers, because a server that isn't ready before the model call is not available in this turn."""
         names = [server.name for server in self._plan.servers]
         with anyio.move_on_after(_CONNECTING):
             while any(self._servers.get(name, "starting") == "starting" for name in names) and not self._over.is_set():
@@ -261,7 +261,7 @@ class CodexTurn:
             return  # it has exited, which the reader reports
 
     async def _interrupt(self) -> None:
-        """Ask Codex to stop; messages that it still sends are recorded."""
+        """Ask Codex to stop. Messages that it sends in the meantime are recorded."""
         session, turn = self._ids
         with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
             try:
@@ -293,7 +293,9 @@ NEEDS = (
 SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 APPROVALS = ("untrusted", "on-request", "never")
 _BY_MODE: dict[Mode, str] = {"plan": "read-only", "ask": "workspace-write", "edits": "workspace-write", "auto": "danger-full-access"}
-"""Codex's sandbox for each mode. In every mode, Codex asks about actions that it does not consider harmless, and moot's policy decides."""
+"""Codex's sandbox for each mode of moot. In every mode,
+Codex asks about actions that it does not consider harmless, and moot's policy decides.
+"""
 _EFFORTS = {"none": "minimal", "low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 
 

@@ -1,7 +1,7 @@
-"""A leg of an outside agent: a turn for the prompt, and another one for each message that arrives meanwhile.
+"""A leg of an outside agent: a turn for the prompt, and another one for each message that arrives in the meantime.
 
-Nothing runs twice: the journal has a turn's start before its process starts and an end after it. A turn that a crash interrupted is not
-run again, because its effects are unknown. The run then ends, and the next prompt continues its session.
+Nothing runs twice: the journal records each turn before its process starts and after it has ended. A turn that a crash interrupted is not
+run again, because its effects are unknown. The run then ends, and the next prompt continues the turn's session.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TurnInput:
 
 
 RunTurn = Callable[[TurnInput], Awaitable[RunOutcome]]
-"""Callback that runs one turn to its end, with its exchange and process. A MootError or a failed outcome ends the run."""
+"""Callback that runs one turn, including its exchange and process, to its end. A MootError or a failed outcome ends the run."""
 
 
 def key_of(number: int) -> str:
@@ -55,7 +55,7 @@ def key_of(number: int) -> str:
 
 
 async def run_leg(request: RunRequest, context: RunContext, talk: RunTurn) -> RunOutcome:
-    """Run all turns that are needed, starting at the journal's position."""
+    """Run all turns that are needed, starting at the position recorded in the journal."""
     before = number = steps_before(await context.journal())
     outcome = RunOutcome("finished")
     while True:
@@ -98,7 +98,9 @@ def outcome_of(ending: Ending) -> RunOutcome:
 
 
 async def _turn_parts(context: RunContext, *, first: bool, continues: bool) -> tuple[Part, ...]:
-    """Return the turn's input: the prompt, with the work of an agent that this one replaces, or unanswered messages since the last step."""
+    """Return the turn's input: the prompt (and the work so far if another agent started the answer),
+    or unanswered messages since the last step.
+    """
     if first:
         prompts = [message for message in await context.history(1) if message.role == "user"]
         added = [text_part(f"{part['text']}\n\n") for part in added_parts(context.message().parts)]
@@ -123,7 +125,7 @@ def _outcome(value: JsonObject | None) -> RunOutcome:
 
 
 async def _close_what_was_cut(request: RunRequest, context: RunContext, number: int) -> None:
-    """Close the exchange of an interrupted process, which has no end yet, by translating its raw lines."""
+    """Close the exchange of an interrupted process, which has no end event yet, by translating its raw lines."""
     exchange = exchange_id(request.run.id, number, 0)
     events = [event for event in await context.journal() if event.exchange == exchange]
     started = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)

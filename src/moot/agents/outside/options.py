@@ -1,4 +1,4 @@
-"""`agents.NAME.options` of an outside agent, with errors that name the place in the configuration."""
+"""The setting `agents.NAME.options` of an outside agent. Errors say where in the configuration the problem is."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class Launch:
     command: tuple[str, ...]
     """The command line, including `args`."""
     env: dict[str, str] = field(default_factory=dict[str, str])
-    """Added to the environment of a child process."""
+    """Environment variables to add to those that a child process usually gets."""
 
 
 def launch_of(request: RunRequest, command: tuple[str, ...], known: Collection[str] = ()) -> Launch:
-    """Parse the options; `command` is the default. Raise ConfigError if an option is invalid, or neither shared nor `known`."""
+    """Parse the options; `command` is the default command line.
+    Raise ConfigError if an option is invalid, or neither a shared nor a `known` option.
+    """
     options = request.agent.options
     strangers = sorted(options.keys() - SHARED - set(known))
     if strangers:
@@ -48,7 +50,7 @@ def _words(request: RunRequest, name: str) -> tuple[str, ...]:
 
 
 def text_of(request: RunRequest, name: str) -> str:
-    """Return a string, which is empty if the option is missing. Raise ConfigError if it is not a string."""
+    """Return the value of an option, or an empty string if it is missing. Raise ConfigError if it is not a string."""
     value = request.agent.options.get(name, "")
     if isinstance(value, str):
         return value
@@ -56,7 +58,7 @@ def text_of(request: RunRequest, name: str) -> str:
 
 
 def choice_of(request: RunRequest, name: str, among: Collection[str]) -> str:
-    """Return one of the choices, or an empty string if the option is missing. Raise ConfigError if it is something else."""
+    """Return the value of an option, or an empty string if it is missing. Raise ConfigError if the value is not one of the choices."""
     value = text_of(request, name)
     if value and value not in among:
         raise option_error(request, name, f"is {value!r}. Expected one of: {', '.join(among)}.")
@@ -69,13 +71,13 @@ def directory_of(request: RunRequest) -> Path:
 
 
 def model_of(request: RunRequest, default: str = "") -> str:
-    """Return the requested model by the agent's own name, or an empty string for the agent's default."""
+    """Return the requested model under the agent's own name for it, or an empty string for the agent's default."""
     wanted = request.run.model or default or request.agent.model
     return "" if wanted in _ROLES else wanted.rpartition("@")[0] or wanted
 
 
 def double(program: str, behavior: str) -> JsonObject:
-    """Return options that run a test double, a file of `testing/`, as the agent's program."""
+    """Return options that run a test double, which is a file in `testing/`, as the agent's program."""
     return {"command": [sys.executable, "-S", "-E", str(Path(__file__).parents[2] / "testing" / program), behavior]}
 
 

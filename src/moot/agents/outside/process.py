@@ -1,4 +1,4 @@
-"""An outside agent's process: reading and writing lines, its stderr, and its end within a second."""
+"""An outside agent's process: read and write lines, collect stderr, and end the process within a second."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from moot.guard.processes import Child, child_environment, spawn
 from moot.guard.terminal import clean
 
 READ = 256 * 1024
-"""Maximum number of bytes of one read, and so of one append to the log, except for longer lines."""
+"""Maximum number of bytes per read, and therefore per append to the log. A longer line is still read and appended as a whole."""
 LONGEST = 32 * 1024 * 1024
 """Maximum length of a line in bytes. A longer line ends the run, because it could not be stored completely."""
 COMPLAINT = 500
-"""Number of characters from the end of stderr that are reported."""
+"""Maximum number of characters from the end of stderr to include in an error."""
 BEAT = 0.03
-"""Seconds between two reads. This combines many small outputs into fewer events. After a pause, output is read at once."""
+"""Seconds between two reads, so that many small outputs are combined into fewer events. After a pause, output is read immediately."""
 GRACE = 1.0
-"""Seconds that a program has to exit before it is killed."""
+"""Number of seconds to wait for a program to exit before it is killed."""
 
 
 class Program:
-    """One running agent, as a context manager. On exit, it and all its children are dead.
+    """One running agent, as a context manager. After the `with` block, the agent and all its child processes have been killed.
 
-    On exit without an error, it has a second to end by itself.
+    If the block ends without an error, the agent first has a second to exit by itself.
     """
 
     def __init__(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], hint: str = "", keeps: Sequence[str] = (), longest: int = LONGEST
     ) -> None:
-        """`env` is added to the usual environment of children; `keeps` names variables of moot's own environment to pass on.
+        """`env` is added to the usual environment of child processes;
+        `keeps` are the names of further variables of moot's own environment to pass on.
 
-        `hint` says how to install a missing program, `longest` the maximum length of a line in bytes.
+        `hint` says how to install the program if it is missing. `longest` is the maximum length of a line in bytes.
         """
         self.argv = tuple(argv)
         self._cwd = cwd
@@ -85,9 +86,9 @@ class Program:
         return self._child
 
     async def reads(self) -> AsyncGenerator[tuple[bytes, ...], None]:
-        """Yield the complete lines of each read, with their line ends. A last line without a line end is yielded alone.
+        """Yield the complete lines of each read, including line ends. A last line that has no line end is yielded separately.
 
-        Stop when the agent closes its stdout. Raise ProviderError after a line over the limit.
+        Stop when the agent closes its stdout. Raise ProviderError if a line exceeds the limit.
         """
         stdout = self.child.stdout
         assert stdout is not None
@@ -123,29 +124,29 @@ class Program:
             raise self.died("stopped reading its input") from error
 
     def close_stdin(self) -> None:
-        """Close stdin; most agents exit then."""
+        """Close stdin, which makes most agents exit."""
         if self.child.stdin is not None:
             self.child.stdin.close()
 
     async def ended(self, seconds: float = GRACE) -> int | None:
-        """Return the exit code, negative for a signal, or None if the program is still running after that time."""
+        """Return the exit code (negative for a signal), or None if the program is still running after `seconds`."""
         with anyio.move_on_after(seconds):
             return await self.child.wait()
         return None
 
     def died(self, how: str, code: int | None = None) -> ProviderError:
-        """Return the failure of a program that has exited, with the end of its stderr."""
+        """Return an error for a program that has exited, including the end of its stderr."""
         ending = "" if code is None else f" (signal {-code})" if code < 0 else f" (exit code {code})"
         text = self.complaint()
         return ProviderError(f"{self.argv[0]!r} {how}{ending}{f': {text}' if text else '.'}", kind="transport")
 
     def complaint(self) -> str:
-        """Return the end of its stderr, safe for a terminal."""
+        """Return the end of the program's stderr, safe to print in a terminal."""
         text = clean(bytes(self._complaint).decode("utf-8", "replace")).strip()
         return text if len(text) <= COMPLAINT else f"…{text[-COMPLAINT + 1 :]}"
 
     async def _listen(self) -> None:
-        """Read stderr while it runs, so that it never blocks; keep the tail."""
+        """Read stderr while the program is running, so that its writes never block, and keep the end."""
         stderr = self.child.stderr
         assert stderr is not None
         while data := await stderr.read(1 << 16):

@@ -1,4 +1,4 @@
-"""Prompts for agents: text, images as `data:` URLs, and earlier messages for a session that lacks them."""
+"""Prompts for outside agents: text, images as `data:` URLs, and earlier messages that are missing from the agent's session."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from moot.types.context import RunContext
 from moot.types.message import Message, Part, is_tool, text_of, tool_name
 
 LIMIT = 60_000
-"""Maximum number of characters of earlier messages; the oldest are omitted first."""
+"""Maximum number of characters of earlier messages to include. The oldest messages are omitted first."""
 PIECE = 2_000
-"""Maximum number of characters of a call's arguments or output."""
+"""Maximum number of characters of a call's arguments or output to include."""
 
 _BEFORE = "Earlier messages of this conversation, which you have not seen yet:"
 _NOW = "End of the earlier messages. The new message:"
@@ -26,13 +26,13 @@ _BEGUN = "Another agent started to work on this message and can't continue. Its 
 _CONTINUE = "End of its work. Continue from there. Don't repeat what is done."
 _LEFT_OUT = "[earlier messages omitted]"
 _EARLIER = 20_000
-"""Maximum number of tokens of earlier messages that are read for a new session."""
+"""Maximum number of tokens of earlier messages to load for a new session."""
 
 
 def with_history(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT, indent: str = "") -> str:
-    """Return the prompt with the earlier messages as text; only the prompt if there are none.
+    """Return the prompt, preceded by the earlier messages as text if there are any.
 
-    `indent` precedes all lines of a message except the first, so that no text in a message looks like the start of another one.
+    `indent` is added before all lines of a message except the first, so that no text inside a message looks like the start of another one.
     """
     texts: list[str] = []
     left = limit
@@ -63,7 +63,7 @@ def _part(part: Part) -> str:
 
 
 def work_so_far(message: Message) -> str:
-    """Return the work of another agent on the same answer as text for the agent that continues it, or an empty string if there is none."""
+    """Return the work of another agent on this answer, as text for the agent that continues it, or an empty string if there is none."""
     texts = [text for shown in for_model((message,)) for part in in_history(shown.parts) if (text := _part(part) or _said(part))]
     work = "\n".join(texts)
     if not work:
@@ -86,7 +86,7 @@ def _short(value: object) -> str:
 
 
 async def earlier_messages(context: RunContext) -> tuple[Message, ...]:
-    """Return the messages that a new session needs: the conversation before the prompt."""
+    """Return the messages to pass to a new session: the conversation before the prompt."""
     history = await context.history(_EARLIER)
     return tuple(for_model(history[:-1] if history and history[-1].role == "user" else history))
 
@@ -98,14 +98,14 @@ _LONGEST = 200_000
 
 @dataclass(frozen=True, slots=True)
 class PromptContent:
-    """The text of a prompt, and its images in order."""
+    """The text and the images of a prompt. The images are in order."""
 
     text: str
     pictures: tuple[str, ...] = ()
 
 
 async def prompt_content(context: RunContext, parts: tuple[Part, ...]) -> PromptContent:
-    """Convert the parts of a prompt: text files are included, files other than images are only named."""
+    """Convert the parts of a prompt. The contents of text files are included; for other files that are not images, only the name is."""
     words: list[str] = []
     pictures: list[str] = []
     for part in parts:
@@ -135,7 +135,7 @@ async def _file(context: RunContext, part: Part, words: list[str], pictures: lis
 
 
 async def file_bytes(context: RunContext, url: str) -> bytes | None:
-    """Return the bytes of a `blob:` or `data:` URL, or None for any other URL; nothing is fetched.
+    """Return the bytes of a `blob:` or `data:` URL, or None for any other URL. Nothing is downloaded.
 
     Raise MootError if the blob is missing, ValueError for invalid base64.
     """

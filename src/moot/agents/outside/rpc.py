@@ -14,7 +14,7 @@ from moot.types.canonical import Json, JsonObject, dumps, loads
 METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
 
 _WORDS = 500
-"""Maximum length of the other side's message in an error, in characters."""
+"""Maximum number of characters of the other side's error message to include in an error."""
 
 
 class RpcRefused(ProviderError):
@@ -49,10 +49,10 @@ class _Pending:
 
 
 class Rpc:
-    """One connection. `send` gets a complete line, which the caller records before it is written."""
+    """One connection. `send` is called with a complete line, which the caller records before writing it."""
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]], *, envelope: JsonObject | None = None) -> None:
-        """`envelope` has the first fields of each message to send; None means `{"jsonrpc": "2.0"}`, which Codex does not accept."""
+        """`envelope` contains the first fields of each sent message. None means `{"jsonrpc": "2.0"}`, which Codex does not accept."""
         self._send = send
         self._envelope: JsonObject = {"jsonrpc": "2.0"} if envelope is None else envelope
         self._pending: dict[int, _Pending] = {}
@@ -60,7 +60,9 @@ class Rpc:
         self._failed: ProviderError | None = None
 
     async def request(self, method: str, params: Json = None, *, seconds: float | None = None) -> Json:
-        """Return the result. Raise RpcRefused for an error response, ProviderError if the connection ended or `seconds` passed."""
+        """Send a request and return the result.
+        Raise RpcRefused for an error response, ProviderError if the connection ends or after `seconds`.
+        """
         if self._failed is not None:
             raise self._failed
         self._last += 1
@@ -91,7 +93,9 @@ class Rpc:
         await self._say({"id": to.id, "error": {"code": code, "message": message}})
 
     def take(self, line: bytes) -> Incoming | None:
-        """Return the request or notification in a line; None for responses, which are delivered, and for other lines."""
+        """Return the request or notification in a line.
+        Deliver a response to its waiting request and return None; also return None for other lines.
+        """
         try:
             message = loads(line)
         except ValueError:
@@ -118,7 +122,7 @@ class Rpc:
         pending.done.set()
 
     def fail(self, error: ProviderError) -> None:
-        """End the connection: raise the error for all pending and later requests."""
+        """End the connection: all pending and later requests raise this error."""
         self._failed = error
         for pending in self._pending.values():
             if not pending.done.is_set():

@@ -1,4 +1,4 @@
-"""One turn of an outside agent: an exchange in the log with every line in both directions and the translator's chunks."""
+"""One turn of an outside agent: an exchange in the log that contains every line in both directions and the translator's chunks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ from moot.types.store import CloseExchange, OpenExchange
 
 
 def unavailable_note(name: str, why: str) -> Event:
-    """Return a note in the answer that an MCP server is not available."""
+    """Return a note for the answer, saying that an MCP server is not available."""
     text = f"The MCP server {name!r} can't be reached: {why}" if why else f"The MCP server {name!r} can't be reached."
     return Event("chunks", (chunk.data("note", {"text": text}, id=f"mcp:{name}"),))
 
 
 def redactor(servers: Sequence[McpServer]) -> Callable[[bytes], bytes]:
-    """Return a function that removes secrets of MCP servers from a line: values of headers and of variables with secret names."""
+    """Return a function that removes the secrets of MCP servers from a line:
+    values of headers, and of environment variables whose names suggest a secret.
+    """
     values = {value for server in servers for value in server.headers.values()}
     values |= {value for server in servers for name, value in server.env.items() if is_secret(("env", name))}
     secrets = [dumps(value)[1:-1] for value in sorted(values, key=len, reverse=True) if len(value) >= SHORTEST]
@@ -47,7 +49,7 @@ def redactor(servers: Sequence[McpServer]) -> Callable[[bytes], bytes]:
 
 
 _PATIENCE = 2.0
-"""Seconds that closing may take while everything else is being cancelled."""
+"""Maximum number of seconds for closing the turn when everything else is being cancelled."""
 
 
 class Turn:
@@ -83,7 +85,7 @@ class Turn:
         model: str = "",
         extra: JsonObject | None = None,
     ) -> Turn:
-        """Open the exchange. `prompt` is the agent's input; `extra` is passed to the translator, as plain JSON."""
+        """Open the exchange. `prompt` is the agent's input. `extra` is JSON to pass to the translator."""
         service = request.run.agent_type
         ids = tuple(str(part.get("toolCallId")) for part in context.message().parts if is_tool(part))
         exchange = Exchange(
@@ -108,15 +110,15 @@ class Turn:
 
     @property
     def state(self) -> Any:
-        """Return the translator's state, including the lines being committed."""
+        """Return the translator's state, which includes lines that are still being committed."""
         return self._state
 
     async def record_received(self, *lines: Raw) -> None:
-        """Record the lines of one read, including line ends, in one append. Shielded from cancellation."""
+        """Record the lines of one read, including line ends, in a single append. Shielded from cancellation."""
         await self._record(lines, sent=False)
 
     async def record_sent(self, line: Raw) -> None:
-        """Record a line that moot sends, without the keys of MCP servers, before it is written. It must not contain other secrets."""
+        """Record a line that moot is about to send, without the keys of MCP servers. The line must not contain other secrets."""
         await self._record((self._hidden(line),), sent=True)
 
     async def _record(self, lines: tuple[Raw, ...], *, sent: bool) -> None:

@@ -51,7 +51,9 @@ class GuidanceFile:
 
 
 def guidance_paths(directory: str, boundary: str = "") -> list[Path]:
-    """Return the files that apply in a folder, the outermost first. Links that leave the repository, or the `boundary`, are skipped."""
+    """Return the files that apply in a folder, outermost folder first.
+    Links that lead out of the repository or out of `boundary` are skipped.
+    """
     if not directory:
         return []
     folder = os.path.realpath(directory)
@@ -80,7 +82,9 @@ def _is_readable(path: str, top: str) -> bool:
 
 
 def read_guidance(paths: list[Path]) -> list[GuidanceFile]:
-    """Return the texts. If they exceed the size limit, the outermost file is cut first. Files that can't be read are skipped. Blocks."""
+    """Return the texts of the files. If they exceed the size limit, the outermost file is cut first.
+    Files that can't be read are skipped. This function blocks.
+    """
     texts: list[tuple[Path, bytes]] = []
     for path in paths:
         try:
@@ -118,7 +122,7 @@ async def agents_md(context: PromptContext) -> str:
 
 
 def guidance_text(files: list[GuidanceFile]) -> str:
-    """Return the files as one text for the model. Cut texts and invisible characters are marked."""
+    """Return the files as one text for the model. Text that was cut off and invisible characters are marked."""
     pieces: list[str] = []
     for file in files:
         notes: list[str] = []

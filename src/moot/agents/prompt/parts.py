@@ -43,7 +43,7 @@ _LIMITS = Registry(
     "moot.prompt_limits",
     {"cut": "moot.convert.dialects.small_model_prompt:cut", "tokens": "moot.convert.dialects.small_model_prompt:tokens"},
 )
-"""Imported lazily by name, because only prompts for small models are limited."""
+"""Imported lazily under its name, because only the prompts of small models are limited."""
 
 
 async def system_prompt(context: PromptContext) -> str:
@@ -67,7 +67,9 @@ async def prompt_parts(context: PromptContext) -> tuple[PromptPart, ...]:
 
 
 def _filled(agent: Agent, values: dict[str, str]) -> Agent:
-    """Return the agent with each `{{name}}` in its texts replaced by its value, which is not searched again. Unknown names stay."""
+    """Return the agent with each `{{name}}` in its texts replaced by the value of that name.
+    Values are not searched for names. Unknown names are kept.
+    """
     if not values:
         return agent
 
@@ -91,7 +93,7 @@ async def _text(name: str, context: PromptContext) -> str:
 
 
 def _within(parts: Sequence[PromptPart], limit: int | None) -> tuple[PromptPart, ...]:
-    """Return the parts within a token limit: later ones are cut first, and the agent's own texts are kept whole."""
+    """Shorten the parts to fit a token limit. Later parts are cut first; the agent's own texts are not cut."""
     if limit is None:
         return tuple(parts)
     tokens, cut = _LIMITS.load("tokens"), _LIMITS.load("cut")
@@ -122,18 +124,18 @@ async def project(context: PromptContext) -> str:
 
 
 async def sub_agents(context: PromptContext) -> str:
-    """Return the agents that the agent may call, with their descriptions."""
+    """Return the sub-agents that the agent may call, with their descriptions."""
     lines = [f"- {name}: {agent.description or 'no description'}" for name, agent in context.agents.items()]
     return "\n".join(["You can call these agents:", *lines]) if lines else ""
 
 
 async def output_format(context: PromptContext) -> str:
-    """Return the required format of answers."""
+    """Return the part that describes the required format of the answer."""
     wanted = context.agent.output_format.strip()
     return _FORMATS.get(wanted, wanted)
 
 
 async def environment(context: PromptContext) -> str:
-    """Return the folder, the system and the date."""
+    """Return the part with the folder, the operating system and the date."""
     day = datetime.datetime.fromtimestamp(context.now / 1_000_000, tz=datetime.UTC).date().isoformat()
     return f"Directory: {context.directory or 'none'}\nSystem: {platform.system()}\nDate: {day}"

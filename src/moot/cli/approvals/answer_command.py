@@ -1,4 +1,4 @@
-"""Runs that are waiting for the user: what they are waiting for, and the command to answer."""
+"""Runs that are waiting for the user: what they are waiting for, and the command with which to answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.types.approval import Approval
 
 
 async def open_approval(engine: Engine, run: str) -> Approval | None:
-    """Return the oldest open approval of a run and its sub-agents that a person can answer; None if there is none."""
+    """Return the oldest open approval of a run and its sub-agents that a person can answer, or None if there is none."""
     return next((one for one in await engine.store.records.approvals(run=run, tree=True) if not one.by_client), None)
 
 

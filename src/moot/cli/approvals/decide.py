@@ -1,4 +1,4 @@
-"""`decide`: ask the user at the terminal about one approval or set of questions."""
+"""Ask the user in the terminal about one approval or one set of questions."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Decision:
     """The result of asking the user."""
 
     answer: Answer | None
-    """The answer for `Runs.answer`; None unless `outcome` is answered."""
+    """The answer to pass to `Runs.answer`; None unless `outcome` is `answered`."""
     draft: str = ""
-    """Text for the composer: typed during the question, but not an answer."""
+    """Text that was typed during the question but is not an answer. It belongs in the composer."""
     outcome: Outcome = "answered"
-    """answered: see `answer`. elsewhere: answered by another client. later: the approval stays open. stop: cancel the run."""
+    """`answered`: see `answer`. `elsewhere`: answered by another client. `later`: the approval stays open. `stop`: cancel the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class ApprovalContext:
     now: Callable[[], int]
     """Return the current time in ms since the epoch."""
     answered: Callable[[], Awaitable[Answer | None]]
-    """Return the stored answer; None if the approval is open."""
+    """Return the stored answer, or None if the approval is open."""
     check: Callable[[Answer], Awaitable[str]]
-    """Return the reason why an answer is invalid, or an empty string if it is valid."""
+    """Return the reason why an answer is invalid, or an empty string if the answer is valid."""
     explain: Callable[[bytes], Awaitable[str]]
     """Return a model's explanation of the call with these arguments. Raise MootError on failure."""
     look: Callable[[bytes], Awaitable[CallPreview]]
@@ -116,14 +116,14 @@ def approval_context(engine: Engine, approval: Approval, conversation: Conversat
 
 
 async def resolved(approval: Approval, context: ApprovalContext) -> Decision | None:
-    """Return the decision if the approval expired or was answered elsewhere; None if it is still open."""
+    """Return the decision if the approval has expired or was answered elsewhere, or None if it is still open."""
     if seconds_left(approval, context) == 0:
         return Decision(None, outcome="expired")
     return Decision(None, outcome="elsewhere") if await context.answered() is not None else None
 
 
 def seconds_left(approval: Approval, context: ApprovalContext) -> int | None:
-    """Return the seconds until the approval expires; None if it never does."""
+    """Return the number of seconds until the approval expires, or None if it never does."""
     return None if approval.expires_at is None else max(0, -(-(approval.expires_at - context.now()) // 1000))
 
 

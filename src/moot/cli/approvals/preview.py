@@ -1,4 +1,4 @@
-"""Preview of a tool call: a command with its parts, a file change as a diff, any other call with its arguments. Nothing is hidden."""
+"""Preview of a tool call: the parts of a command, the diff of a file change, or the arguments of any other call. Nothing is hidden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts that approve a tool call or ask a tool's questions: their rows, keys, text input and answer. No I/O."""
+"""The prompts for approving a tool call or answering a tool's questions: their rows, keys, text input and answer. No I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ EDITS = "yes, all file edits in this conversation"
 
 
 def options_by_key(options: Sequence[Option]) -> dict[str, Option]:
-    """Return the options by key: `y` and `n` apply once, `s` also allows later calls, and the others are numbered in the agent's order."""
+    """Return the options by key: `y` and `n` apply to this call, `s` also allows later calls,
+    and other options are numbered in the agent's order.
+    """
     found: dict[str, Option] = {}
     numbers = iter(_NUMBERS)
     for option in options:
@@ -38,7 +40,7 @@ def label(option: Option) -> str:
 
 
 class Pending(Enum):
-    """An action that the application carries out for a prompt."""
+    """An action that the application performs for a prompt."""
 
     ANSWER = "answer"
     """Check `proposed`, and return it if it is valid."""
@@ -52,7 +54,9 @@ class Pending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TextInput:
-    """A line of text to type: its label, initial text, the function that receives it, and suggestions to cycle through with Up and Down."""
+    """A text input of one line: its label, its initial text, the function that receives the text,
+    and suggestions to cycle through with Up and Down.
+    """
 
     label: str
     text: str
@@ -84,7 +88,7 @@ class Prompt(ABC):
 
     @abstractmethod
     def choose(self, key: str) -> None:
-        """Handle one of `keys`."""
+        """Handle a key that is one of `keys`."""
 
     def submit(self, text: str) -> None:
         """Handle the typed line."""
@@ -100,9 +104,11 @@ class Prompt(ABC):
 
 
 QUIET = 0.4
-"""Seconds after the question appears, or after a key that is not an answer, during which no key counts as an answer."""
+"""Number of seconds after the question appears, or after a key that is not an answer, during which no key counts as an answer."""
 ALONE = 0.15
-"""Seconds without another key after which a key counts as an answer. Letters in typed words and pastes arrive faster."""
+"""Number of seconds that must pass without another key before a key counts as an answer.
+Letters in typed words and pastes arrive faster.
+"""
 
 
 class KeyGuard:
@@ -115,7 +121,7 @@ class KeyGuard:
         self._candidate: tuple[str, float] | None = None
 
     def restart(self, now: float) -> None:
-        """Start again for another question."""
+        """Start again for the next question."""
         self.since, self._candidate = now, None
 
     def add(self, key: str, now: float, answers: Collection[str]) -> None:
@@ -135,7 +141,7 @@ class KeyGuard:
         self.restart(now)
 
     def confirmed(self, now: float) -> str | None:
-        """Return the key that has become an answer, but only once; None if there is none."""
+        """Return the key that has become an answer, but only once. Return None if there is none."""
         if self._candidate is None or now - self._candidate[1] < ALONE:
             return None
         key, self._candidate = self._candidate[0], None
@@ -340,7 +346,7 @@ class QuestionPrompt(Prompt):
         return str(self._changed.get(self._edits, self._question.get("text", "")))
 
     def change(self, text: str | None) -> None:
-        """Use the edited text for the current question; None = it was not edited."""
+        """Use the edited text for the current question. None means that it was not edited."""
         if text is None or not text.strip() or text.strip() == self.document.strip():
             self.message = "Nothing was changed."
         else:
@@ -378,7 +384,7 @@ class QuestionPrompt(Prompt):
 
 
 def parse_reply(line: str, labels: Sequence[str], *, multiple: bool) -> list[str]:
-    """Return the labels that a typed line selects by number, or the line itself."""
+    """Return the labels of the options whose numbers were typed, or the typed line itself."""
     words = line.replace(",", " ").split()
     numbers = [number for word in words if (number := parse_number(word, len(labels)))]
     if numbers and len(numbers) == len(words) and (multiple or len(numbers) == 1):

@@ -1,4 +1,4 @@
-"""Asking the user about a run's open approvals, one after another."""
+"""Ask the user about a run's open approvals, one after another."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ApprovalView(Protocol):
 
 
 async def ask_approvals(engine: Engine, view: ApprovalView, run: Run) -> Literal["asked", "edits", "nothing", "later"]:
-    """Ask about all open approvals of a run and of its sub-agents, and carry out the answers.
+    """Ask about all open approvals of a run and of its sub-agents, and apply the answers.
 
     Return "later" if the user postpones a decision, so that the run keeps waiting; "edits" if the user allowed all file edits in the
     conversation; "nothing" if there was no open approval; otherwise "asked".
@@ -59,7 +59,7 @@ async def ask_approvals(engine: Engine, view: ApprovalView, run: Run) -> Literal
                 try:
                     await engine.runs.answer(approval.id, decision.answer)
                     edits = edits or decision.answer.option == "edits"
-                except (Busy, NotFound) as error:  # expired or answered elsewhere meanwhile
+                except (Busy, NotFound) as error:  # expired or answered elsewhere in the meantime
                     view.failed(error)
                     await _resume(engine, run.id)
             case _:
@@ -70,5 +70,5 @@ async def ask_approvals(engine: Engine, view: ApprovalView, run: Run) -> Literal
 async def _resume(engine: Engine, run: str) -> None:
     """Let a waiting run continue after its approval was answered elsewhere or expired."""
     if (await engine.store.records.run(run)).status == "waiting":
-        with suppress(Busy, UsageError):  # it was resumed meanwhile
+        with suppress(Busy, UsageError):  # it was resumed in the meantime
             await engine.runs.resume(run)

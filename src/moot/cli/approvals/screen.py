@@ -42,7 +42,7 @@ class Viewport:
 
 
 def draw(prompt: Prompt, viewport: Viewport) -> tuple[list[Spans], int]:
-    """Return the lines of the screen, and the index of the first visible line of the body."""
+    """Return the lines to display, and the index of the first visible line of the body."""
     width = max(viewport.width, 8)
     head, body = render([prompt.title], width), render(prompt.body(), width)
     foot = _foot(prompt, viewport, width)
@@ -79,7 +79,7 @@ def _foot(prompt: Prompt, viewport: Viewport, width: int) -> list[Spans]:
 
 
 def _countdown(seconds: int) -> str:
-    """Return the remaining time in minutes and seconds, or only in hours if it is long."""
+    """Format the remaining time in minutes and seconds, or in hours only if it is long."""
     return f"{seconds // 60}:{seconds % 60:02}" if seconds < 6_000 else f"{seconds // 3600} h"
 
 
@@ -98,18 +98,19 @@ def _keys(keys: dict[str, str], width: int) -> list[Spans]:
 
 
 TIMER_SECONDS = 0.02
-"""Added to waits, because event loop timers may fire slightly early."""
+"""Number of seconds to add to waits, because timers of the event loop may fire slightly early."""
 POLL_SECONDS = 0.5
-"""Time between two checks for expiry and for answers given elsewhere."""
+"""Number of seconds between two checks for expiry and for answers given elsewhere."""
 
 Resolved = Callable[[], Awaitable[Decision | None]]
 Perform = Callable[[], Awaitable[Decision | None]]
 
 
 async def run(prompt: Prompt, output: Output, *, resolved: Resolved, perform: Perform, expires: Callable[[], int | None]) -> Decision:
-    """Show the prompt until it is answered or `resolved` returns a decision. `perform` carries out the prompt's pending action.
+    """Show the prompt until it is answered or `resolved` returns a decision. `perform` executes the prompt's pending action.
 
-    `expires` returns the seconds left, or None if the approval never expires. Typed text that is not an answer is returned as the draft.
+    `expires` returns the number of seconds left, or None if the approval never expires.
+    Typed text that is not an answer is returned as the draft.
     """
     return await _Screen(prompt, output, resolved, perform, expires).run()
 
@@ -151,7 +152,7 @@ class _Screen:
             self._inline.app.invalidate()
 
     async def _choose(self) -> None:
-        """Treat the last key as an answer if nothing else was typed right after it."""
+        """Treat the last key as an answer if no other key was typed right after it."""
         await anyio.sleep(ALONE + TIMER_SECONDS)
         key = self.guard.confirmed(time.monotonic())
         if key is not None and key in set(self.prompt.keys()):
@@ -162,7 +163,7 @@ class _Screen:
             await self._follow()
 
     async def _follow(self) -> None:
-        """Carry out the prompt's pending action."""
+        """Execute the prompt's pending action."""
         self._sync_input()
         self._inline.app.invalidate()
         if self.prompt.pending is not None:
@@ -190,12 +191,14 @@ class _Screen:
         self._inline.start(self._choose)
 
     def leave(self) -> None:
-        """Leave the approval open. Ignore the key right after the screen has changed, when it may have been meant for something else."""
+        """Leave the approval open. Ignore the key if the screen has just changed,
+        because it may have been meant for what was shown before.
+        """
         if time.monotonic() - self.guard.since >= QUIET:
             self._inline.finish(Decision(None, outcome="later"))
 
     def submit(self) -> None:
-        """Accept the typed line, unless Enter came so fast after the key before it that it must be part of a paste."""
+        """Accept the typed line, unless Enter followed the previous key so quickly that it must be part of a paste."""
         now = time.monotonic()
         if now - self._pressed[0] >= ALONE and now - self._input_since >= QUIET:
             self.prompt.submit(self._buffer.text)

@@ -1,3 +1,3 @@
-"""Command-line arguments: the declarations in command signatures, and the parser, help and completion derived from them."""
+"""Command-line arguments: their declarations in command signatures, and the parser, help pages and completion derived from these."""
 
 __all__: list[str] = []

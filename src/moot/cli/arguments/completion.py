@@ -30,7 +30,7 @@ class Line:
 
 
 def split(text: str) -> Line | None:
-    """Split a command line. Return None if `moot` is not in it."""
+    """Split a command line. Return None if it does not contain `moot`."""
     words, part, quoted = _words(text)
     names = [PurePath(word).name for word in words]
     if "moot" not in names:

@@ -19,7 +19,7 @@ WIDEST = 100
 _COLUMN = 28
 """Maximum width of a table's first column. The text for a longer entry starts on the next line."""
 _DEFAULTS = {LATEST: "the latest conversation in this directory"}
-"""Descriptions of the default values that are special references instead of plain values."""
+"""Descriptions of default values that are special references instead of plain values."""
 
 Row = tuple[str, str]
 HELP: Row = ("-h, --help", "Show this help.")

@@ -23,7 +23,9 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 
 def parse(words: Sequence[str]) -> Call:
-    """Return the call for a command line, or a call that shows the help page if help is requested. Raise UsageError if it is invalid."""
+    """Return the call for a command line, or a call that shows the help page if help is requested.
+    Raise UsageError if the command line is invalid.
+    """
     if list(words[:1]) == ["help"] and _asks_for_help(words):
         words = [*words[1:], "--help"]
     item, path, rest = command_at(words)
@@ -56,14 +58,16 @@ def parse(words: Sequence[str]) -> Call:
 
 
 def _is_prompt(group: Group, options: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether words that don't name a command are a prompt or its options: several words, one with a space, or options first."""
+    """Return whether words that don't name a command are a prompt or its options:
+    several words, one word with a space, or options first.
+    """
     if any(word in HELP_FLAGS for word in options):
         return False
     return not _is_mistyped(group, options) and (_starts_prompt(options) or len(words) > len(options))
 
 
 def _is_mistyped(group: Group, options: Sequence[str]) -> bool:
-    """Return whether the words are a mistyped command and one more word, such as `moot serch word` or `moot chta list`."""
+    """Return whether the words are a mistyped command followed by one more word, such as `moot serch word` or `moot chta list`."""
     plain = _plain(options)
     if len(plain) != 2:
         return False
@@ -72,12 +76,14 @@ def _is_mistyped(group: Group, options: Sequence[str]) -> bool:
 
 
 def _asks_for_help(words: Sequence[str]) -> bool:
-    """Return whether the words after `help` name a command, if need be a mistyped one. `moot help me understand x` is a prompt."""
+    """Return whether the words after `help` name a command, possibly mistyped.
+    Otherwise they are a prompt, such as `moot help me understand x`.
+    """
     return len(words) < 3 or words[1] in TREE.commands or bool(_nearest(words[1], TREE.commands, _TYPING_ERROR))
 
 
 def _starts_prompt(options: Sequence[str]) -> bool:
-    """Return whether the words are options, several words, or one with a space."""
+    """Return whether the words are options, several words, or one word with a space."""
     plain = _plain(options)
     return not plain or len(plain) > 1 or " " in plain[0] or "\n" in plain[0]
 
@@ -88,7 +94,7 @@ def _plain(options: Sequence[str]) -> list[str]:
 
 
 def command_at(words: Sequence[str]) -> tuple[Command | Group, tuple[str, ...], list[str]]:
-    """Return the command or group that the first words name, its path, and the remaining words."""
+    """Return the command or group named by the first words, its path, and the remaining words."""
     level: Group | Command = TREE
     path: list[str] = []
     for word in words:

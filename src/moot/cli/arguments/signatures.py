@@ -42,8 +42,9 @@ class Parameter:
     implied: str = ""
     """Value that is used if the option is given without a value. Empty means that a value is required."""
     accepts: Callable[[str], bool] | None = None
-    """Function for options with `implied` that returns whether the next word is the option's value. A value after `=` is always
-    accepted."""
+    """For options with `implied`: a function that returns whether the next word is the option's value.
+    A value after `=` is always accepted.
+    """
     parse: bool = True
     """False for an argument that moot itself passes. It is not parsed from the command line."""
 
@@ -71,7 +72,7 @@ class Call:
     """See `Command.bare`."""
 
     def run(self, output: object) -> Any:
-        """Call the command, with `output` if it takes one."""
+        """Call the command. Pass `output` if the command has such an argument."""
         passed = {"output": output} if "output" in inspect.signature(self.command).parameters else {}
         return self.command(*self.args, **self.keywords, **passed)
 
@@ -138,7 +139,7 @@ def arguments_of(command: Callable[..., Any]) -> tuple[Argument, ...]:
 def call_arguments(
     command: Callable[..., Any], arguments: Sequence[Argument], values: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional and keyword arguments for a call. `values` is keyed by the arguments' names."""
+    """Return the positional and keyword arguments for a call. The keys of `values` are the names of the arguments."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}

@@ -51,7 +51,7 @@ class AgentFields:
     ] = None
 
     def values(self) -> JsonObject:
-        """Return the fields that were given. An empty text resets a field to its default."""
+        """Return the fields that were given as options. An empty text resets a field to its default."""
         texts = {"description": self.description, "instructions": self.instructions, "model": self.model}
         values: JsonObject = {name: text or None for name, text in texts.items() if text is not None}
         if self.tools is not None:
@@ -63,7 +63,7 @@ NO_FIELDS = AgentFields()
 
 
 async def new_agent(name: NewName, /, *, fields: AgentFields = NO_FIELDS, json: AsJson = False, output: Out) -> None:
-    """Create an agent as a file in moot's home directory. Without options, open the file in the editor."""
+    """Create an agent as a file in moot's home directory. If no options are given, open the file in the editor."""
     settings = configured(output).settings
     values: JsonObject = {field: value for field, value in fields.values().items() if value is not None}
     path = create_agent(settings, name, values) if values else new_path(settings, name)
@@ -75,7 +75,7 @@ async def new_agent(name: NewName, /, *, fields: AgentFields = NO_FIELDS, json: 
 
 
 async def edit_agent(name: Name, /, *, fields: AgentFields = NO_FIELDS, json: AsJson = False, output: Out) -> None:
-    """Change an agent that is stored as a file in moot's home directory. Without options, open the file in the editor."""
+    """Change an agent that is stored as a file in moot's home directory. If no options are given, open the file in the editor."""
     values = fields.values()
     path = None if values else _invalid_file(output, name)
     settings = configured(output).settings if path is None else None
@@ -146,7 +146,9 @@ def remove_agent(name: Name, /, *, json: AsJson = False, output: Out) -> None:
 
 
 def _invalid_file(output: Output, name: str) -> Path | None:
-    """Return the agent's file if it is the reason why the configuration can't be loaded. Raise ConfigError for any other reason."""
+    """Return the agent's file if the configuration can't be loaded because of it.
+    Raise ConfigError if it can't be loaded for any other reason.
+    """
     path = home_of(os.environ) / FOLDER / f"{name}{SUFFIX}"
     try:
         configured(output)

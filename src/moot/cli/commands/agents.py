@@ -52,7 +52,7 @@ def list_agents(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print the configured agents and the outside agents whose program is installed."""
+    """Print the configured agents and the outside agents whose programs are installed."""
     settings, folder = configured(output).settings, str(here())
     found = available_agents(settings, folder)
     absent = {name: entry.agent() for name, entry in known_agents().items() if name not in found}
@@ -152,7 +152,7 @@ def report_saved(output: Output, name: str, done: str, *, json: bool) -> None:
 
 
 async def _check_model(settings: Settings, model: str) -> None:
-    """Raise UsageError for an unknown model. A model is accepted if its provider has no key yet or doesn't answer."""
+    """Raise UsageError if the model is unknown. Any model is accepted if its provider has no key yet or doesn't answer."""
     providers = Providers(settings)
     try:
         with suppress(ConfigError, ProviderError):
@@ -195,7 +195,7 @@ async def test_agent(
 
 
 async def _try_agent(settings: Settings, agent: Agent, output: Output, *, timeout: float, as_json: bool) -> int:
-    """Run an outside agent once in a temporary home and directory. Raise ProviderError if the run fails."""
+    """Run an outside agent once, in a temporary home and a temporary directory. Raise ProviderError if the run fails."""
     with TemporaryDirectory(prefix="moot-") as folder:
         work = Path(folder) / "work"
         work.mkdir()

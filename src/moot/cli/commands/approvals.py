@@ -35,10 +35,12 @@ from moot.types.ids import SHORTEST_PREFIX
 from moot.types.run import Run
 
 SCOPES = ("once", "conversation", "edits", "always")
-"""Values of `--for` that moot defines. Outside agents can define more."""
+"""Values of `--for` that are defined by moot. Outside agents can define more."""
 
 PATIENCE = 3.0
-"""Seconds to wait for another process to continue an answered run, before the run counts as abandoned."""
+"""Number of seconds to wait for another process to continue a run after its approval was answered.
+After that, the run counts as abandoned.
+"""
 
 _POLL_SECONDS = 0.05
 
@@ -200,7 +202,7 @@ def _title(asked: Asked) -> str:
 
 
 def _allows(approval: Approval) -> list[str]:
-    """Describe the possible answers, or the answer that was given."""
+    """List the possible answers, or the answer that was given."""
     if approval.answer is not None:
         return [f"{'allowed' if approval.answer.approved else 'denied'} by {approval.answer.answered_by}"]
     if approval.questions is not None:
@@ -267,7 +269,9 @@ def _allowed(approval: Approval, scope: str, patterns: Sequence[str], answers: S
 
 
 async def _edited(approval: Approval, path: Path) -> bytes:
-    """Return the changed text of a question as arguments. Raise UsageError if it can't be read or changed."""
+    """Return arguments that contain the edited text of a question.
+    Raise UsageError if the file can't be read or the approval has no text to edit.
+    """
     name = next((str(one["edits"]) for one in _questions(approval) if one.get("edits")), "")
     if not name:
         raise UsageError("--edited applies only to plans.", fix="Leave out --edited.")
@@ -318,7 +322,7 @@ def _rest(top: Run, left: int, *, taken: bool) -> str:
 
 
 async def _is_taken(engine: Engine, run: str, *, wait: bool) -> bool:
-    """Return whether another process has continued the run. With `wait`, give live processes a few seconds to do so."""
+    """Return whether another process has continued the run. If `wait` is True, give live processes a few seconds to do so."""
     others = live_owners(engine.settings.owners)[0] or find_server(engine.settings.home) is not None
     with anyio.move_on_after(PATIENCE if wait and others else 0):
         while True:
@@ -329,7 +333,7 @@ async def _is_taken(engine: Engine, run: str, *, wait: bool) -> bool:
 
 
 async def _follow(engine: Engine, top: Run, asked: str, output: Output, *, here: bool, json: bool) -> int:
-    """Show the outermost run until it ends. With `here`, this process continues it and the run that asked for approval."""
+    """Show the outermost run until it ends. If `here` is True, this process continues it, and the run that asked for approval."""
     display = make_show(ShowFlags(json=json), output)
     conversation = await engine.store.conversations.get(top.conversation)
     message = await engine.store.conversations.message(top.message)

@@ -46,7 +46,7 @@ def _state(settings: JsonObject | None) -> str:
 
 
 async def serve_channel(name: Name, /, *, output: Out) -> None:
-    """Answer messages from one channel until interrupted."""
+    """Answer messages from a channel until interrupted."""
     loader = configured_loader(output)
     async with open_watched(loader, output, resume=True) as engine, anyio.create_task_group() as group:
         group.start_soon(cancel_on, group.cancel_scope, signal.SIGINT, signal.SIGTERM)

@@ -171,7 +171,7 @@ async def pause_job(name: Name, /, *, json: AsJson = False, output: Out) -> None
 
 
 async def resume_job(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Resume a paused job. Runs that were missed during the pause are skipped."""
+    """Resume a paused job. Runs that were due during the pause are skipped."""
     await _pause(name, False, json, output)
 
 

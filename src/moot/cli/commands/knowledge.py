@@ -60,7 +60,7 @@ async def _refresh(engine: Engine, library: Library, sources: list[Source], outp
     problems: list[JsonObject] = []
     for source in sources:
         total += await library.refresh(source, again=True)
-        with suppress(NotFound):  # a project's folder that no longer exists
+        with suppress(NotFound):  # a project folder that no longer exists
             documents = await index.documents(source.id)
             problems.extend({"path": document.path, "problem": document.problem} for document in documents if document.problem)
     embedded, chunks = await library.embed(EMBED_SECONDS)

@@ -31,7 +31,7 @@ def _memory(output: Output, name: str = "") -> Memory:
 
 
 def list_files(*, json: AsJson = False, output: Out) -> None:
-    """Print the memory and instruction files of the current directory, with the closest ones last."""
+    """Print the memory and instruction files that apply in the current directory, with the closest ones last."""
     memory = _memory(output)
     kept = [_facts(file, "memory") for file in memory.files()]
     instructions = [_facts(_instructions(path), "instructions") for path in guidance_paths(str(here()))]
@@ -139,7 +139,7 @@ async def edit_file(name: Name, /, *, output: Out) -> None:
 
 
 def search_files(*words: Annotated[str, Parameter(metavar="WORD", help="Words to find.")], json: AsJson = False, output: Out) -> None:
-    """Print the lines that contain all of the words, or as many of them as possible."""
+    """Print the lines that contain all of the words. If there are none, print the lines that contain the most words."""
     if not " ".join(words).strip():
         raise UsageError("No search words were given.", fix="moot memory search WORD")
     found = _memory(output).search(" ".join(words))

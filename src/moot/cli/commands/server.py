@@ -114,7 +114,7 @@ async def _say(output: Output, as_json: bool, place: ServerInfo) -> None:
 
 
 async def _show(output: Output, as_json: bool, opens: bool, place: ServerInfo) -> None:
-    """Open the page or print its address. The code in the address signs in one browser, once."""
+    """Open the page or print its address. The code in the address can be used only once, to sign in one browser."""
     assert place.code is not None
     url = f"{place.url}/#code={await place.code()}"
     mine = place.pid == os.getpid()

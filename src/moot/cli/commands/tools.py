@@ -54,7 +54,7 @@ def list_tools(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False
 
 
 def show_tool(name: Annotated[str, Parameter(kind="tool", help="Name of the tool.")], /, *, json: AsJson = False, output: Out) -> None:
-    """Print a tool's description and schema as sent to models."""
+    """Print a tool's description and schema as they are sent to models."""
     settings = configured(output).settings
     tool = find(name, settings)
     print_fields(output, {**tool_json(tool, settings), "schema": definition(tool).schema}, json=json)
@@ -141,7 +141,7 @@ async def suggest_rules(*, json: AsJson = False, output: Out) -> None:
 
 
 def _adding(suggestion: Suggestion) -> str:
-    """Return the command that adds the rule."""
+    """Return the command line that adds the rule."""
     return shlex.join(["moot", "permissions", "allow", suggestion.tool, suggestion.match])
 
 

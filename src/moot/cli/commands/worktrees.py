@@ -17,7 +17,7 @@ Name = Annotated[str, Parameter(help="Name of the worktree.")]
 
 
 async def list_worktrees(*, json: AsJson = False, output: Out) -> None:
-    """Print moot's worktrees in the repository of the current folder."""
+    """Print moot's worktrees of the repository that contains the current folder."""
     found = await listed(str(here()))
     if json:
         output.json({"data": list[Json](map(_facts, found)), "next_cursor": None})
@@ -28,7 +28,7 @@ async def list_worktrees(*, json: AsJson = False, output: Out) -> None:
 
 
 async def diff_worktree(name: Name, /, *, output: Out) -> None:
-    """Print the changes in a worktree since it was created, committed or not."""
+    """Print all changes in a worktree since it was created, whether committed or not."""
     diff, untracked = await difference(await find(str(here()), name))
     if diff:
         await output.stream(diff)

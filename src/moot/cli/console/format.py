@@ -44,7 +44,7 @@ class Paged:
         return {"data": list[Json](self.items), "next_cursor": self.next_cursor}
 
     def say_more(self, output: Lines) -> None:
-        """Print how to get the next page, if there is one."""
+        """Print how to show the next page, if there is one."""
         if self.next_cursor:
             output.say(f"moot: next page: --cursor {self.next_cursor}", "dim")
 
@@ -62,7 +62,7 @@ def paged(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str)
 
 
 _ORDER = ("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts", "titles", "branches", "sub-agents")
-"""Order of counts in reports. Other names follow in their own order."""
+"""Order of counts in reports. Any other names come after these, in their own order."""
 _SINGULAR = {"branches": "branch"}
 
 

@@ -34,7 +34,7 @@ class Lines:
         self.ui: JsonObject = {}
         """The `ui` section of the configuration, empty until it is loaded."""
         self.before: Callable[[], object] = lambda: None
-        """Called before each write. Code that redraws lines at the bottom of the screen erases them here."""
+        """Called before each write. Code that redraws lines at the bottom of the screen uses this to erase them."""
         self._mid_line = False
         self.secrets: tuple[str, ...] = ()
         """Strings that are masked on stderr."""
@@ -60,7 +60,7 @@ class Lines:
         self.data(self.fit(text) + "\n")
 
     def fit(self, text: str) -> str:
-        """Return untrusted text for stdout: without control sequences on a terminal, unchanged in a pipe."""
+        """Make untrusted text safe for stdout: remove control sequences for a terminal, but not for a pipe."""
         return clean(text) if self.stdout_terminal else text
 
     def json(self, value: Json) -> None:
@@ -75,8 +75,8 @@ class Lines:
     def say(self, text: str, style: str = "", *, exact: bool = False) -> None:
         """Write a line to stderr, without control sequences and secrets.
 
-        With `exact`, write the text unchanged. Use it for content that the user decides about; the caller must have made its control
-        characters visible.
+        If `exact` is True, write the text unchanged. Use this for content that the user must see in full to decide; the caller must have
+        made its control characters visible.
         """
         self._begin_line()
         text = text if exact else redact(clean(text), self.secrets)
@@ -100,7 +100,7 @@ class Lines:
             self.data("\n")
 
     def redraw(self, line: str, *, ended: bool = False) -> None:
-        """Replace the current line of stderr, which must be a terminal. With `ended`, keep it and move to the next line."""
+        """Replace the current line of stderr, which must be a terminal. If `ended` is True, keep the line and move to the next one."""
         _write(sys.stderr.buffer, "\n" if ended else f"\r{line}")
 
     def styled(self, text: str, style: str) -> str:
@@ -134,7 +134,7 @@ def _unicode_escape(character: str) -> str:
 
 
 PATIENCE = 1.0
-"""Seconds before progress is first shown, and between lines if they cannot be redrawn."""
+"""Number of seconds before progress is first shown, and between progress lines if they can't be redrawn."""
 _REDRAWN = 0.1
 
 
@@ -152,7 +152,7 @@ def write_notes(output: Lines, notes: Sequence[str]) -> None:
 
 
 def write_done(output: Lines, as_json: bool, document: JsonObject, words: str) -> None:
-    """Report what was done: the document to stdout if `as_json`, otherwise the words to stderr."""
+    """Report what was done: print the document to stdout if `as_json` is True, otherwise the words to stderr."""
     if as_json:
         output.json(document)
     else:
@@ -203,11 +203,11 @@ _EXHAUSTED = {
     errno.ENOSPC: ("The disk is full.", "Free some space and try again."),
     errno.EDQUOT: ("The disk quota is exceeded.", "Free some space and try again."),
 }
-"""Message and fix for each error that is caused by an exhausted system resource, not by a bug in moot."""
+"""Message and fix for each error caused by an exhausted system resource rather than by a bug in moot."""
 
 
 def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
-    """Print an error to stderr, and as a JSON document to stdout if `as_json`. Return the exit code."""
+    """Print an error to stderr and, if `as_json` is True, as a JSON document to stdout. Return the exit code."""
     if isinstance(error, OSError) and (exhausted := _EXHAUSTED.get(error.errno or 0)):
         error = MootError(exhausted[0], fix=exhausted[1])
     if isinstance(error, MootError):

@@ -1,4 +1,4 @@
-"""Printing stored messages."""
+"""Print stored messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from moot.types.store import Store
 
 
 async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]:
-    """Return the messages. In approved tool calls, add arguments that the user edited as `input` of `approval`."""
+    """Return the messages. In approved tool calls whose arguments the user edited,
+    the edited arguments are added as `input` of `approval`.
+    """
     runs = {message.run for message in messages if message.run is not None and any(map(_approved, message.parts))}
     answers = {item.id: item.answer for run in sorted(runs) for item in await store.records.approvals(run=run, open_only=False)}
     edits = {id: loads_exact(answer.arguments) for id, answer in answers.items() if answer is not None and answer.arguments is not None}
@@ -31,7 +33,7 @@ async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]
 
 
 async def for_display(store: Store, messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with edited arguments added, and each summary added to the last message that it covers."""
+    """Return the messages with edited arguments added to tool calls, and each summary added to the last message that it covers."""
     return await with_edits(store, await with_summaries(store.tree, messages))
 
 
@@ -71,7 +73,9 @@ def say_head(conversation: Conversation, output: Output) -> None:
 
 
 def print_messages(messages: Sequence[Message], output: Output, *, before: Sequence[Message] = ()) -> None:
-    """Print messages: rendered on a terminal, plain text elsewhere. `before` are earlier messages of the branch, which are not printed."""
+    """Print messages, rendered in a terminal and as plain text elsewhere.
+    `before` contains earlier messages of the branch, which are not printed.
+    """
     if output.stdout_terminal:
         _DRAWN.load("messages")(messages, output, len(_calls(before)))
         return
@@ -113,7 +117,7 @@ def _print_bare(message: Message, output: Output) -> None:
 
 
 def _texts(node: Nested, margin: str = "") -> Iterator[str]:
-    """Yield the texts of a part and of the parts nested below it, which are indented."""
+    """Yield the texts of a part and, indented, of the parts nested in it."""
     if text := _part(node.part):
         yield "\n".join(f"{margin}{line}" for line in text.split("\n"))
     for inner in node.inner:

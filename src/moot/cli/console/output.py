@@ -15,7 +15,7 @@ class Output(Lines):
     """Output of a command that runs on the event loop."""
 
     async def stream(self, text: str) -> None:
-        """Write like `data`, but in a worker thread, so that a slow reader does not block the event loop."""
+        """Write text like `data` does, but in a worker thread, so that a slow reader does not block the event loop."""
         if text:
             await anyio.to_thread.run_sync(partial(self.data, text), abandon_on_cancel=True)
 

@@ -27,7 +27,7 @@ class Show(Protocol):
         """Handle the next event of the run."""
 
     async def end(self, run: Run, message: Message | None) -> None:
-        """Handle the end of the run. Called once."""
+        """Handle the end of the run. This is called once."""
 
 
 @runtime_checkable
@@ -35,16 +35,16 @@ class OnScreen(Protocol):
     """Additional methods of a `Show` that redraws terminal lines."""
 
     def begin(self, conversation: str, calls_before: int) -> None:
-        """Start drawing. `calls_before` is the number of earlier tool calls in the conversation."""
+        """Start drawing. `calls_before` is the number of tool calls in the conversation before this run."""
 
     async def keep(self) -> None:
-        """Redraw periodically until cancelled."""
+        """Redraw the lines periodically until cancelled."""
 
     async def pause(self) -> None:
         """Release the terminal until the next event."""
 
     def leave(self) -> None:
-        """Finish the output when the user detaches. Called instead of `end` if the run is still active."""
+        """Finish the output when the user detaches. This is called instead of `end` if the run is still active."""
 
 
 class ShowText:
@@ -57,7 +57,7 @@ class ShowText:
         self._note = ""
         self._tools: dict[str, str] = {}
         self._margins: dict[str, str] = {}
-        """The indentation of each tool call, by id. A sub-agent's calls are indented below the call that started it."""
+        """The indentation of each tool call, keyed by id. The calls of a sub-agent are indented below the call that started it."""
 
     async def event(self, event: Event) -> None:
         for chunk in event.chunks:
@@ -220,7 +220,7 @@ def result(run: Run, message: Message | None) -> JsonObject:
 
 
 def summary(run: Run, message: Message | None) -> str:
-    """Return one line with the model, tokens, cost, duration of the model calls and the command to continue."""
+    """Return one line with the model, tokens, cost, duration of the model calls and the command that continues the conversation."""
     usage = run.usage
     figures = [_model(run, message)]
     if usage.input is not None or usage.output is not None:

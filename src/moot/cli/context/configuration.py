@@ -26,7 +26,7 @@ def configured(output: Lines) -> Loaded:
 
 
 def configured_loader(output: Lines) -> Loader:
-    """Like `configured`, but return a loader, for a command that follows changes to the configuration."""
+    """Load the configuration like `configured`, but return a loader, for a command that follows changes to the configuration."""
     loader = Loader(environ=os.environ, directory=here())
     apply(loader.current, output)
     return loader

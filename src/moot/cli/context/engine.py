@@ -33,16 +33,16 @@ def state_of(engine: Engine) -> Path:
 
 @asynccontextmanager
 async def opened(output: Output) -> AsyncGenerator[Engine, None]:
-    """Open the engine for the block. Raise ConfigError or StoreError on failure."""
+    """Open the engine for the duration of the block. Raise ConfigError or StoreError on failure."""
     async with open_watched(configured_loader(output), output) as engine:
         yield engine
 
 
 @asynccontextmanager
 async def open_watched(loader: Loader, output: Output, *, resume: bool = False) -> AsyncGenerator[Engine, None]:
-    """Open the engine for the block and follow changes to the configuration. Raise StoreError on failure.
+    """Open the engine for the duration of the block and follow changes to the configuration. Raise StoreError on failure.
 
-    With `resume`, runs of dead processes are resumed, as in a server.
+    If `resume` is True, runs of processes that no longer exist are resumed, as in a server.
     """
 
     def on_change(change: Loaded | ConfigError) -> None:
@@ -64,7 +64,7 @@ async def opened_at(conversation: str, output: Output) -> AsyncGenerator[tuple[E
 
 
 def list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conversation], dict[str, RunStatus]]:
-    """Return a page of conversations, and the status of each live run. For commands without an event loop. Raise StoreError on failure."""
+    """Return a page of conversations and the status of each live run, for commands without an event loop. Raise StoreError on failure."""
     return anyio.run(_list_with_engine, settings, wanted)
 
 

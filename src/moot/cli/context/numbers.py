@@ -1,4 +1,4 @@
-"""List numbers: `3` in a command refers to the third conversation or approval of the list printed last."""
+"""List numbers: `3` in a command refers to the third conversation or approval in the most recently printed list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("moot.cli")
 
 
 def keep_numbers(state: Path, ids: Sequence[str], listed: Listed = "conversations") -> None:
-    """Store the ids of a printed list atomically, for all processes. Log a warning if the directory is not writable."""
+    """Store the ids of a printed list atomically, so that all processes can use them. Log a warning if the directory is not writable."""
     fresh = state / f"{_FILES[listed]}.{os.getpid()}"
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -29,7 +29,7 @@ def keep_numbers(state: Path, ids: Sequence[str], listed: Listed = "conversation
 
 
 def numbered(state: Path, listed: Listed = "conversations") -> Sequence[str] | None:
-    """Return the ids of the list printed last, or None if there is none or it cannot be read."""
+    """Return the ids of the most recently printed list, or None if there is none or it cannot be read."""
     try:
         ids = loads_object((state / _FILES[listed]).read_bytes()).get(listed)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The output that commands get."""
+"""The output object that is passed to commands."""
 
 from __future__ import annotations
 

@@ -24,13 +24,15 @@ QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
 
 async def live_runs(engine: Engine) -> list[Run]:
-    """Return the started and queued runs, newest first. Runs of dead processes have the status interrupted, even if it can't be stored."""
+    """Return the started and queued runs, newest first.
+    The status of a run whose process no longer exists is `interrupted`, even if it can't be stored.
+    """
     runs = await engine.store.records.runs(statuses=STARTED | QUEUED)
     return [await engine.runs.current(run.id) if run.status == "running" else run for run in runs]
 
 
 async def live_statuses(engine: Engine) -> dict[str, RunStatus]:
-    """Return the status of each conversation's live run by conversation id."""
+    """Return the status of each conversation's live run, keyed by conversation id."""
     runs = await live_runs(engine)
     started = [run for run in runs if run.status in STARTED]
     return {run.conversation: run.status for run in [*runs, *started]}
@@ -55,7 +57,7 @@ async def find_in(store: Store, state: Path, reference: str, directory: str) -> 
 
 
 async def previous(store: Store, directory: str | None) -> Conversation | None:
-    """Return the conversation that was used last, in a directory or (None) anywhere. Conversations of sub-agents are skipped."""
+    """Return the most recently used conversation, in a directory or, if that is None, anywhere. Conversations of sub-agents are skipped."""
     cursor: str | None = None
     while True:
         page = await store.conversations.list(limit=50, cursor=cursor, directory=directory)
@@ -74,7 +76,7 @@ async def _by_id(store: Store, reference: str) -> Conversation | None:
 
 
 async def _by_number(store: Store, state: Path, number: int) -> Conversation:
-    """Return a conversation from the list printed last, or from the current list if none has been printed yet."""
+    """Return a conversation from the most recently printed list, or from the current list if none has been printed yet."""
     ids = numbered(state)
     if ids is None:
         listed = (await store.conversations.list(limit=number)).items
@@ -87,17 +89,17 @@ async def _by_number(store: Store, state: Path, number: int) -> Conversation:
 
 
 def copied(source: Conversation, copy: Conversation) -> str:
-    """Return the notice that an imported conversation is continued as a copy."""
+    """Return a message saying that a copy of an imported conversation is continued instead of the original."""
     return f"continuing in {copy.id[:13]}, a copy, because {source.id[:13]} is synchronized with {source.came_from}"
 
 
 def in_folder(conversation: Conversation) -> str:
-    """Return the notice that a conversation without a folder now has one."""
+    """Return a message saying that a conversation that had no folder now has one."""
     return f"the conversation had no folder; it now uses {conversation.directory}"
 
 
 async def live_run(store: Store, conversation: Conversation) -> Run | None:
-    """Return the conversation's started run, or its oldest queued run if none has started, or None."""
+    """Return the conversation's started run, or its oldest queued run if none has started, or None if it has neither."""
     live: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
     runs = await store.records.runs(conversation=conversation.id, statuses=live)
     started = [run for run in runs if run.status in STARTED]
@@ -105,7 +107,7 @@ async def live_run(store: Store, conversation: Conversation) -> Run | None:
 
 
 def find_message(nodes: Sequence[Node], reference: str) -> Node:
-    """Return the message with this id, number in `moot chat tree`, or id prefix. Raise NotFound if none or several match."""
+    """Return the message with this id, id prefix, or number in `moot chat tree`. Raise NotFound if none or several match."""
     exact = next((node for node in nodes if node.id == reference), None)
     if exact is not None:
         return exact

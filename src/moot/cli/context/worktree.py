@@ -1,4 +1,4 @@
-"""The worktree for the option `--worktree`."""
+"""Handle the option `--worktree`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from moot.types.ids import new_id
 
 @asynccontextmanager
 async def worktree_folder(wanted: str | None, conversation: str | None, output: Output) -> AsyncGenerator[str]:
-    """Yield the folder to work in: the current one, or the same one in the worktree. At the end, report changes left in the worktree.
+    """Yield the folder to work in: the current one, or the corresponding one in the worktree.
+    At the end, report changes that remain in the worktree.
 
-    Raise UsageError for a name that can't be used, and for an existing conversation, which keeps its folder.
+    Raise UsageError for a name that can't be used, and for an existing conversation, whose folder can't be changed.
     """
     current = str(here())
     if wanted is None:

@@ -1,8 +1,8 @@
 """Conversion of messages to one editable Markdown text, and back. `parse(render(entries)) == entries` for any texts.
 
-Each message starts with a marker line, `<!-- moot 3 user ID -->`. A line of text that looks like a marker is escaped with a backslash.
-A read-only block is a marker too, `<!-- moot = … -->`, and two adjacent texts are separated by `<!-- moot text -->`. Every block ends
-with one empty line, which is not part of it.
+Each message starts with a marker line, `<!-- moot 3 user ID -->`. A line of text that looks like a marker is escaped with a backslash. A
+read-only block is also a marker, `<!-- moot = … -->`. Adjacent texts are separated by `<!-- moot text -->`. Every block ends with an empty
+line, which is not part of the block.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Fixed:
     """A read-only block, such as a tool call or a file."""
 
     label: str
-    """One line that describes it."""
+    """One line that describes the block."""
     line: int = field(default=0, compare=False)
 
 
@@ -63,11 +63,11 @@ class Entry:
     """Number of the message; 0 for a new one."""
     id: str = ""
     line: int = field(default=0, compare=False)
-    """Number of the first line, counted from 1; 0 if it was not parsed from a text."""
+    """Number of the entry's first line, from 1; 0 if the entry was not parsed from a text."""
 
 
 def render(entries: Sequence[Entry]) -> str:
-    """Return the text for the editor."""
+    """Return the text to open in the editor."""
     lines: list[str] = [*PREAMBLE]
     for entry in entries:
         number = [str(entry.number)] if entry.number else []
@@ -92,7 +92,9 @@ def render_blocks(blocks: Sequence[Block]) -> list[str]:
 
 
 def parse(text: str) -> tuple[Entry, ...]:
-    """Return the messages of an edited text. For an invalid marker or text outside of messages, raise UsageError with the line number."""
+    """Parse the messages in an edited text.
+    If a marker is invalid or there is text outside the messages, raise UsageError with the line number.
+    """
     entries: list[Entry] = []
     starts: list[tuple[int, Entry]] = []
     lines = text.removesuffix("\n").split("\n")
@@ -113,7 +115,7 @@ def parse(text: str) -> tuple[Entry, ...]:
 
 
 def parse_blocks(lines: Sequence[str], first: int) -> tuple[Block, ...]:
-    """Return the blocks of one message. `first` is the number of its first line."""
+    """Parse the blocks of one message. `first` is the number of its first line."""
     blocks: list[Block] = []
     pending: list[str] = []
     separated = False
@@ -148,7 +150,7 @@ _STEP = "step-start"
 
 
 def entry_of(message: Message, number: int) -> Entry:
-    """Return the message as an entry of the text. Step boundaries without other content are omitted."""
+    """Return the message as an entry of the text. Step boundaries without any other content are omitted."""
     blocks: list[Block] = []
     for at, group in _groups(message.parts):
         if _is_text(group[0]):
@@ -159,7 +161,9 @@ def entry_of(message: Message, number: int) -> Entry:
 
 
 def parts_of(entry: Entry, message: Message) -> tuple[Part, ...]:
-    """Return the message's parts with the entry's texts. Raise UsageError if a read-only block was changed, moved or removed."""
+    """Return the message's parts with their texts replaced by the entry's.
+    Raise UsageError if a read-only block was changed, moved or removed.
+    """
     labels = [block.label for block in entry_of(message, entry.number).blocks if isinstance(block, Fixed)]
     groups = [group for _, group in _groups(message.parts) if not _is_text(group[0]) and not _is_border(group)]
     kept = dict(zip(labels, groups, strict=True))
@@ -180,7 +184,7 @@ def parts_of(entry: Entry, message: Message) -> tuple[Part, ...]:
 
 
 def new_parts(entry: Entry) -> tuple[Part, ...]:
-    """Return the parts of an added message. Raise UsageError if it has a read-only block."""
+    """Return the parts of an added message. Raise UsageError if the message contains a read-only block."""
     for block in entry.blocks:
         if isinstance(block, Fixed):
             raise UsageError(f"Line {block.line}: this block belongs to another message. A new message can only contain text.")
@@ -188,7 +192,7 @@ def new_parts(entry: Entry) -> tuple[Part, ...]:
 
 
 def _groups(parts: Sequence[Part]) -> list[tuple[int, list[Part]]]:
-    """Group the parts: each text is a group, and so are the parts between texts. Return each group with the index of its first part."""
+    """Group the parts: each text is a group, and so are all parts between two texts. Return each group with the index of its first part."""
     groups: list[tuple[int, list[Part]]] = []
     at = 0
     for is_text, run in groupby(parts, _is_text):

@@ -50,7 +50,7 @@ class EditOptions:
 async def pick_message(
     nodes: Sequence[Node], output: Output, *, title: str, enter: str, at: str = "", deleted: bool = False
 ) -> Node | None:
-    """Let the user pick a message from the shown branch, newest first. Return None if they leave."""
+    """Let the user pick a message from the current branch, newest first. Return None if the user cancels."""
     shown = [node for node in reversed(nodes) if node.shown and (deleted or not node.deleted)]
     items = [
         Item(node.id, (str(node.no), moment(node.at), "deleted" if node.deleted else node.role, node.line or "(empty)")) for node in shown
@@ -62,10 +62,10 @@ async def pick_message(
 async def edit_message(
     engine: Engine, conversation: Conversation, node: Node, options: EditOptions, output: Output, *, text: str = ""
 ) -> int:
-    """Edit a message. If `text` is given, edit it instead of the message's text. Return the exit code."""
+    """Edit a message. If `text` is given, open this text in the editor instead of the message's own. Return the exit code."""
     message = await engine.store.conversations.message(node.id)
     answered = message.role == "user" and not options.no_answer
-    if answered:  # what the text refers to is attached again
+    if answered:  # the content that the text refers to is attached again
         message = replace(message, parts=typed_parts(message.parts))
     entry = entry_of(message, node.no)
     single = sum(isinstance(block, Text) for block in entry.blocks) <= 1
@@ -124,7 +124,9 @@ def _parts(entry: Entry, message: Message, text: str, *, single: bool) -> tuple[
 
 _ROLES = get_args(Role)
 _KEPT = ("agent", "model", "provider")
-"""Metadata that a changed message keeps, because it names the author. Token usage, for example, belongs only to the original."""
+"""Metadata that is kept when a message is changed, because it identifies the author.
+Token usage, for example, belongs only to the original.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,12 @@ class Revision:
 
 
 def render_conversation(messages: Sequence[Message], numbers: Mapping[str, int]) -> str:
-    """Return the shown branch as the text to edit. `numbers` maps message IDs to their numbers."""
+    """Return the current branch as text to edit. `numbers` maps message ids to message numbers."""
     return render([entry_of(message, numbers[message.id]) for message in messages])
 
 
 def revision(messages: Sequence[Message], numbers: Mapping[str, int], text: str) -> Revision | None:
-    """Return the changes in an edited text, or None if there are none. If they are invalid, raise UsageError with the line number."""
+    """Return the changes in an edited text, or None if there are none. If the text is invalid, raise UsageError with the line number."""
     before = [entry_of(message, numbers[message.id]) for message in messages]
     known = {entry.number: (entry, message) for entry, message in zip(before, messages, strict=True)}
     after = _identify(known, parse(text))
@@ -159,7 +161,7 @@ def revision(messages: Sequence[Message], numbers: Mapping[str, int], text: str)
 
 
 async def apply(store: Store, conversation: Conversation, revision: Revision) -> str:
-    """Store the changes as the branch that is shown. Return the ID of its last message."""
+    """Store the changes as a new branch, which is then displayed. Return the id of its last message."""
     if not revision.messages:
         assert revision.parent is not None  # otherwise the conversation would be empty
         await store.tree.switch(conversation.id, revision.parent, exactly=True)
@@ -168,7 +170,7 @@ async def apply(store: Store, conversation: Conversation, revision: Revision) ->
 
 
 def _identify(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries, with the role and ID of each message taken from `known`, because the user may have changed the markers."""
+    """Return the entries with the roles and ids of messages taken from `known`, because the user may have changed the markers."""
     seen: dict[int, int] = {}
     found: list[Entry] = []
     for entry in entries:
@@ -236,7 +238,9 @@ async def edit(
 
 
 async def edit_whole(engine: Engine, conversation: Conversation, options: EditOptions, output: Output, *, text: str = "") -> int:
-    """Edit the shown branch as one text. If `text` is given, edit it instead of the branch's text. Return the exit code."""
+    """Edit the current branch as one text.
+    If `text` is given, open this text in the editor instead of the branch's own. Return the exit code.
+    """
     messages = await engine.store.conversations.branch(conversation.id)
     if not messages:
         raise UsageError(f"{conversation.title or conversation.id!r} has no messages yet.")

@@ -1,4 +1,4 @@
-"""Editing of a configuration file in the user's editor. The file is saved only if it is valid."""
+"""Edit a configuration file in the user's editor. The file is saved only if it is valid."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from moot.errors import ConfigError
 async def edit_checked(path: Path, template: str, check: Callable[[str, str], object], output: Output, *, lock: Path) -> bool:
     """Let the user edit the file, or the template if the file is empty, until `check` accepts the text or the user gives up.
 
-    `lock` is the file or folder to lock while the file is written. `check` gets the new and the old text and raises ConfigError if the new
-    one is invalid. Return False if nothing was changed. Raise ConfigError if the user gives up or another program changed the file.
+    `lock` is the file or folder to lock while the file is written. `check` is called with the new and the old text, and raises ConfigError
+    if the new text is invalid. Return False if nothing was changed. Raise ConfigError if the user gives up or another program has changed
+    the file.
     """
     before = read_text(path, mark=True)
     text = before or template

@@ -1,1 +1,1 @@
-"""Runs and stored messages drawn for a terminal. `run.Transcript` turns events into lines, without I/O or a clock."""
+"""Runs and stored messages drawn for a terminal. `run.Transcript` converts events to lines, without I/O or a clock."""

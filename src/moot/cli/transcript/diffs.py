@@ -11,16 +11,16 @@ from moot.cli.terminal.text import expanded
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _COMPARED = 2000
-"""Maximum number of characters of a line that is compared word by word."""
+"""Maximum length of a line to compare word by word, in characters."""
 _ALIKE = 0.4
-"""Similarity below which two lines are not shown as one changed line."""
+"""Minimum similarity of two lines to be shown as one changed line."""
 
 
 def diff_lines(text: str, *, headed: bool = True) -> list[Line]:
     """Return the lines of a diff in colour, with their text unchanged.
 
-    The two header lines with the file names are omitted. With `headed=False` the diff has no header, and lines that look like one are
-    changed lines.
+    The two header lines with the file names are omitted.
+    If `headed` is False, the diff has no header, and lines that look like a header are changed lines.
     """
     lines = [expanded(line) for line in text.split("\n")]
     shown: list[Line] = []

@@ -1,4 +1,4 @@
-"""Untrusted Markdown drawn as it streams: finished lines, which never change, and a preview of the unfinished rest."""
+"""Draw untrusted Markdown while it streams: finished lines, which never change, and a preview of the unfinished rest."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from moot.markup.stream import HELD_ROWS, MarkdownStream, Piece, is_closed
 _APART = frozenset({"heading", "hr", "fence", "code_block", "table"})
 """Blocks that always get a blank line around them."""
 _CONTAINERS = frozenset({"blockquote", "bullet_list", "footnote_reference", "ordered_list"})
-"""Blocks that can be finished in parts, before they are complete."""
+"""Blocks whose first parts can be finished before the block is complete."""
 _REUSABLE = frozenset({"heading", "hr", "paragraph", "table"})
 """Blocks that look the same before and after they are complete."""
 _LARGE = 8000
-"""Maximum characters of an unfinished block; only the end of a larger one is shown, as plain text."""
+"""Maximum number of characters of an unfinished block. Of a larger block, only the end is shown, as plain text."""
 _TAIL = 4000
 _MAY_CHANGE = re.compile(r"[\[<>|&\\`]|://|www\.|@|\n\s*(=+|-+)\s*$")
-"""Matches text that can change how earlier words of the same paragraph are drawn when Markdown's marks are kept."""
+"""Matches text that can change how earlier words of the same paragraph are drawn if Markdown's marks are kept."""
 
 
 class Markdown:
@@ -39,11 +39,11 @@ class Markdown:
         self._state: _State = _State()
         self._lines: list[Line] = []
         self._printed = 0
-        """Number of points in the open block up to which its lines are printed. See `_Drawing.stable`."""
+        """Number of points in the open block whose lines have been printed. See `_Drawing.stable`."""
         self._printed_lines = 0
         """Number of printed lines of the open paragraph."""
         self._next_look: Look | None = None
-        """The look to use from the next block on, after a resize."""
+        """The look to use for the next block, after a resize."""
         self._in_table = False
         """True if the block that `live` showed last is a table."""
         self._whole: tuple[Piece, _Drawing] | None = None
@@ -62,14 +62,14 @@ class Markdown:
             self._finish(piece)
 
     def resize(self, look: Look) -> None:
-        """Draw for another width from here on, or from the next block on if lines of the open paragraph are printed."""
+        """Use another width from here on, or from the next block on if lines of the open paragraph have already been printed."""
         if self._printed_lines:
             self._next_look = look
         else:
             self._look = look
 
     def take(self) -> list[Line]:
-        """Return the lines that were finished since the last call."""
+        """Return the lines that have been finished since the last call."""
         closed, opened = self._stream.advance()
         for piece in closed:
             self._finish(piece)
@@ -128,7 +128,7 @@ class Markdown:
         self._state.fences = []
 
     def _known(self, piece: Piece) -> _Drawing | None:
-        """Return the drawing that `live` made of this piece for this width, or None."""
+        """Return the drawing of this piece that `live` has made for the same look, or None."""
         return self._whole[1] if self._whole and self._whole[0] is piece and self._whole[1].look is self._look else None
 
 
@@ -145,7 +145,7 @@ class _State:
     """State that is carried from one piece to the next. Copies share the highlighters."""
 
     last: str = ""
-    """Kind of the leaf drawn last."""
+    """Kind of the leaf that was drawn last."""
     widths: list[int] = field(default_factory=list[int])
     """Natural widths of the columns of the open table."""
     code: StreamHighlighter = field(default_factory=partial(StreamHighlighter, ""))
@@ -176,7 +176,9 @@ class _Drawing:
         self.state = state
         self._live = live
         self._points: list[int] = []
-        """Points: the number of lines up to the end of each nested block or code line. Their number does not depend on the width."""
+        """The number of lines up to each point, which is the end of a nested block or code line.
+        How many points there are does not depend on the width.
+        """
         self._containers: list[_Container] = []
         self._fences = 0
         block = piece.block
@@ -191,7 +193,7 @@ class _Drawing:
             self._block(block, is_open=piece.open)
 
     def start(self, point: int) -> int:
-        """Return the number of lines up to the point with this number, counted from 1; 0 for point 0."""
+        """Return the number of lines up to a point. Points are counted from 1; point 0 is the start."""
         return self._points[min(point, len(self._points)) - 1] if point and self._points else 0
 
     def _gap(self, kind: str, *, spaced: bool) -> None:
@@ -290,7 +292,7 @@ class _Drawing:
         self._containers.pop()
 
     def _opening(self) -> Line:
-        """Return the text before the first line of a block: the marks of containers that were not shown yet, and the indent."""
+        """Return the text before the first line of a block: the marks of containers that have not been shown yet, and the indent."""
         line = [piece for one in self._containers for piece in (one.rest if one.shown else one.mark)]
         for one in self._containers:
             one.shown = True

@@ -1,4 +1,4 @@
-"""Styled text of Markdown paragraphs, and highlighted code."""
+"""Convert Markdown paragraphs to styled text, and highlight code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Inline:
         self._look = look
         self._styles = [style]
         self._links: list[tuple[Token, int]] = []
-        """Open links, each with the piece at which it begins."""
+        """Open links, each with the index of its first piece."""
         self._pieces: Line = []
         self._task = False
 
@@ -114,12 +114,12 @@ class _Inline:
 
 
 def _spaced(look: Look, text: str) -> str:
-    """Return untrusted text as one clean line, with a space before it; empty if the text is empty."""
+    """Return untrusted text as one clean line with a leading space, or an empty string if the text is empty."""
     return " " + tidy_line(look, text) if text else ""
 
 
 def _hidden_host(address: str) -> str:
-    """Return the host if it could be mistaken for another one, otherwise an empty string."""
+    """Return the host if it could be mistaken for another host, otherwise an empty string."""
     try:
         parts = urlsplit(unicodedata.normalize("NFKC", address))
         host = parts.hostname or ""

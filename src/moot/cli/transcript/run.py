@@ -20,15 +20,15 @@ from moot.types.message import Message, Part, PlanEntry, is_settled, is_tool, no
 from moot.types.part_tree import linked, parent_call
 
 _REMEMBERED = 100
-"""Number of most recent folded outputs that can be shown in full."""
+"""Number of most recent folded outputs to keep, so that they can be shown in full."""
 
 
 class Transcript:
     """A drawing of runs, made without I/O or a clock. Times come from the events and from `live`; lines are returned by `take` and `live`.
 
-    `reveal` returns the key or command that shows a tool call in full, by the call's number (0 for reasoning); empty if there is none.
-    `calls_before` is the number of earlier tool calls in the conversation. Set `announces` if `live` is not shown: then a call is also
-    printed when it starts.
+    `reveal` takes a call's number (0 for reasoning) and returns the key or command that shows the call in full, or an empty string if
+    there is none. `calls_before` is the number of earlier tool calls in the conversation. Set `announces` if the lines of `live` are not
+    displayed, so that a call is also printed when it starts.
     """
 
     def __init__(self, look: Look, *, reveal: Callable[[int], str] | None = None, calls_before: int = 0, announces: bool = False) -> None:
@@ -40,13 +40,13 @@ class Transcript:
         self._folded: deque[Folded] = deque(maxlen=_REMEMBERED)
         self._calls = Calls(self._pieces.append, self._folded.append, self._reveal, calls_before, announces=announces)
         self._last = ""
-        """The kind of the piece printed last."""
+        """The kind of the most recently printed piece."""
         self._note = ""
         self._plan: list[str] = []
-        """The entries of the plan shown last."""
+        """The entries of the most recently shown plan."""
         self._now = 0
         self._until = 0
-        """Time at which a waiting run continues, in µs since the epoch; 0 if it is not waiting for a time."""
+        """Time at which a waiting run continues, in µs since the epoch; 0 if the run isn't waiting for a certain time."""
 
     @property
     def folded(self) -> Sequence[Folded]:
@@ -55,11 +55,11 @@ class Transcript:
 
     @property
     def busy(self) -> bool:
-        """True if a running duration is shown."""
+        """True if a duration that is still increasing is shown."""
         return self._calls.busy or bool(self._reasoning) or self._until > 0
 
     def resize(self, width: int) -> None:
-        """Set the width for everything drawn from here on."""
+        """Set the width for everything that is drawn from here on."""
         self.look = self.look.resized(width)
         for piece in self._pieces:
             piece.resize(self.look)
@@ -86,13 +86,13 @@ class Transcript:
         self._note = ""
 
     def resume(self, message: Message) -> None:
-        """Add the unfinished tool calls of a run's answer. The rest of the answer is already printed."""
+        """Add the unfinished tool calls of a run's answer. The rest of the answer has already been printed."""
         for part in linked(message.parts):
             if is_tool(part) and not is_settled(part):
                 self._calls.stored(self.look, part)
 
     def take(self) -> str:
-        """Return the lines finished since the last call, each ending in a newline, to be printed once."""
+        """Return the lines finished since the last call, each ending in a newline. The caller prints them once."""
         lines: list[str] = []
         while self._pieces:
             piece = self._pieces[0]
@@ -108,7 +108,9 @@ class Transcript:
         return "".join(line + "\n" for line in lines)
 
     def live(self, height: int, now: float | None = None) -> list[str]:
-        """Return at most `height` lines that still change, as of `now` (seconds since the epoch; None: the time of the last event)."""
+        """Return at most `height` lines that can still change, as they look at `now` (in seconds since the epoch;
+        None = time of the last event).
+        """
         at = self._now if now is None else int(now * 1_000_000)
         lines: list[str] = []
         last = self._last
@@ -181,7 +183,7 @@ class Transcript:
         reasoning.feed(delta)
 
     def _put(self, piece: Piece) -> None:
-        """Append a piece that is not a call."""
+        """Append a piece that is not a tool call."""
         self._calls.close_group()
         self._pieces.append(piece)
 
@@ -191,7 +193,7 @@ class Transcript:
         self._put(Note(self.look, text, style, kind=kind))
 
     def _metadata(self, metadata: Json) -> None:
-        """Show a model's note, such as a warning that the model is very small, unless it is already shown."""
+        """Show a note about the model, such as a warning that it is very small, unless the note has already been shown."""
         note = metadata.get("note") if isinstance(metadata, dict) else None
         if isinstance(note, str) and note != self._note:
             self._note = note
@@ -226,14 +228,14 @@ class Transcript:
                 pass
 
     def _add_words(self, part: Chunk | Part) -> None:
-        """Show text from a sub-agent, with the call that started the sub-agent if it is known."""
+        """Show text from a sub-agent, together with the call that started the sub-agent if that call is known."""
         words = sub_agent_words(part)
         said = f"{words.agent}: {words.text}"
         if not words.thought and not self._calls.add_words(self.look, parent_call(part), said):
             self._add_note(said, DIM)
 
     def _add_plan(self, plan: tuple[PlanEntry, ...]) -> None:
-        """Show a new plan in full, and the progress of a known plan in one line."""
+        """Show a new plan in full, but only one line of progress for a plan that was already shown."""
         if [entry.content for entry in plan] == self._plan:
             self._add_note(plan_line(plan), DIM)
             return

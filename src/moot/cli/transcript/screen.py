@@ -59,24 +59,24 @@ class Region:
                 self._output.put(erase, ends_line=True)
 
     def forget(self) -> None:
-        """Leave the live lines on the terminal, because another program has taken it over."""
+        """Leave the live lines on the screen, because another program has taken over the terminal."""
         with self._lock:
             self._drawn = []
 
     def _up(self) -> str:
         """Return the sequence that moves the cursor to the first live line.
 
-        A terminal that became narrower may have wrapped them into more rows. Moving up too far would overwrite finished text, so the
-        smallest number is used; at worst a broken line remains.
+        If the terminal was made narrower, it may have wrapped the live lines into more rows. Moving up too far would overwrite finished
+        text, so the smallest possible number of rows is used. At worst, a broken line remains.
         """
         rows = len(self._drawn)
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") if rows else ""
 
 
 FRAME = 1 / 30
-"""Minimum seconds between two frames."""
+"""Minimum number of seconds between two frames."""
 _TICK = 0.1
-"""Seconds between frames when only durations change."""
+"""Number of seconds between two frames when only durations change."""
 _HEIGHT = 10
 """Maximum number of live lines."""
 _REPORTED = frozenset({"error", "abort"})
@@ -97,11 +97,11 @@ class ShowScreen:
         self._paused = False
         self._drawn_at = 0.0
         self._finished = ""
-        """Finished text that is not printed yet. If drawing a frame is cancelled, the next frame prints it."""
+        """Finished text that has not been printed yet. If the drawing of a frame is cancelled, the next frame prints this text."""
         self.begin("", 0)
 
     def begin(self, conversation: str, calls_before: int) -> None:
-        """Prepare for a run of the conversation, which already has `calls_before` tool calls."""
+        """Prepare for a run of a conversation that already has `calls_before` tool calls."""
         look = look_of(self._output)
         self._animated = look.motion
         self._transcript = Transcript(
@@ -120,7 +120,7 @@ class ShowScreen:
             await self._frame()
 
     async def keep(self) -> None:
-        """Draw pending events and running durations until cancelled, and handle Ctrl+Z."""
+        """Draw pending events and the durations of running calls until cancelled, and handle Ctrl+Z."""
         async with anyio.create_task_group() as group:
             group.start_soon(partial(anyio.to_thread.run_sync, preload, abandon_on_cancel=True))  # while the model is thinking
             group.start_soon(self._handle_stop)
@@ -144,7 +144,7 @@ class ShowScreen:
             self._output.say(line, "dim")
 
     def leave(self) -> None:
-        """Print everything received so far when watching ends before the run does."""
+        """Print everything received so far, when the user detaches before the run has ended."""
         self._transcript.end()
         self._draw(self._transcript.take(), [])
 
@@ -167,7 +167,7 @@ class ShowScreen:
         self._region.draw(taken, live)
 
     async def _handle_stop(self) -> None:
-        """On Ctrl+Z, remove the live lines before the shell shows its prompt, and redraw them when the run continues."""
+        """On Ctrl+Z, remove the live lines before the shell shows its prompt, and redraw them when moot is resumed."""
         if signal.getsignal(signal.SIGTSTP) == signal.SIG_IGN:
             return
         stopped = False

@@ -1,4 +1,4 @@
-"""The sections of a drawn run: text, reasoning, tool calls and notes."""
+"""The sections that a run is drawn in: text, reasoning, tool calls and notes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from moot.cli.transcript.markdown import Markdown
 
 _DRAWING = Registry("moot.drawing", {"markdown": "moot.cli.transcript.markdown:Markdown"})
-"""Import paths, loaded when the first answer is drawn, because they need large libraries."""
+"""Import paths, loaded when the first answer is drawn, because these modules need large libraries."""
 _REASONING_LINES = 3
 """Maximum number of lines shown while the model is reasoning."""
 
@@ -44,11 +44,11 @@ class Piece(Protocol):
         ...
 
     def live(self, now: int) -> list[Line]:
-        """Return the unfinished lines at that time, in µs since the epoch (0 if unknown)."""
+        """Return the unfinished lines as they look at this time, in µs since the epoch (0 if unknown)."""
         ...
 
     def resize(self, look: Look) -> None:
-        """Draw for another width from here on."""
+        """Use another width from here on."""
         ...
 
 
@@ -80,7 +80,7 @@ class Text:
 
 
 class _Whole:
-    """Lines that are complete from the start."""
+    """A section whose lines are all complete from the start."""
 
     over = True
 
@@ -120,7 +120,7 @@ class Typed(_Whole):
 
 
 class Reasoning:
-    """The model's reasoning: the last lines while it streams, and a one-line summary afterwards."""
+    """The model's reasoning: its last lines while it streams, and a one-line summary afterwards."""
 
     kind = "reasoning"
 
@@ -246,7 +246,7 @@ class _Calls:
 
 
 class Card(_Calls):
-    """One tool call, with the calls of its sub-agent inside. With `announces`, the start of each call is printed too."""
+    """One tool call, with the calls of its sub-agent inside. If `announces` is True, the start of each call is printed too."""
 
     def __init__(
         self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str], *, announces: bool = False

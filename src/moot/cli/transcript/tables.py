@@ -1,4 +1,4 @@
-"""Tables, drawn in columns, or row by row as a list if the columns would be too narrow."""
+"""Draw tables in columns, or row by row as a list if the columns would be too narrow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moot.plugins.registry import attribute
 
 _NARROWEST = 4
 _GAP = 3
-"""Columns between two cells."""
+"""Number of blank columns between two cells."""
 _GRID = "moot.cli.transcript.grid:draw_grid"
 """Import path, loaded when the first table is drawn, because rich is a large library."""
 
@@ -27,13 +27,13 @@ class TableCells:
 
 
 def natural_widths(cells: TableCells) -> list[int]:
-    """Return the width of each column if nothing is wrapped."""
+    """Return the width that each column has if nothing is wrapped."""
     rows = [cells.header, *cells.rows]
     return [max((_widest(row[at]) for row in rows if at < len(row)), default=1) for at in range(len(cells.header))]
 
 
 def draw_table(look: Look, columns: int, cells: TableCells, natural: Sequence[int], *, headed: bool) -> list[Line]:
-    """Return the lines of the rows, in columns of at most the given natural widths; with `headed`, include the header."""
+    """Return the lines of the rows, in columns of at most the given natural widths. If `headed` is True, include the header."""
     widths = _fitted(natural, columns - _GAP * (len(natural) - 1))
     if sum(widths) + _GAP * (len(widths) - 1) <= columns:
         lines: list[Line] = attribute(_GRID)(look, columns, cells, widths, headed=headed)
@@ -60,7 +60,7 @@ def _widest(cell: Line) -> int:
 
 
 def _fitted(natural: Sequence[int], room: int) -> list[int]:
-    """Return column widths that fit into the room: narrow columns keep their width, wide ones share the rest."""
+    """Return column widths that fit into the available room: narrow columns keep their width, wide columns share the rest."""
     widths = [max(width, 1) for width in natural]
     while sum(widths) > room:
         widest = max(widths)

@@ -25,7 +25,9 @@ _STATES: dict[str, State] = {
 
 
 class Calls:
-    """The tool calls of a run, by id. `put` appends a piece to the transcript. Call `close_group` before appending any other piece."""
+    """The tool calls of a run, keyed by id. `put` appends a piece to the transcript.
+    Call `close_group` before appending a piece in any other way.
+    """
 
     def __init__(
         self,
@@ -45,11 +47,11 @@ class Calls:
         self._approvals: dict[str, str] = {}
         self._group: Group | None = None
         self._cards: dict[str, tuple[Card, Call]] = {}
-        """For each call id, the unprinted card that contains the call, and the call."""
+        """For each call id: the card that contains the call and has not been printed yet, and the call itself."""
         self._printed: dict[str, str] = {}
-        """Titles of calls whose card is printed, by call id."""
+        """Titles of calls whose cards have been printed, keyed by call id."""
         self._late = ""
-        """ID of the call whose sub-agent the last piece belongs to, if that call's card is already printed; otherwise empty."""
+        """Id of the call whose sub-agent the last piece belongs to, if the card of this call has already been printed; otherwise empty."""
 
     @property
     def busy(self) -> bool:
@@ -81,7 +83,7 @@ class Calls:
             self._calls.pop(call.id)
 
     def end(self) -> None:
-        """Close all calls. Those without an outcome are shown as open."""
+        """Close all calls. Calls without an outcome are shown as open."""
         for call in self._calls.values():
             call.waited, call.state = call.state == "asked", "open"
             call.views.clear()
@@ -89,7 +91,7 @@ class Calls:
         self.close_group()
 
     def add_words(self, look: Look, parent: str, words: str) -> bool:
-        """Show text from a sub-agent with the call that started it. Return False if the call is unknown."""
+        """Show text from a sub-agent together with the call that started the sub-agent. Return False if this call is unknown."""
         self._forget_printed()
         if (holder := self._cards.get(parent)) is not None:
             holder[1].inner.append(words)
@@ -100,7 +102,9 @@ class Calls:
         return True
 
     def _late_kind(self, look: Look, parent: str) -> str:
-        """Repeat the title of a printed card, unless the last piece belongs to it too. Return the kind of the pieces below the title."""
+        """Repeat the title of a printed card, unless the last piece also belongs to that card.
+        Return the kind of the pieces below the title.
+        """
         kind = f"inside {parent}"
         if self._late != parent:
             self.close_group()
@@ -115,7 +119,7 @@ class Calls:
                 del self._cards[id]
 
     def close_group(self) -> None:
-        """Start a new group: later calls do not share a line with earlier ones."""
+        """Start a new group, so that later calls do not share a line with earlier calls."""
         self._late = ""
         if self._group is not None:
             self._group.closed = True

@@ -79,7 +79,7 @@ def _of(name: str, arguments: Json, view: Callable[[Tool, object], View]) -> Vie
 
 
 _DESCRIPTIVE = ("command", "file_path", "path", "notebook_path", "url", "query", "pattern", "description")
-"""Arguments that describe a call best, for any tool."""
+"""Names of the arguments that best describe a call to any tool."""
 
 
 def _unknown(name: str, arguments: Json) -> View:
@@ -90,15 +90,15 @@ def _unknown(name: str, arguments: Json) -> View:
 
 _INDENT: Line = [("  ", PLAIN)]
 _LONG_LINE = 600
-"""Maximum number of characters shown of one line of a folded body."""
+"""Maximum number of characters to show of each line of a folded body."""
 _ROWS = 3
-"""Maximum average number of terminal rows per line of a folded body."""
+"""Maximum number of terminal rows per line of a folded body, on average."""
 
 
 _DRAWING = Registry(
     "moot.drawing", {"code": "moot.cli.transcript.markdown_text:highlighted", "markdown": "moot.cli.transcript.markdown:draw_markdown"}
 )
-"""Large libraries, imported when something is drawn with them."""
+"""Import paths of functions that need large libraries, loaded when something is first drawn with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Fold:
 
 
 def body(view: View, look: Look, fold: Fold, more: str) -> tuple[list[Line], bool]:
-    """Return the lines of the body, and True if some were omitted. `more` tells the user how to see them."""
+    """Return the lines of the body, and True if some were omitted. `more` tells the user how to see the omitted lines."""
     text = tidy(look, view.body).strip("\n")
     if not text:
         return [], False
@@ -202,9 +202,9 @@ class Call:
     name: str
     arguments: Json = None
     original: Json = None
-    """The model's arguments, if the user replaced them."""
+    """The model's arguments, if the user has replaced them."""
     characters: int = 0
-    """Length of the arguments while they stream."""
+    """Length of the arguments while they are streaming, in characters."""
     state: State = "input"
     output: Json = None
     value: Json = None
@@ -229,7 +229,7 @@ class Call:
         return self.state == "done" and reads(self.name)
 
     def edit(self, arguments: Json) -> None:
-        """Replace the model's arguments with the user's, which the call runs with."""
+        """Replace the model's arguments with those of the user. The call runs with the user's arguments."""
         self.original, self.arguments, self.reason = self.arguments, arguments, "edited by you"
         self.views.clear()
 
@@ -244,7 +244,7 @@ class Call:
         return self.views[which]
 
     def lines(self, look: Look, more: str) -> tuple[list[Line], bool]:
-        """Return the card of a finished call, and True if some of it was folded."""
+        """Return the card of a finished call, and True if part of the card was folded."""
         view = self.view()
         inside, cut = self._inside(look, more)
         head = [self.head(look, 0), *self._original(look), *inside]
@@ -274,7 +274,7 @@ class Call:
         return [*lines[:_INNER_LINES], [*_INDENT, (look.sign(words, words.replace("…", "...").replace("·", "-")), DIM)]], True
 
     def below(self, depth: int = 1) -> Iterator[tuple[int, Call | str]]:
-        """Yield the calls and texts from the sub-agent and from its own sub-agents, each with its depth."""
+        """Yield the calls and texts from the sub-agent and from its own sub-agents, each with its nesting depth."""
         for inner in self.inner:
             yield depth, inner
             if isinstance(inner, Call):
@@ -346,6 +346,6 @@ def elapsed(microseconds: int) -> str:
 
 
 def spinner(look: Look, now: int) -> str:
-    """Return the spinner frame at that time."""
+    """Return the spinner frame for this time."""
     signs = look.sign(_SPINNER, _SPINNER_PLAIN)
     return signs[now * _FRAMES // 1_000_000 % len(signs)]

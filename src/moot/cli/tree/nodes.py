@@ -15,11 +15,11 @@ class Command:
     help: str
     """Summary of the command for help pages: one imperative sentence."""
     examples: tuple[str, ...]
-    """Complete command lines, shown on the help page. At least one."""
+    """Complete command lines to show on the help page. There must be at least one."""
     details: str = ""
     """Additional paragraph that is shown only on the command's own help page."""
     bare: bool = False
-    """True for a synchronous function that needs no event loop and no logging. The modules for both are then not imported."""
+    """True for a synchronous function that needs neither an event loop nor logging. The modules for these are then not imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Group:
     sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Headings for the list of commands. Empty means a single list."""
     prompt: Command | None = None
-    """The command to run if the command line has options or a prompt instead of a command's name."""
+    """The command to run if the command line contains options or a prompt instead of the name of a command."""
     options: tuple[str, ...] = ()
     """The options of `prompt`, or of the default command, on the group's help page."""
     default: str = ""
-    """Name of the command that runs if none is given. Empty means that the help page is shown instead."""
+    """Name of the command to run if none is given. Empty means that the help page is shown instead."""
 
 
 def command(path: str, help: str, examples: tuple[str, ...], *, details: str = "", bare: bool = False) -> Command:

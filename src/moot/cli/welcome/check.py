@@ -16,7 +16,8 @@ _AGENT_CALLED = "moot.agents.known:agent_named"
 async def ensure_model(loader: Loader, output: Output, *, yes: bool = False) -> None:
     """Ask for a main model if none is configured and there is a terminal, then reload the configuration.
 
-    `yes` chooses the first available model without asking, and downloads it if needed. Errors of the test call are passed on.
+    If `yes` is True, choose the first available model without asking, and download it if needed.
+    Then errors of the test call are not caught.
     """
     loaded = loader.current
     asks = output.attended and output.stderr_terminal and not skip_file(loaded.settings).exists()

@@ -1,4 +1,4 @@
-"""Discovery of the available models and agents. Only local servers and configured endpoints are contacted."""
+"""Discover the available models and agents. Only local servers and configured endpoints are contacted."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from moot.providers.weights.manifest import DEFAULT, find
 from moot.types.model import Model
 
 SECONDS = 0.3
-"""Timeout for a server on this machine."""
+"""Timeout in seconds for a server on this machine."""
 _CONFIGURED_SECONDS = 2.0
-"""Timeout for a configured endpoint, which may be remote."""
+"""Timeout in seconds for a configured endpoint, which may be remote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Discovery:
     agents: tuple[str, ...] = ()
     """Names of the outside agents that are ready to use."""
     missing: str = ""
-    """Reason why the embedded model is not offered; empty if it is offered."""
+    """The reason why the embedded model is not offered; empty if it is offered."""
 
 
 async def discover(settings: Settings, environ: Mapping[str, str]) -> Discovery:
@@ -130,7 +130,7 @@ async def _accepts(url: str) -> bool:
 
 
 def _embedded(settings: Settings) -> tuple[Offer | None, str]:
-    """Return the offer of the embedded model, or None and the reason why this machine cannot run it."""
+    """Return the offer of the embedded model, or None together with the reason why this machine can't run it."""
     weights = find(DEFAULT)
     try:
         check_machine(weights.size)

@@ -33,14 +33,16 @@ def is_key(text: str) -> bool:
 
 
 def vendor_of(key: str, providers: Providers) -> str:
-    """Return the only provider whose API keys have this format, or an empty string, because a wrong guess would leak the key."""
+    """Return the provider if it is the only one whose API keys have this format,
+    otherwise an empty string, because a wrong guess would leak the key.
+    """
     forms = {name: providers.facts(name).key_form for name in providers.names()}
     found = [name for name, form in forms.items() if form and re.fullmatch(form, key)]
     return found[0] if len(found) == 1 else ""
 
 
 Line = tuple[str, str]
-"""A text and its style, as for `Lines.say`."""
+"""A text and its style, as passed to `Lines.say`."""
 
 MAX_WIDTH = 100
 """Maximum width of lines in columns. Longer lines are hard to read."""
@@ -68,7 +70,7 @@ def render(found: Discovery, width: int) -> list[Line]:
 
 
 def number_names(names: Sequence[str], width: int) -> list[Line]:
-    """Return the names with their numbers, with as many per line as fit."""
+    """Number the names, and return lines with as many names per line as fit."""
     numbered = [f"{number} {name}" for number, name in enumerate(names, 1)]
     column = max(map(width_of, numbered)) + 3
     each = max((min(width - 1, MAX_WIDTH) - 2) // column, 1)
@@ -97,15 +99,15 @@ def _offers(offers: Sequence[Offer], width: int) -> Iterator[Line]:
 
 
 SECONDS = 90.0
-"""Timeout for the first answer. A server may have to load the model first."""
+"""Timeout in seconds for the test answer. A server may have to load the model before it can answer."""
 _LATER = "No model was chosen, and you won't be asked again. To choose one later, run `moot models choose`."
 
 
 async def choose(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
-    """Ask for a model, write it to the configuration and return the new configuration. Return `loaded` if the user decides later.
+    """Ask for a model, write it to the configuration and return the new configuration. Return `loaded` if the user wants to choose later.
 
-    Nothing is written before the model has answered. `yes` chooses the first model without asking, and downloads it if needed.
-    Raise UsageError if there is no model; with `yes`, errors of the test call are passed on.
+    Nothing is written before the model has answered. If `yes` is True, choose the first model without asking, and download it if needed;
+    then errors of the test call are not caught. Raise UsageError if there is no model.
     """
     chooser = _Chooser(loaded.settings, await discover(loaded.settings, os.environ), output, downloads=yes)
     if not yes:
@@ -126,7 +128,7 @@ class _Chooser:
     downloads: bool
 
     async def ask(self) -> bool:
-        """Ask until a model has answered. Return False if the user decides later."""
+        """Ask until a chosen model has answered. Return False if the user wants to choose later."""
         self._say(render(self.found, self._width))
         while True:
             typed = await ask_hidden("> ", self.output)
@@ -188,7 +190,7 @@ class _Chooser:
         return Offer(name, default_model(providers.facts(name), entry), "pasted", entry, {f"providers.{name}.api_key": typed})
 
     async def _ask_vendor(self) -> str:
-        """Ask which provider an API key belongs to. Return its name, or an empty string if the user names none."""
+        """Ask which provider an API key belongs to. Return the provider's name, or an empty string if the user doesn't enter one."""
         names = sorted(KEY_VARIABLES)
         self._tell("Which provider is this key for?")
         self._say(number_names(names, self._width))

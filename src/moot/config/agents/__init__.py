@@ -1,1 +1,1 @@
-"""Agent definitions: built-in ones, Markdown files in moot's home and in projects, and conversion of Claude Code's agent files."""
+"""Agent definitions: built-in agents, Markdown files in moot's home and in projects, and conversion of Claude Code's agent files."""

@@ -41,7 +41,7 @@ LOCAL = Agent(
     history=HistorySettings(max_tokens=2_000),
     prompt=PromptSettings(("instructions", "environment", "output_format", "project", "agents_md"), max_tokens=500),
 )
-"""Agent for small models. Other agents with a small model get its tools, temperature, history and prompt settings as defaults."""
+"""Agent for small models. Its tools, temperature, history and prompt settings are also the defaults of other agents with a small model."""
 
 
 DEFAULT = Agent("default", "General agent for files and the terminal")

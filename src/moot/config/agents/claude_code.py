@@ -1,6 +1,6 @@
-"""Conversion of Claude Code's agent and command files, and the names in its plugins.
+"""Conversion of Claude Code's agent and command files, and the names used in its plugins.
 
-Reference: Claude Code documentation, subagents, slash commands, plugins and plugin marketplaces.
+Reference: Claude Code documentation on subagents, slash commands, plugins and plugin marketplaces.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ PLUGIN_FOLDER = ".claude-plugin"
 MANIFEST = f"{PLUGIN_FOLDER}/plugin.json"
 MARKETPLACE = "marketplace.json"
 PLUGIN_ROOT, PLUGIN_DATA, PROJECT_FOLDER = "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "CLAUDE_PROJECT_DIR"
-"""Environment variables of a plugin's programs: its folder, a folder for its own files, and the working directory."""
+"""Environment variables for a plugin's programs: the plugin's folder, a folder for files that it writes, and the working directory."""
 
 _COMMAND_FIELDS: Mapping[str, str] = {"argument-hint": "argument"}
 _COMMAND_LOST = ("allowed-tools", "context", "disable-model-invocation", "hooks", "user-invocable", "name", "version", "when_to_use")
-"""Command fields without an equivalent in moot. `allowed-tools` would let a file allow calls."""
+"""Command fields without an equivalent in moot. With `allowed-tools`, for example, a file could allow its own calls."""
 
 TOOL_NAMES: Mapping[str, str] = {
     "AskUserQuestion": "ask_user",
@@ -46,9 +46,9 @@ _LISTS = ("tools", "skills", "disallowedTools")
 
 
 def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: bool) -> tuple[dict[str, Node], list[str]]:
-    """Return the fields of a moot agent, and notes about fields and tools without an equivalent.
+    """Return the fields of a moot agent, and notes about fields and tools that have no equivalent.
 
-    `known` lists moot's fields. A file that is not `foreign` keeps unknown fields, so that they are reported as errors.
+    `known` lists moot's fields. If the file is not `foreign`, unknown fields are kept, so that they are reported as errors.
     """
     notes: list[str] = []
     given = {name: _as_list(node) if name in _LISTS else node for name, node in fields.items()}
@@ -65,7 +65,7 @@ def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: boo
     denied = {TOOL_NAMES.get(bare, bare) for bare in (name.partition("(")[0] for name in _names(given.get("disallowedTools")))}
     if "tools" in found:
         found["tools"] = _tools(found["tools"], denied, notes, foreign=foreign)
-    elif denied:  # all other tools, because the agent must not get more than its author wanted
+    elif denied:  # all other tools, because the agent must not get more tools than its author wanted
         place = given["disallowedTools"].place
         found["tools"] = Node([Node(name, place, name) for name in _offered() if name not in denied], place)
     lost = [name for name in lost if name != "disallowedTools"]
@@ -88,7 +88,7 @@ def _names(node: Node | None) -> list[str]:
 
 
 def _offered() -> list[str]:
-    """Return the names of the tools that an agent gets if its file lists none."""
+    """Return the names of the tools that are offered to an agent whose file lists none."""
     return [name for name in TOOLS.names() if TOOLS.package(name) == "" and not getattr(TOOLS.load(name), "hidden", False)]
 
 
@@ -110,7 +110,7 @@ def _tools(node: Node, denied: set[str], notes: list[str], *, foreign: bool) -> 
 
 
 def command_fields(fields: Mapping[str, Node], *, foreign: bool) -> tuple[dict[str, Node], tuple[str, ...]]:
-    """Return the fields of a moot command, and notes about lost fields. A file that is not `foreign` keeps unknown fields."""
+    """Return the fields of a moot command, and notes about lost fields. If the file is not `foreign`, unknown fields are kept."""
     lost = [name for name in fields if name in _COMMAND_LOST or (foreign and name not in (*_COMMAND_KNOWN, *_COMMAND_FIELDS))]
     found = {_COMMAND_FIELDS.get(name, name): node for name, node in fields.items() if name not in lost}
     if (model := found.get("model")) is not None and model.value in _MODELS:

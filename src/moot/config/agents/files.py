@@ -24,14 +24,14 @@ SUFFIX = ".md"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
 
 _TEXTS = ("name", "description", "version", "forked_from")
-"""Fields that are read as text even if they look like a number."""
+"""Fields whose values are read as text even if they look like numbers."""
 
 LAYER = "agent"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """The agent defined in a file, as an entry of the section `agents`."""
+    """An agent that is defined in a file, as an entry of the section `agents`."""
 
     name: str
     node: Node
@@ -41,7 +41,7 @@ class AgentFile:
 
 
 def markdown_files(folder: Path | str) -> list[str]:
-    """Return the paths of a folder's Markdown files, sorted by name. A missing or unreadable folder has none."""
+    """Return the paths of a folder's Markdown files, sorted by name. If the folder is missing or unreadable, return none."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.path for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith("."))
@@ -50,7 +50,7 @@ def markdown_files(folder: Path | str) -> list[str]:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return the YAML between the first two lines `---`, and the text after it. Without such lines, the YAML is empty.
+    """Return the YAML between the first two `---` lines, and the text after them. If there are no such lines, the YAML is empty.
 
     The first `---` is replaced by an empty line, so that line numbers stay the same.
     """
@@ -79,7 +79,7 @@ FIELDS = (
 """The names of the fields of `schema.AgentPart`. They are repeated here, because importing that module takes longer than reading a file."""
 
 PLUGIN_FIELDS = ("description", "model", "tools", "max_steps", "reasoning", "isolation")
-"""The fields that an agent in a plugin may have. With others, such as `options`, it could run programs."""
+"""The fields that an agent in a plugin may have. Other fields, such as `options`, could make it run programs."""
 
 Parse = Callable[[str, Place], Node]
 
@@ -116,7 +116,9 @@ def agent_file(path: Path, text: str, *, foreign: bool = False, parse: Parse = _
 
 
 def home_layer(home: Path, parse: Parse = _parse) -> tuple[Node, list[str]]:
-    """Return the agents in the home's folder `agents` as a layer of the configuration, and notes. Raise ConfigError for an invalid file."""
+    """Return the agents in the folder `agents` of moot's home as a layer of the configuration, and notes.
+    Raise ConfigError for an invalid file.
+    """
     found: dict[str, AgentFile] = {}
     for path in map(Path, markdown_files(home / FOLDER)):
         file = agent_file(path, read_text(path), parse=parse)
@@ -131,10 +133,10 @@ def home_layer(home: Path, parse: Parse = _parse) -> tuple[Node, list[str]]:
 def read_agent(
     path: Path, text: str, providers: Iterable[str] | None = None, *, foreign: bool = False, known: Sequence[str] = FIELDS
 ) -> tuple[Agent, tuple[str, ...]]:
-    """Return the agent defined by a file's text, and notes about fields without an equivalent. Raise ConfigError if it is invalid.
+    """Return the agent defined by a file's text, and notes about fields without an equivalent. Raise ConfigError if the text is invalid.
 
-    `providers` are the names of the configured providers. Without them, models are not checked. A `foreign` file may have fields that moot
-    doesn't know.
+    `providers` are the names of the configured providers. If they are not given, models are not checked. A `foreign` file may have fields
+    that moot doesn't know.
     """
     foreign = foreign or path.parent.as_posix().endswith(FOREIGN_FOLDER)
     file = agent_file(path, text, foreign=foreign, known=known)

@@ -1,4 +1,4 @@
-"""Agents defined in project files. A file is used only while its content is trusted. Changed files are read again."""
+"""Agents defined in project files. A file is used only as long as its content is trusted. Changed files are read again."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class ProjectAgents:
 
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     refused: Mapping[str, ConfigError] = field(default_factory=dict[str, ConfigError])
-    """Reasons why agents can't be used, by name: the file is not trusted or not valid."""
+    """Reasons why agents can't be used, keyed by name: the file is not trusted or not valid."""
     notes: tuple[str, ...] = ()
 
 
 def repository_root(folder: str) -> str:
-    """Return the folder itself or the closest one above it that contains `.git`; empty if there is none."""
+    """Return the closest folder that contains `.git`: the folder itself or one above it. Return an empty string if there is none."""
     # strings, because pathlib takes ten times as long, and this is called at each step
     while not os.access(f"{folder}/.git", os.F_OK):
         if not folder:
@@ -43,12 +43,14 @@ def repository_root(folder: str) -> str:
 
 
 def main_folder(folder: str) -> str:
-    """Return the repository of the moot worktree that contains a folder; empty if it is in no worktree. The folder need not exist."""
+    """Return the repository of the moot worktree that contains a folder,
+    or an empty string if the folder is not in one. The folder need not exist.
+    """
     return folder.rpartition("/.worktrees/")[0]
 
 
 def agent_files_of(directory: Path, home: Path) -> list[Path]:
-    """Return the agent files in a folder, followed by those in its repository's root."""
+    """Return the agent files in a folder, followed by those in the root of its repository."""
     return [Path(path) for path in _paths(str(directory), str(home))]
 
 
@@ -60,7 +62,7 @@ def _paths(directory: str, home: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The agents of a folder, and the state of the files that they depend on."""
+    """The agents of a folder, and the state of the files on which they depend."""
 
     stamps: object
     programs: tuple[Path, ...]
@@ -72,13 +74,14 @@ _cache: OrderedDict[tuple[Path, Path], _Read] = OrderedDict()
 
 
 def is_current(home: Path, directory: Path) -> bool:
-    """Return True if the folder's agents are in memory and their files are unchanged. The files are not read."""
+    """Return True if the folder's agents are cached and their files have not changed. The files are not read."""
     cached = _cache.get((home, directory))
     return cached is not None and cached.stamps == _stamps(home, _paths(str(directory), str(home)), cached.programs)
 
 
 def project_agents(home: Path, directory: Path) -> ProjectAgents:
-    """Return the agents of the folder and of its repository's root; the folder's own take precedence. They are cached until a file changes.
+    """Return the agents of the folder and of its repository's root. The folder's agents take precedence.
+    The result is cached until a file changes.
 
     In one of moot's worktrees, also return the trusted agents of the main checkout.
     """
@@ -87,7 +90,7 @@ def project_agents(home: Path, directory: Path) -> ProjectAgents:
     if cached is None or cached.stamps != _stamps(home, paths, cached.programs):
         files = [Path(path) for path in paths]
         programs = _programs(home, files)
-        stamps = _stamps(home, paths, programs)  # before the files are read, so that a later change is noticed
+        stamps = _stamps(home, paths, programs)  # taken before the files are read, so that a later change is noticed
         cached = _Read(stamps, programs, _read(home, files, main_folder(str(directory))))
         _cache.pop((home, directory), None)
         _cache[home, directory] = cached
@@ -123,7 +126,7 @@ def _programs(home: Path, paths: list[Path]) -> tuple[Path, ...]:
 
 
 def _read(home: Path, paths: list[Path], main: str) -> ProjectAgents:
-    """Return the agents in these files. `main` is the repository's folder if the agents are for a worktree; empty otherwise."""
+    """Return the agents in these files. `main` is the repository's folder if the agents are for a worktree, otherwise empty."""
     agents: dict[str, Agent] = {}
     refused: dict[str, ConfigError] = {}
     notes: list[str] = []

@@ -1,1 +1,3 @@
-"""Plugins that a person installed: folders with commands, agents, skills, hooks and MCP servers, used as long as they don't change."""
+"""Plugins that a person has installed: folders with commands, agents, skills, hooks and MCP servers.
+A plugin is used as long as it doesn't change.
+"""

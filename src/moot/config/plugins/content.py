@@ -1,4 +1,4 @@
-"""The files of a skill or a plugin: listing, hashing and reading them within size limits. Links are never followed."""
+"""List, hash and read the files of a skill or a plugin within size limits. Links are never followed."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Entry:
     is_link: bool
     size: int
     stamp: tuple[int, ...]
-    """A value that changes with the file, even if its size and modification time are restored."""
+    """A value that changes if the file changes, even if its size and modification time are restored."""
 
 
 def entries(folder: Path, skipped: Collection[str] = SKIPPED) -> list[Entry]:
-    """Return the files and links in a folder, sorted by path. Raise Refused if there are too many, OSError if it can't be read."""
+    """Return the files and links in a folder, sorted by path. Raise Refused if there are too many, OSError if the folder can't be read."""
     found: list[Entry] = []
     for entry in _walk(os.fspath(folder), "", 0, skipped):
         found.append(entry)
@@ -83,7 +83,7 @@ def stamps_of(listed: Iterable[Entry]) -> tuple[object, ...]:
 def digest_of(folder: Path, skipped: Collection[str] = SKIPPED) -> str:
     """Return the hash of a folder's content: the paths and bytes of its files.
 
-    Raise Refused if there are too many, OSError if one can't be read.
+    Raise Refused if there are too many files, OSError if a file can't be read.
     """
 
     def facts(entry: Entry) -> tuple[str, Json]:
@@ -94,14 +94,14 @@ def digest_of(folder: Path, skipped: Collection[str] = SKIPPED) -> str:
 
 
 def digest_of_files(files: Files) -> str:
-    """Return the digest that a folder will have after these files are written."""
+    """Return the digest of a folder that contains exactly these files."""
     return content_digest((path, sha256(data).hexdigest()) for path, data in sorted(files.items()))
 
 
 def content_digest(files: Iterable[tuple[str, Json]]) -> str:
-    """Return the digest of files, which are given by path and hash of the content, sorted by path.
+    """Return the digest of files, each given as its path and the hash of its content, sorted by path.
 
-    Permissions are not part of it, because archives and backups don't keep them.
+    File permissions are not included, because archives and backups don't keep them.
     """
     total = sha256()
     for facts in files:
@@ -115,7 +115,7 @@ def _hash(path: Path) -> str:
 
 
 def read_all(folder: Path, listed: Iterable[Entry]) -> Files:
-    """Return the content of these files. Raise Refused if one is a link or has grown, OSError if it can't be read."""
+    """Return the content of these files. Raise Refused if a file is a link or has grown, OSError if it can't be read."""
     found: dict[str, bytes] = {}
     for entry in listed:
         if entry.is_link:

@@ -1,7 +1,7 @@
 """Installed plugins: the file `plugins/plugins.json` in moot's home, and a folder for each plugin, `plugins/NAME/HASH/`.
 
-An entry of the file is the decision to use exactly this content. A folder without an entry is not used, so an interrupted installation
-has no effect. If a plugin's files change afterwards, the whole plugin is disabled until a person accepts it again.
+An entry in the file records the decision to use exactly this content. A folder without an entry is not used, so an interrupted
+installation has no effect. If a plugin's files change afterwards, the whole plugin is disabled until a person accepts it again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _VERSION = 1
 PluginStatus: TypeAlias = Literal["enabled", "disabled", "changed", "invalid"]
 
 IGNORED = frozenset((".DS_Store",))
-"""Files that appear in folders by themselves. All others belong to the content, because a plugin's programs run in its folder."""
+"""Files that the system creates in folders automatically.
+All other files belong to the content, because a plugin's programs run in its folder.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,13 @@ class Decision:
     """A person's decision about a plugin."""
 
     folder: str
-    """Name of the content's folder inside the plugin's folder."""
+    """Name of the folder that contains the content, inside the plugin's folder."""
     digest: str
     """Hash of the content that the decision applies to."""
     source: JsonObject = field(default_factory=empty)
     enabled: bool = True
     left_out: tuple[str, ...] = ()
-    """Names of agents with mistakes, which are not used."""
+    """Names of agents that are not used because they contain mistakes."""
 
     def to_json(self) -> JsonObject:
         left: list[Json] = [*self.left_out]
@@ -61,7 +63,7 @@ class Installed:
     digest: str = ""
     """Hash of the content; empty if it can't be read."""
     problem: str = ""
-    """Why the plugin is not used, unless it is disabled."""
+    """The reason why the plugin is not used; empty if it is used or has been disabled."""
 
     @property
     def servers(self) -> tuple[McpServer, ...]:
@@ -70,22 +72,22 @@ class Installed:
 
 
 def plugin_folder(home: Path, name: str) -> Path:
-    """Return the folder of a plugin, with its content and the files that it writes itself."""
+    """Return the folder of a plugin, which contains its content and the files that it writes itself."""
     return home / FOLDER / name
 
 
 def decisions(home: Path) -> dict[str, Decision]:
-    """Return the decisions by plugin. An unchanged file is not read again; an invalid file contains no decisions."""
+    """Return the decision about each plugin. If the file has not changed, it is not read again. An invalid file counts as empty."""
     return _decided(home)[1]
 
 
 def has_plugins(home: Path) -> bool:
-    """Return True if any plugin is enabled. Reading the folders of plugins may take milliseconds."""
+    """Return True if any plugin is enabled, so that callers know whether plugin folders must be read, which may take some milliseconds."""
     return any(decision.enabled for decision in decisions(home).values())
 
 
 def _decided(home: Path) -> tuple[Stamp, dict[str, Decision], str]:
-    """Return the state of the file, the decisions in it, and why it can't be read."""
+    """Return the state of the file, the decisions in it, and the reason if it can't be read."""
     path = _path(home)
     now = stamp_of(path)
     known = _decisions.get(home)
@@ -102,7 +104,7 @@ _decisions: dict[Path, tuple[Stamp, dict[str, Decision], str]] = {}
 
 
 def decide(home: Path, name: str, change: Callable[[Decision | None], Decision | None]) -> None:
-    """Store a changed decision about a plugin; None removes the decision. Raise ConfigError if the file can't be written."""
+    """Store a new decision about a plugin; None removes the decision. Raise ConfigError if the file can't be written."""
     path = _path(home)
     with lock_file(path):
         current = _parsed(read_text(path), path)
@@ -114,7 +116,7 @@ def decide(home: Path, name: str, change: Callable[[Decision | None], Decision |
 
 
 def installed_plugins(home: Path) -> list[Installed]:
-    """Return all installed plugins, sorted by name. Blocks; unchanged files are not read again."""
+    """Return all installed plugins, sorted by name. This function blocks; unchanged files are not read again."""
     return [_installed(home, name, decision) for name, decision in decisions(home).items()]
 
 
@@ -127,18 +129,18 @@ def installed_plugin(home: Path, name: str) -> Installed:
 
 
 def used_plugins(home: Path) -> list[Plugin]:
-    """Return the plugins that are enabled and unchanged, without agents that have mistakes. Blocks."""
+    """Return the plugins that are enabled and unchanged, without agents that contain mistakes. This function blocks."""
     return [_used(each) for each in installed_plugins(home) if each.status == "enabled" and each.plugin is not None]
 
 
 def plugin_notes(home: Path) -> list[str]:
-    """Return a message for each plugin that is not used because of a problem. Blocks."""
+    """Return a message for each plugin that is not used because of a problem. This function blocks."""
     problem = _decided(home)[2]
     return [problem] if problem else [each.problem for each in installed_plugins(home) if each.problem]
 
 
 def check_unchanged(home: Path, name: str) -> None:
-    """Raise Refused if a plugin is not in use, or its content is not the accepted one. Create its folder for data if needed. Blocks."""
+    """Raise Refused if a plugin is not in use, or its content is not what was accepted. Create its data folder if needed. This blocks."""
     decision = decisions(home).get(name)
     found = _installed(home, name, decision) if decision is not None else None
     if found is None or found.status != "enabled":
@@ -148,9 +150,9 @@ def check_unchanged(home: Path, name: str) -> None:
 
 
 def plugins_stamp(home: Path) -> tuple[object, ...]:
-    """Return a value that changes if a decision or a file of an enabled plugin is changed, added or removed. Reads no content.
+    """Return a value that changes if a decision or a file of an enabled plugin is changed, added or removed. File contents are not read.
 
-    Folders are part of it, so that a file that appeared only for a moment is noticed as well.
+    The value includes the state of folders, so that a file that existed only for a moment is also noticed.
     """
     folders = [plugin_folder(home, name) / decision.folder for name, decision in decisions(home).items() if decision.enabled]
     return (stamp_of(_path(home)), *map(_state, folders))
@@ -197,7 +199,7 @@ def _installed(home: Path, name: str, decision: Decision) -> Installed:
 
 
 def _content(folder: Path, name: str) -> _Read:
-    """Return the content of a plugin, read again if one of its files has changed."""
+    """Return the content of a plugin. It is read again if one of its files has changed."""
     try:
         listed = entries(folder, IGNORED)
         stamps = stamps_of(listed)
@@ -226,7 +228,7 @@ def _path(home: Path) -> Path:
 
 
 def _parsed(text: str, path: Path) -> dict[str, Decision]:
-    """Return the decisions in a file's text. Raise ConfigError if it is not valid."""
+    """Return the decisions in a file's text. Raise ConfigError if the text is not valid."""
     try:
         plugins = loads_object(text.encode()).get("plugins") if text else {}
     except ValueError as error:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> Node:
-    """Return the agents of plugins as a layer of the configuration, named `PLUGIN:AGENT`. Raise ConfigError if one is invalid.
+    """Return the agents of plugins, named `PLUGIN:AGENT`, as a layer of the configuration. Raise ConfigError if an agent is invalid.
 
-    Parts without an equivalent were shown when the plugin was installed.
+    Parts without an equivalent were already shown when the plugin was installed.
     """
     place = Place(LAYER, "plugins")
     files = [agent for plugin in plugins for agent in plugin.agents]
@@ -30,7 +30,7 @@ def agents_layer(plugins: Sequence[Plugin], parse: Parse) -> Node:
 
 
 def with_plugins(settings: Settings, plugins: Sequence[Plugin], environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
-    """Return the settings with the hooks and MCP servers of plugins, after the person's own, and notes.
+    """Return the settings with the hooks and MCP servers of plugins added after the user's own, and notes.
 
     A server whose environment variables are not set is disabled.
     """
@@ -51,13 +51,13 @@ def with_plugins(settings: Settings, plugins: Sequence[Plugin], environ: Mapping
 
 
 def secrets_in(settings: Settings) -> JsonObject:
-    """Return the values of plugins' MCP servers that may be secret, in the form of the configuration."""
+    """Return the values of plugins' MCP servers that may be secret, in the same structure as in the configuration."""
     servers = [server for server in settings.mcp.values() if server.plugin]
     return {"mcp": {server.name: {"env": {**server.env}, "headers": {**server.headers}} for server in servers}}
 
 
 def _resolved(server: McpServer, environ: Mapping[str, str]) -> tuple[McpServer, str]:
-    """Replace references to environment variables in a server. Return the server, and why it can't be used (empty if it can)."""
+    """Replace references to environment variables in a server. Return the server, and the reason why it can't be used (empty if it can)."""
     facts: JsonObject = {
         "command": server.command,
         "args": list[Json](server.args),

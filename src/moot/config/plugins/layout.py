@@ -1,4 +1,4 @@
-"""Reading the content of a plugin: its manifest, and the commands, agents, skills, hooks and MCP servers in its files."""
+"""Read the content of a plugin: its manifest, and the commands, agents, skills, hooks and MCP servers in its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from moot.types.templates import fill_line
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 NAME_CHARACTERS = 64
 SERVER_PREFIX = "plugin_"
-"""Names of MCP servers of plugins are `plugin_PLUGIN_SERVER`."""
+"""Prefix of the names of plugins' MCP servers, which have the form `plugin_PLUGIN_SERVER`."""
 
 _COMMANDS, _AGENTS, _SKILLS = "commands", "agents", "skills"
 _HOOKS, _SERVERS = "hooks/hooks.json", ".mcp.json"
@@ -34,7 +34,7 @@ _SERVER_FIELDS = frozenset(("type", "command", "args", "env", "url", "headers"))
 _PROTOCOLS = {"": "http", "http": "http", "streamable-http": "http", "sse": "sse"}
 _HOOK_FIELDS = frozenset(("type", "command", "args", "timeout", "statusMessage"))
 _TIMEOUT = 60.0
-"""Seconds after which a hook without a limit is stopped."""
+"""Number of seconds after which a hook that has no time limit of its own is stopped."""
 _EVENTS = frozenset(get_args(HookEvent))
 _FACTS = frozenset(
     (
@@ -44,7 +44,7 @@ _FACTS = frozenset(
 )
 """Fields of a manifest that describe the plugin."""
 PARTS = ("commands", "agents", "skills", "hooks", "mcpServers")
-"""Fields of a manifest that name parts of the plugin that moot uses."""
+"""Fields of a manifest that list parts of the plugin that moot uses."""
 _ELSEWHERE = {
     "bin": "programs for the shell's PATH",
     "output-styles": "output styles",
@@ -54,7 +54,7 @@ _ELSEWHERE = {
     ".lsp.json": "language servers",
     "settings.json": "settings",
 }
-"""Files and folders in plugins that have no equivalent in moot."""
+"""Files and folders of plugins that have no equivalent in moot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Plugin:
     version: str = ""
     description: str = ""
     commands: tuple[PluginFile, ...] = ()
-    """The commands. Their names start with the plugin's: `PLUGIN:COMMAND`."""
+    """The commands. Their names start with the plugin's name: `PLUGIN:COMMAND`."""
     agents: tuple[PluginFile, ...] = ()
     skills: tuple[str, ...] = ()
     """Paths of the skills' folders in the plugin."""
@@ -88,22 +88,24 @@ class Plugin:
 
     @property
     def is_empty(self) -> bool:
-        """True if moot would use no part of the plugin."""
+        """True if the plugin contains nothing that moot can use."""
         return not (self.commands or self.agents or self.skills or self.hooks or self.servers)
 
 
 def manifest_of(files: Files) -> JsonObject:
-    """Return the manifest of a plugin; empty if it has none. Raise Refused if it is not valid JSON."""
+    """Return the manifest of a plugin, which is empty if the plugin has none. Raise Refused if the manifest is not valid JSON."""
     return read_json(files, MANIFEST) if MANIFEST in files else {}
 
 
 def is_name(name: str) -> bool:
-    """Return True if a plugin may have this name."""
+    """Return True if this is a valid name for a plugin."""
     return len(name) <= NAME_CHARACTERS and NAME.fullmatch(name) is not None and "__" not in name
 
 
 def read_plugin(files: Files, name: str, folder: Path) -> Plugin:
-    """Return the content of a plugin for its final folder. `name` is used if the manifest has none. Raise Refused if it can't be used."""
+    """Return the content of a plugin, with paths in its final folder. `name` is used if the manifest has none.
+    Raise Refused if the plugin can't be used.
+    """
     manifest = manifest_of(files)
     name = str(manifest.get("name") or name)
     if not is_name(name):
@@ -120,7 +122,8 @@ def with_folder(text: str, folder: Path) -> str:
 
 
 def _with_quoted_folder(text: str, folder: Path) -> str:
-    """Return the text with the variables for the plugin's folders replaced, in shell lines quoted as their place requires.
+    """Return the text with the variables for the plugin's folders replaced.
+    In shell lines, the values are quoted as their position requires.
 
     Raise KeyError or ValueError if that is not possible.
     """
@@ -139,12 +142,12 @@ def _with_quoted_folder(text: str, folder: Path) -> str:
 
 
 def data_folder(folder: Path) -> Path:
-    """Return the folder for files that an installed plugin writes itself."""
+    """Return the folder for the files that an installed plugin writes."""
     return folder.parent / "data"
 
 
 def read_json(files: Files, path: str) -> JsonObject:
-    """Return the JSON object in a file. Raise Refused if it is not valid or too large."""
+    """Return the JSON object in a file. Raise Refused if it is not valid or is too large."""
     if len(files[path]) > MAX_BYTES:
         raise Refused(f"{path!r} is larger than {MAX_BYTES >> 10} KiB.")
     try:
@@ -154,7 +157,7 @@ def read_json(files: Files, path: str) -> JsonObject:
 
 
 class _Reader:
-    """A reader for the parts of a plugin, which also collects the parts that moot doesn't use."""
+    """Reader for the parts of a plugin. It also collects the parts that moot doesn't use."""
 
     def __init__(self, files: Files, manifest: JsonObject, name: str, folder: Path) -> None:
         self._files, self._manifest, self._name, self._folder = files, manifest, name, folder
@@ -186,7 +189,7 @@ class _Reader:
     # ── files ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _places(self, key: str, default: str, *, adds: bool = False) -> list[str]:
-        """Return the paths of a part: those of the manifest, which replace the default one or are added to it."""
+        """Return the paths of a part: those in the manifest either replace the default path or are added to it."""
         given = self._manifest.get(key)
         places = [default] if given is None or adds else []
         for place in given if isinstance(given, list) else [] if given is None else [given]:
@@ -219,7 +222,7 @@ class _Reader:
                 yield from self._file(name, path)
 
     def _file(self, name: str, path: str) -> Iterator[PluginFile]:
-        """Yield a command or an agent if it can be used."""
+        """Yield the command or agent in a file if it can be used."""
         if not re.fullmatch(COMMAND_NAME, name):
             self._lost.append(f"{path}: invalid name {name!r}; use letters, digits, - and _")
         elif len(self._files[path]) > MAX_BYTES:
@@ -249,7 +252,7 @@ class _Reader:
     # ── hooks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sections(self, key: str, default: str, inner: str) -> Iterator[tuple[str, JsonObject]]:
-        """Yield the objects of a part, in its default file, other files, and the manifest."""
+        """Yield the objects of a part: those in its default file, in other files, and in the manifest."""
         given = self._manifest.get(key)
         items = given if isinstance(given, list) else [given]
         inline = [item for item in items if isinstance(item, dict)]
@@ -306,11 +309,13 @@ class _Reader:
             )
 
     def _variables(self) -> dict[str, str]:
-        """Return the environment variables for a plugin's programs. Python must not write compiled files, which would change the plugin."""
+        """Return the environment variables for a plugin's programs.
+        They keep Python from writing compiled files, which would change the plugin.
+        """
         return {PLUGIN_ROOT: str(self._folder), PLUGIN_DATA: str(data_folder(self._folder)), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def _problem(self, hook: Json) -> str:
-        """Return why a hook can't be used; empty if it can."""
+        """Return the reason why a hook can't be used, or an empty string if it can."""
         if not isinstance(hook, dict):
             return "not an object"
         if hook.get("type", "command") != "command":
@@ -356,7 +361,7 @@ class _Reader:
 
 
 def _matcher(event: str, matcher: Json) -> str | None:
-    """Return the matcher converted for moot; None if it is not valid or can't match anything."""
+    """Return the matcher converted for moot, or None if it is not valid or can't match anything."""
     found = translated_matcher(event, matcher, TOOL_NAMES) if isinstance(matcher, str) else None
     try:
         re.compile("" if found in (None, "*") else found or "")
@@ -366,7 +371,7 @@ def _matcher(event: str, matcher: Json) -> str | None:
 
 
 def _server_problem(name: str, facts: Json) -> str:
-    """Return why an MCP server can't be used; empty if it can."""
+    """Return the reason why an MCP server can't be used, or an empty string if it can."""
     if not _SERVER.fullmatch(name) or "__" in name:
         return f"its name would be {name!r}; use at most 64 letters, digits, - and single _"
     if not isinstance(facts, dict):
@@ -387,7 +392,7 @@ def _server_problem(name: str, facts: Json) -> str:
 
 
 def _unresolved(value: JsonObject) -> str:
-    """Return the problem if a value contains a NUL, or refers to the settings that a person enters when a plugin is installed."""
+    """Return a problem if a value contains a NUL, or refers to settings that the user would enter when installing the plugin."""
     texts = list(_texts(value))
     if any("\0" in text for text in texts):
         return "it contains a NUL character"

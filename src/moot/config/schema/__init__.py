@@ -206,7 +206,7 @@ class ImportsPart(Part):
 
 class HostPart(Part):
     ssh: str = Field(pattern=r"^([A-Za-z0-9_.+][A-Za-z0-9_.+-]*@)?[A-Za-z0-9_][A-Za-z0-9_.:%-]*$", max_length=255)
-    """Destination of ssh: a host name or an alias of `~/.ssh/config`, with or without a user name."""
+    """Destination for ssh: a host name or an alias from `~/.ssh/config`, with or without a user name."""
     port: int | None = Field(default=None, ge=1, le=65535)
     identity: str = Field(default="", pattern=r"^(~?/.*)?$")
     home: str = Field(default="", pattern=r"^(/[^\x00-\x1f\x7f]*)?$")
@@ -429,7 +429,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("budgets", "*"): BudgetPart,
     ("ui",): UiPart,
 }
-"""The pydantic models of the sections, by path. `*` matches any name or index."""
+"""The pydantic models of the sections, keyed by path. `*` matches any name or index."""
 
 
 def fields_at(path: tuple[str, ...]) -> list[str]:

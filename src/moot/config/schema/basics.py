@@ -1,4 +1,4 @@
-"""Types of values that several sections of the configuration share, with their validation."""
+"""Types of values that are used in several sections of the configuration, with their validation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Origin = Annotated[str, Field(pattern=rf"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f
 
 
 def one_test(value: Any) -> Any:
-    """Validate `skip_if`, which is the word `empty` or a mapping with one key. Other types are left for the field's validation."""
+    """Validate `skip_if`, which is the word `empty` or a mapping with a single key. Other types are left for the field's validation."""
     if isinstance(value, str):
         if value != "empty":
             raise ValueError("Expected `empty`, `{empty: true}`, `{equals: …}`, `{contains: …}` or `{matches: …}`.")
@@ -52,7 +52,7 @@ def one_test(value: Any) -> Any:
 
 
 def valid_expression(value: Any) -> Any:
-    """Validate a matcher, which is a regular expression or `*`."""
+    """Validate a matcher, which must be a regular expression or `*`."""
     if isinstance(value, str) and value != "*":
         try:
             re.compile(value)

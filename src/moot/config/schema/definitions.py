@@ -48,7 +48,7 @@ class CustomToolPart(Part):
 
 
 def is_custom_tool(value: Any) -> bool:
-    """Return True if an entry of `tools` is a custom tool, False if it contains settings of another tool."""
+    """Return True if an entry of `tools` defines a custom tool, False if it contains settings of an existing tool."""
     return isinstance(value, CustomToolPart) or (isinstance(value, dict) and "command" in value)
 
 

@@ -1,1 +1,1 @@
-"""Conversion of outside agents' streams, session files and captured output."""
+"""Convert outside agents' streams, session files and captured output."""

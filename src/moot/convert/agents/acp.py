@@ -1,7 +1,8 @@
 """Conversion of the Agent Client Protocol (version 1, https://agentclientprotocol.com) to chunks.
 
-The translator reads the agent's lines, and moot's lines as context. Only the lines between moot's `session/prompt` and its response are the
-answer, because an agent that loads a session repeats it. In a capture of an agent's stdout, without moot's lines, every line counts.
+The translator reads the agent's lines, and moot's lines as context. Only the lines between moot's `session/prompt` and its response are
+the answer, because an agent that loads a session repeats it. In a capture of an agent's stdout, which has no lines from moot, every line
+counts.
 """
 
 from __future__ import annotations
@@ -67,20 +68,20 @@ class State(NamedTuple):
     """Text of a sub-agent that is not complete yet."""
     calls: tuple[Call, ...] = ()
     asked: tuple[tuple[str, str, str], ...] = ()
-    """Unanswered requests of the agent, each with its id, method and subject: moot's id of a call, or a terminal."""
+    """The agent's unanswered requests, each with its id, method and subject, which is moot's id of a call, or a terminal."""
     refusals: tuple[str, ...] = ()
     """Options that refuse a permission request, each as `<request id>/<option id>`."""
     streams: tuple[tuple[str, str], ...] = ()
-    """Outputs of moot's terminals, by terminal, as last reported to the agent."""
+    """The output of each of moot's terminals, as last reported to the agent."""
     step: bool = False
     answered: bool = False
-    """True if a call of this step has its output, so that the agent's next text comes from another model call."""
+    """True if a call in this step has its output, so that the agent's next text comes from a new model call."""
     stop: str = ""
     usage: JsonObject | None = None
     calls_usage: JsonObject | None = None
     """Sum of the tokens of single model calls, for agents that report no total."""
     before: JsonObject | None = None
-    """Tokens of the session before the prompt, for agents that count tokens per session."""
+    """Tokens used in the session before the prompt, for agents that count tokens per session."""
     cost: int | None = None
     cost_before: int | None = None
     context: float = -1.0
@@ -88,7 +89,7 @@ class State(NamedTuple):
     noise: int = 0
     """Number of lines that are not protocol messages."""
     past: bool = False
-    """True if the lines repeat an earlier answer, as agents do while they load a session."""
+    """True while the lines repeat an earlier answer, as they do when an agent loads a session."""
 
 
 class Acp:
@@ -133,7 +134,7 @@ class Acp:
 
 
 def call_of(state: State, vendor_id: str) -> Call | None:
-    """Return the newest call with this id from the agent."""
+    """Return the agent's newest call with this id."""
     return next((call for call in reversed(state.calls) if call.vendor_id == vendor_id), None)
 
 
@@ -146,7 +147,7 @@ def _spent(state: State) -> Usage:
 
 
 def _paid(state: State) -> int | None:
-    """Return the exchange's cost, or None if unknown. Agents report the session's total, so the earlier cost is subtracted."""
+    """Return the exchange's cost, or None if it is unknown. Agents report the session's total, so the earlier cost is subtracted."""
     if state.cost is None or (state.loaded and state.cost_before is None):
         return None
     return max(state.cost - (state.cost_before or 0), 0)
@@ -251,7 +252,7 @@ class _Turn:
         self._state = self._state._replace(asked=(*self._state.asked, (id, method, about)))
 
     def _is_ours(self, session: str) -> bool:
-        """Return True if updates of that session belong to the answer."""
+        """Return True if updates in this session belong to the answer."""
         if not self._state.spoken or self._state.past:
             return True
         return self._state.live and (not self._state.session or session == self._state.session)
@@ -300,7 +301,7 @@ class _Turn:
     # ── parts of the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _in_step(self) -> None:
-        """Start a step if none is open, or if all calls of the open step have outputs, which means that the model was called again."""
+        """Start a step if none is open, or if all calls in the open step have outputs, which means that the model was called again."""
         state = self._state
         if state.step and (not state.answered or any(not call.settled for call in state.calls)):
             return
@@ -333,7 +334,9 @@ class _Turn:
         self.writer.say(kind, text)
 
     def _add_words(self, words: Words, text: str) -> None:
-        """Append to a sub-agent's text. The text becomes one part when it is complete, because clients replace such a part as a whole."""
+        """Append to a sub-agent's text. When the text is complete, it becomes a single part,
+        because clients replace such a part as a whole.
+        """
         if self._state.words is None or self._state.words._replace(text=()) != words:
             self._end_text()
             self._state = self._state._replace(words=words)
@@ -353,7 +356,7 @@ class _Turn:
         self._end_words()
 
     def _call(self, update: JsonObject, *, new: bool) -> Call:
-        """Return the updated call that a message is about.
+        """Return the call that a message is about, with the message's changes.
 
         If the call is unknown, create it, because agents differ in which message mentions a call first.
         """

@@ -1,7 +1,9 @@
-"""Parts of the Agent Client Protocol's messages: tool calls from first mention to output, content, and facts such as tokens and cost.
+"""Parts of the Agent Client Protocol's messages: tool calls from their first mention to their output,
+content, and facts such as tokens and cost.
 
 Agents differ in what comes first: a permission request, an update or the call. Later outputs replace earlier ones, and the end of a call
-may be missing. Each message about a call is merged into what is known. A chunk is emitted when the call reaches another stage.
+may be missing. Each message about a call is merged into what is already known about the call. A chunk is emitted when the call reaches its
+next stage.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ def tool_name(update: JsonObject, agent: str) -> str:
     named = [update.get("name"), as_object(meta.get("claudeCode")).get("toolName"), meta.get("toolName"), meta.get("tool_name")]
     if agent == "gemini-cli":  # run_shell_command__call_17
         named.append(as_text(update.get("toolCallId")).partition("__")[0])
-    if agent == "OpenCode" and update.get("sessionUpdate") == "tool_call":  # the first title is the name, later ones describe the action
+    if agent == "OpenCode" and update.get("sessionUpdate") == "tool_call":  # the first title is the name; later titles describe the action
         named.append(update.get("title"))
     named.append(update.get("kind"))
     return next((name for name in map(as_text, named) if _TOOL.fullmatch(name)), "tool")
@@ -100,7 +102,7 @@ def sub_agent_of(update: JsonObject) -> str:
 
 
 def usage_of(answer: JsonObject) -> Usage:
-    """Return the tokens in a prompt's response. Gemini CLI reports them in a different field."""
+    """Return the token counts in the response to a prompt. Gemini CLI reports them in a different field."""
     usage = answer.get("usage")
     if isinstance(usage, dict):
         return _usage(usage)
@@ -109,15 +111,15 @@ def usage_of(answer: JsonObject) -> Usage:
 
 
 def chunk_usage(update: JsonObject) -> Usage | None:
-    """Return the tokens of one model call, or None. Only Qwen Code sends them, with the last piece of a message."""
+    """Return the token counts of one model call, or None. Only Qwen Code sends them, with the last piece of a message."""
     usage = as_object(update.get("_meta")).get("usage")
     return _usage(usage) if isinstance(usage, dict) else None
 
 
 def session_tokens(update: JsonObject) -> Usage | None:
-    """Return the tokens of the whole session, or None.
+    """Return the token counts of the whole session, or None.
 
-    Only Mistral Vibe sends them, with usage updates and as the counts in its responses.
+    Only Mistral Vibe sends them, in usage updates and in its responses.
     """
     meta = as_object(update.get("_meta"))
     if "promptTokens" not in meta:
@@ -146,7 +148,7 @@ def _usage(said: JsonObject) -> Usage:
 
 
 _COMPARED = 200_000
-"""Maximum number of characters, old and new together, of a change that is shown as a diff. The time to compare them grows quadratically."""
+"""Maximum total number of old and new characters of a change to show as a diff. The time needed for the comparison grows quadratically."""
 
 
 def items_of(content: Json, kind: str) -> list[JsonObject]:
@@ -157,17 +159,17 @@ def items_of(content: Json, kind: str) -> list[JsonObject]:
 def output_text(content: Json, raw: Json, terminal: str, noted: Json) -> str:
     """Return a call's output as text: the raw output if it is text, otherwise content, terminal output or an earlier result.
 
-    claude-agent-acp puts Markdown fences around `content`, so a plain `rawOutput` comes first; codex-acp uses only `_meta`.
+    claude-agent-acp puts Markdown fences around `content`, so a plain `rawOutput` is preferred. codex-acp uses only `_meta`.
     """
     if isinstance(raw, str) and raw:
         return raw
-    of_blocks = "\n".join(text for item in as_list(raw) if (text := content_text(item)))  # the form of MCP servers
+    of_blocks = "\n".join(text for item in as_list(raw) if (text := content_text(item)))  # the format that MCP servers use
     texts = "\n".join(text for item in items_of(content, "content") if (text := content_text(item.get("content"))))
     return texts or of_blocks or terminal or _of_fields(raw) or _of_noted(noted)
 
 
 def _of_fields(raw: Json) -> str:
-    """Return the text of a raw output: the first known field of an object, or the whole value as JSON."""
+    """Return the text of a raw output: the value of an object's first known field, or the whole value as JSON."""
     fields = as_object(raw)
     if not fields:
         return "" if raw is None or isinstance(raw, str | list | dict) else dumps(raw).decode()
@@ -197,7 +199,7 @@ def _diff(item: JsonObject) -> str:
 
 
 def attachment(content: JsonObject) -> Chunk | None:
-    """Return the chunk for a content block that is not text, or None. The caller sets a source's id, which is empty here."""
+    """Return the chunk for a content block that is not text, or None. The id of a source is left empty; the caller sets it."""
     match content.get("type"):
         case "image" | "audio":
             return _file(as_text(content.get("data")), as_text(content.get("mimeType")), as_text(content.get("uri")))
@@ -234,7 +236,9 @@ def _on_the_web(uri: str) -> bool:
 
 
 _ALWAYS = 4096
-"""Maximum number of characters of preliminary output shown at each change. Longer output is shown again after growing by a quarter."""
+"""Maximum length of preliminary output, in characters, that is shown again after each change.
+Longer output is shown again when it has grown by a quarter.
+"""
 _TERMINAL = {"completed", "failed"}
 
 
@@ -250,16 +254,16 @@ class Call(NamedTuple):
     input: Json = None
     locations: Json = None
     content: Json = None
-    """The last content reported while the call was running. Earlier content describes the call, not its output."""
+    """The last content that was reported while the call was running. Content reported before that describes the call, not its output."""
     raw: Json = None
     noted: Json = None
-    """A result reported before the call's end."""
+    """A result that was reported before the call's end."""
     diff: str = ""
     terminal: Rope = ()
     """Terminal output that codex-acp sends in `_meta`."""
     exit: JsonObject | None = None
     terminals: tuple[str, ...] = ()
-    """Terminals run by moot that the call shows."""
+    """The terminals run by moot whose output the call shows."""
     preliminary: str = ""
     """The last preliminary output shown."""
     shown: bool = False
@@ -273,7 +277,7 @@ def begin(call: Call) -> Chunk:
 
 
 def merge_update(call: Call, update: JsonObject) -> Call:
-    """Return the call with the fields of a message merged into it. Fields that the message lacks are kept."""
+    """Return the call with the fields of a message merged into it. Fields that are not in the message are kept."""
     title, kind, status = (as_text(update.get(name)) for name in ("title", "kind", "status"))
     call = call._replace(title=title or call.title, kind=kind or call.kind, status=status or call.status)
     if not call.shown and update.get("rawInput") not in (None, {}):
@@ -295,7 +299,7 @@ def merge_update(call: Call, update: JsonObject) -> Call:
 
 
 def advance(call: Call, streams: dict[str, str]) -> tuple[Call, tuple[Chunk, ...]]:
-    """Return the call and the chunks for its current stage. `streams` are the outputs of moot's terminals, by terminal."""
+    """Return the call and the chunks for its current stage. `streams` contains the output of each of moot's terminals."""
     if call.status in _TERMINAL:
         call, chunks = show(call)
         call, end = settle(call, streams)
@@ -312,7 +316,7 @@ def advance(call: Call, streams: dict[str, str]) -> tuple[Call, tuple[Chunk, ...
 
 
 def show(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
-    """Return the call and the chunk with its input as known so far, or no chunk if the input was already shown."""
+    """Return the call and the chunk with its input as known so far, or no chunk if the input has already been shown."""
     if call.shown:
         return call, ()
     arguments = call.input
@@ -327,7 +331,7 @@ def show(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
 
 
 def settle(call: Call, streams: dict[str, str], failure: str = "") -> tuple[Call, Chunk]:
-    """Return the settled call and the chunk with its output. `failure` says why the agent sent no output."""
+    """Return the settled call and the chunk with its output. `failure` is the reason if the agent sent no output."""
     text = _output(call, streams)
     if failure:
         chunk = tool_error(call.id, f"{failure}; its output so far:\n{text}" if text else failure)

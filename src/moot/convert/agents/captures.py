@@ -1,4 +1,6 @@
-"""Translators for captures of both directions of a connection: `acpx --format json`, and wire captures with lines `{dir, t, msg}`."""
+"""Translators for captures of a connection in both directions:
+the output of `acpx --format json`, and wire captures whose lines are `{dir, t, msg}`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _ANSWERS = frozenset({"outcome", "content", "terminalId", "output", "exitStatus"
 """Fields that occur only in a client's responses."""
 
 PendingRequests = tuple[tuple[Side, str], ...]
-"""Requests without a response, by sender."""
+"""Requests that have no response yet, for each sender."""
 
 
 class AcpxState(NamedTuple):
@@ -55,9 +57,9 @@ class Acpx:
 
 
 def side_of(asked: PendingRequests, message: JsonObject) -> tuple[Side, PendingRequests]:
-    """Return the sender of a message, and the requests that are unanswered after it.
+    """Return the sender of a message, and the requests that are still unanswered after it.
 
-    Both sides number their requests from 0, so a response's id may be ambiguous. In that case, its fields decide.
+    Both sides number their requests from 0, so a response's id may be ambiguous. In that case, the fields of the response decide.
     """
     id, method = id_of(message), message.get("method")
     if method is not None:
@@ -89,7 +91,7 @@ def is_outgoing(line: JsonObject) -> bool:
 
 
 class CaptureAdapter:
-    """Adapter that makes a translator read the lines of a wire capture. The stored raw bytes are still the lines of the file."""
+    """Adapter with which a translator can read the lines of a wire capture. The stored raw bytes are still the lines of the file."""
 
     _inner: ClassVar[Translator[Any]]
 

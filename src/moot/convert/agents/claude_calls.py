@@ -16,15 +16,17 @@ from moot.types.usage import Usage
 
 _SINCE = "model_usage_since_last_result"
 _SHORT = 500
-"""Maximum length of a string kept from a structured result. Longer ones repeat the output or a whole file."""
+"""Maximum length of the strings that are kept from a structured result, in characters. Longer strings repeat the output or a whole file."""
 _FACTS = 4096
-"""Maximum size of a structured result stored next to its output, in bytes."""
+"""Maximum size of a structured result that is stored next to the output, in bytes."""
 _LIMITS = {"error_max_turns": "raise it with max_steps", "error_max_budget_usd": ""}
-"""The agent's own limits, and how to raise each."""
+"""The agent's own limits, and how to raise each of them."""
 
 
 def usage_of_turn(result: JsonObject) -> Usage:
-    """Return the turn's tokens, including those of sub-agents and auxiliary calls. Older versions report only the main agent's calls."""
+    """Return the turn's token counts, including those of sub-agents and auxiliary calls.
+    Older versions report only the main agent's calls.
+    """
     models = as_object(result.get(_SINCE))
     if not models:
         return usage_of(as_object(result.get("usage")))
@@ -37,7 +39,7 @@ def usage_of_turn(result: JsonObject) -> Usage:
 
 
 def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
-    """Return the turn's cost in nano-dollars, or None if unknown. In a resumed session, `total_cost_usd` includes earlier turns."""
+    """Return the turn's cost in nano-dollars, or None if it is unknown. In a resumed session, `total_cost_usd` includes earlier turns."""
     models = as_object(result.get(_SINCE))
     if _SINCE in result:
         amounts = [nano_dollars(as_object(model).get("costUSD")) for model in models.values()]
@@ -46,14 +48,14 @@ def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
 
 
 def context_usage(result: JsonObject, model: Json, usage: JsonObject | None) -> float | None:
-    """Return the fraction of the model's context that its last call used, from 0 to 1, or None if it is unknown."""
+    """Return the fraction of the model's context that the last call used, from 0 to 1, or None if it is unknown."""
     window = count(as_object(as_object(result.get("modelUsage")).get(as_text(model))).get("contextWindow"))
     last = usage_of(usage or {})
     return round(min((last.input + (last.output or 0)) / window, 1.0), 4) if window and last.input else None
 
 
 def failure_of(result: JsonObject) -> Failure | None:
-    """Return why the turn failed, or None."""
+    """Return the failure of the turn, or None if it did not fail."""
     subtype = as_text(result.get("subtype"))
     if result.get("is_error") is not True and not subtype.startswith("error"):
         return None
@@ -82,7 +84,7 @@ def note_of(event: JsonObject) -> str:
 
 
 def plan_of(arguments: Json) -> JsonObject | None:
-    """Return the to-do list that a call of `TodoWrite` sets, or None for other arguments."""
+    """Return the to-do list that a call to `TodoWrite` sets, or None for other arguments."""
     todos = as_object(arguments).get("todos")
     return vendor.plan_of(todos, "content") if isinstance(todos, list) else None
 
@@ -177,7 +179,7 @@ def _error_text(block: JsonObject) -> str:
 
 
 def _output(content: Json) -> Json:
-    """Return text, or text and images in the shape of moot's own tool outputs."""
+    """Return the output as text, or as text and images in the format of moot's own tool outputs."""
     if isinstance(content, str):
         return content
     files = [file for block in as_list(content) if (file := _file(as_object(block))) is not None]

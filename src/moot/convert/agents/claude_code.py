@@ -1,8 +1,8 @@
 """Conversion of Claude Code's stdout (`--output-format stream-json`) to chunks, with and without partial messages.
 
-Without partial messages, a model call arrives as `assistant` lines, one per block. With them, it also arrives as events of the Messages
-API, and each line precedes the end event of its block. Tool outputs are `user` lines. A sub-agent's lines name the call that started it.
-Lines of the control protocol (`control_request`, `control_response`) and most `system` events produce no chunk.
+Without partial messages, a model call arrives as `assistant` lines, one per block. With partial messages, it also arrives as events of the
+Messages API, and each line precedes the end event of its block. Tool outputs are `user` lines. The lines of a sub-agent contain the id of
+the call that started it. Lines of the control protocol (`control_request`, `control_response`) and most `system` events produce no chunk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from moot.types.usage import Usage
 _FILLED_INPUT = re.compile(rb'"input"\s*:\s*\{\s*"')
 _NOTHING: JsonObject = {}
 _REMEMBERED = 8
-"""Number of recent streamed messages whose `assistant` lines are still recognized."""
+"""Number of most recent streamed messages whose `assistant` lines are still recognized."""
 
 
 class State(NamedTuple):
@@ -48,13 +48,13 @@ class State(NamedTuple):
     message: str = ""
     """The id of the model's open message."""
     streamed: tuple[str, ...] = ()
-    """Ids of the newest messages that arrived as events, including the open one. Their `assistant` lines add nothing."""
+    """Ids of the newest messages that arrived as events, including the open one. The `assistant` lines of these messages add nothing."""
     block: int = 0
     calls: tuple[Call, ...] = ()
     """Tool calls without an output."""
     facts: JsonObject = _NOTHING
     usage: JsonObject = _NOTHING
-    """`Usage.to_json` of the usage so far, summed over model calls until a turn has ended."""
+    """The usage so far, as returned by `Usage.to_json`. Until a turn has ended, it is the sum over the model calls."""
     cost: int | None = None
     unpriced: bool = False
     turns: int = 0
@@ -99,7 +99,7 @@ class ClaudeCode:
 
 
 class ClaudeStreamJson(ClaudeCode):
-    """The same translator under the name for captures of `claude -p --output-format stream-json`."""
+    """The same translator under a different name, for captures of `claude -p --output-format stream-json`."""
 
     name = "claude-stream-json"
 
@@ -151,7 +151,7 @@ class _Line:
         self.chunks.append(START_STEP)
 
     def end_step(self, *, cut: bool) -> None:
-        """End the model call and its outputs, if one is open."""
+        """End the open model call, if any, and its outputs."""
         if self.state.step:
             self.end_call(cut=cut)
             self.state = self.state._replace(step=False)
@@ -300,6 +300,6 @@ class _Line:
         self._note("context_usage", context_usage(event, self.state.facts.get("model"), self.state.inner.usage))
 
     def _note(self, name: str, value: Json) -> None:
-        """Record a fact for the message's metadata; None leaves it unchanged."""
+        """Record a fact for the message's metadata. The value None changes nothing."""
         if isinstance(value, str | float):
             self.state = self.state._replace(facts={**self.state.facts, name: value})

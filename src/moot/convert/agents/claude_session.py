@@ -1,6 +1,6 @@
 """Reader for Claude Code's session files: one message per prompt, with the same parts that the stream translator produces.
 
-A model call spans several lines, one per block, each with the message's id and usage. A tool's output is a user line.
+A model call spans several lines, one per block. Each line contains the message's id and usage. A tool's output is a user line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, text_part
 
 _REFUSED = "The user doesn't want to "
-"""Beginning of the output of a call that the user denied. It is used for lines that have no field for the denial."""
+"""Beginning of the output of a call that the user denied, to recognize denials in lines that have no field for them."""
 _SYNTHETIC = "<synthetic>"
 """The model name in lines that the program writes itself."""
 _MADE_BY: JsonObject = {METADATA: {"provider": NAME}}
@@ -55,7 +55,7 @@ def part_of(block: JsonObject) -> Part | None:
 class _Step(SessionStep):
     reason: str = ""
     at: str = ""
-    """The uuid of the step's newest line, from which the agent can continue the session."""
+    """The UUID of the step's newest line, from which the agent can continue the session."""
 
 
 class ClaudeMessage(SessionMessage):
@@ -69,12 +69,12 @@ class ClaudeMessage(SessionMessage):
         self._steps: list[_Step] = []
 
     def begins_step(self, line: JsonObject) -> bool:
-        """Return True if the line starts another model call."""
+        """Return True if the line starts a new model call."""
         id = as_text(as_object(line.get("message")).get("id"))
         return not self._steps or self._steps[-1].id != id
 
     def said(self, line: JsonObject, at: int = 0) -> tuple[str, ...]:
-        """Add a line of the model. Return the vendor's ids of the calls in it."""
+        """Add a line from the model. Return the vendor's ids of the calls in this line."""
         message = as_object(line.get("message"))
         if line.get("isApiErrorMessage") is True or line.get("is_api_error_message") is True:
             self.error = "\n".join(as_text(as_object(block).get("text")) for block in as_list(message.get("content")))
@@ -103,7 +103,7 @@ class ClaudeMessage(SessionMessage):
             self._steps.append(step)
             self._parts.append({"type": "step-start"})
         step.model = as_text(message.get("model")) or step.model
-        usage = as_object(message.get("usage"))  # every line has it, but only the one with the most output tokens is complete
+        usage = as_object(message.get("usage"))  # every line has the usage, but only the one with the most output tokens is complete
         if (count(usage.get("output_tokens")) or 0) >= (count(step.usage.get("output_tokens")) or 0):
             step.usage = usage or step.usage
         tier = "fast" if usage.get("speed") == "fast" else as_text(usage.get("service_tier"))
@@ -186,7 +186,7 @@ class ClaudeMessage(SessionMessage):
         return tuple([step.identity for step in self._steps])
 
     def metadata(self) -> JsonObject:
-        """Return the metadata, in the same form as for moot's own runs."""
+        """Return the metadata, in the same format as for moot's own runs."""
         last = self._steps[-1] if self._steps else _Step("")
         facts: JsonObject = {"agent": NAME}
         if last.model:

@@ -31,17 +31,19 @@ _DELTAS = {
 _SHOWN = 16_384
 """Maximum number of characters of output shown while a command is running."""
 _EACH = 4_096
-"""Number of characters up to which every change to the output is shown. Above it, output is shown again each time its length doubles."""
+"""Number of characters up to which output is shown again after every change.
+Longer output is shown again each time its length has doubled.
+"""
 
 
 class Part(NamedTuple):
-    """An open text or reasoning part. Its start chunk is sent when it gets content."""
+    """An open text or reasoning part. Its start chunk is sent when the first content arrives."""
 
     item: str
     kind: str
     id: str
     source: str = ""
-    """For reasoning, the field that is shown: summary or content, whichever came first. The other one has the same content."""
+    """For reasoning, the field that is shown: summary or content, whichever came first. The other field has the same content."""
     piece: int = 0
     said: int = 0
 
@@ -49,25 +51,25 @@ class Part(NamedTuple):
 class State(NamedTuple):
     prefix: str
     used: tuple[str, ...] = ()
-    """Ids of calls in the message."""
+    """Ids of the calls in the message."""
     made: int = 0
-    """Number of part ids assigned."""
+    """Number of part ids that have been assigned."""
     thread: str = ""
     turn: str = ""
     inner: tuple[str, ...] = ()
     """Threads of sub-agents, in order of appearance."""
     started_by: tuple[tuple[str, str], ...] = ()
-    """Threads of sub-agents, each with the id of the first call that named it."""
+    """Threads of sub-agents, each with the id of the first call that mentioned it."""
     inner_turns: tuple[str, ...] = ()
-    """Turns of sub-agents that started in this exchange. Earlier usage of a resumed sub-agent is not counted."""
+    """Turns of sub-agents that started in this exchange. If a sub-agent was resumed, its earlier usage is not counted."""
     step: bool = False
     counted: bool = False
-    """True once the model call has reported its tokens, so that the step ends with the last of its calls."""
+    """True once the model call has reported its tokens, so that the step ends with the last of its tool calls."""
     parts: tuple[Part, ...] = ()
     calls: tuple[Call, ...] = ()
     """Tool calls without an output."""
     turns: int = 0
-    """Number of turns that ended."""
+    """Number of turns that have ended."""
     reason: str = ""
     error: JsonObject | None = None
     usage: JsonObject = _NOTHING
@@ -263,7 +265,7 @@ class Line:
         self._end_step_if_due()
 
     def _link(self, item: JsonObject, call: Call) -> None:
-        """Remember which sub-agents the call started, or first mentioned if an earlier exchange started them."""
+        """Remember which sub-agents the call started or, if an earlier exchange started them, mentioned first."""
         known = dict(self.state.started_by)
         fresh = [(thread, call.id) for thread in map(as_text, as_list(item.get("receiverThreadIds"))) if thread and thread not in known]
         if fresh:
@@ -296,7 +298,7 @@ class Line:
         self.state = self.state._replace(parts=tuple(updated if known.id == part.id else known for known in self.state.parts))
 
     def _whole(self, item: JsonObject, part: Part) -> None:
-        """Complete a streamed part with the text that is still missing, and end it."""
+        """Add the text that is still missing to a streamed part, and end the part."""
         text = _text_of(item, part.source)
         if len(text) > part.said:
             self._append_text(part, text[part.said :], part.piece)
@@ -312,7 +314,7 @@ class Line:
         if text := _text_of(item, ""):
             if inner not in self.state.inner:
                 self.state = self.state._replace(inner=(*self.state.inner, inner))
-            name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex sends the sub-agent's name only to its model
+            name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex sends the name of the sub-agent only to the model
             id, kind = f"{self.state.prefix}.{self.state.made}", _TALK[as_text(item.get("type"))]
             self.chunks.append(sub_agent(id, kind, text, agent=name, parent=self._parent(inner), details={"thread": inner}))
             self.state = self.state._replace(made=self.state.made + 1)

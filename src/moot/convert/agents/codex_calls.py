@@ -46,7 +46,7 @@ def camel(name: str) -> str:
 
 
 def usage_of(told: JsonObject) -> Usage:
-    """Return the tokens of one model call. The names may be in camelCase or snake_case. Cache writes are part of the input."""
+    """Return the token counts of one model call. Their names may be in camelCase or snake_case. Cache writes are part of the input."""
     return Usage(
         input=_either(told, "inputTokens", "input_tokens"),
         output=_either(told, "outputTokens", "output_tokens"),
@@ -64,7 +64,7 @@ def _either(told: JsonObject, *names: str) -> int | None:
 
 
 def failure_of(error: JsonObject) -> Failure:
-    """Return why a turn failed, from Codex's message and code."""
+    """Return the failure of a turn, given Codex's message and code."""
     message = as_text(error.get("message")) or "Codex failed and did not say why"
     details = as_text(error.get("additionalDetails"))
     reported = failure({"message": f"{message}: {details}" if details and details not in message else message})
@@ -99,11 +99,11 @@ class Call(NamedTuple):
     """A call without an output."""
 
     item: str
-    """Codex's id of the call."""
+    """Codex's id for the call."""
     id: str
     name: str
     inner: str = ""
-    """The thread of the sub-agent that makes the call; empty for the agent itself."""
+    """The thread of the sub-agent that made the call; empty for the agent itself."""
     waits: bool = False
     """True if the call's input is known only at its end."""
     output: str = ""
@@ -126,7 +126,7 @@ class _Kind:
 
 
 _FIRST_WORD = re.compile(r"""[ \t\r\n]*([^ \t\r\n'"\\]+)[ \t\r\n]""")
-"""Matches a first word without quotes."""
+"""Matches the first word of a command if it has no quotes."""
 _QUOTED = re.compile(r"""[ \t\r\n]*[^ \t\r\n'"\\]+[ \t\r\n]+-l?c[ \t\r\n]+'((?:[^']++|'"'"')*+)'[ \t\r\n]*""")
 """Matches a shell with a command that is quoted as `shlex.join` does it."""
 
@@ -153,7 +153,7 @@ def is_call(item: JsonObject) -> bool:
 
 
 def input_of(item: JsonObject) -> tuple[str, JsonObject, bool]:
-    """Return the call's name, its input, and True if the input is still incomplete."""
+    """Return the call's name, its input, and whether the input is still incomplete."""
     kind = _KINDS[as_text(item.get("type"))]
     return kind.name(item), kind.input(item), kind.waits
 
@@ -210,7 +210,7 @@ def _mcp_output(item: JsonObject) -> Json:
 
 
 def _content(pieces: list[Json]) -> Json:
-    """Return text, or text and files in the shape of moot's own tool outputs."""
+    """Return the output as text, or as text and files in the format of moot's own tool outputs."""
     found = [piece for block in pieces if (piece := _piece(as_object(block))) is not None]
     if all(piece["type"] == "text" for piece in found):
         return "\n".join(as_text(piece["text"]) for piece in found)

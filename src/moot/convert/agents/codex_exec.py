@@ -1,7 +1,7 @@
 """Conversion of `codex exec --json`: complete items without deltas, with names in snake_case.
 
-The end of a model call is not marked, so text or reasoning after a tool call starts the next one. Tokens are reported once, at the end of
-the turn. In a resumed session they include earlier turns, so the usage stays unknown.
+The end of a model call is not marked, so text or reasoning after a tool call starts the next model call. Tokens are reported once, at the
+end of the turn. In a resumed session, they include earlier turns, so the usage stays unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CodexExec:
 
     name = "codex-exec"
     version = 2
-    """Version 2 reports a call that was declined without asking the user as failed."""
+    """Version 2 reports a call as failed if it was declined without asking the user."""
 
     def open(self, options: ExchangeOptions) -> State:
         facts: JsonObject = {"resumed": True} if options.extra.get("resumed") is True else {}
@@ -81,7 +81,7 @@ def _step(line: Line, item: JsonObject) -> None:
 
 
 def _item(item: JsonObject) -> JsonObject:
-    """Return the item with the app-server's names."""
+    """Return the item with the field names of the app-server."""
     fields: JsonObject = {camel(name): value for name, value in item.items()}
     kind = camel(as_text(item.get("type")))
     fields["type"] = _TYPES.get(kind, kind)

@@ -77,7 +77,7 @@ def reasoning_part(item: JsonObject) -> Part | None:
 
 
 def call_input(item: JsonObject) -> tuple[str, Json]:
-    """Return the name and input of a call, in the app-server's form if that is known."""
+    """Return the name and input of a call, in the format of the app-server if that is known."""
     kind = item.get("type")
     if kind == "local_shell_call":
         return "shell", {"command": _command(as_object(item.get("action")).get("command"))}
@@ -119,7 +119,7 @@ def vendor_output(item: JsonObject, call: Call) -> Chunk:
 
 
 def outcome_of(item: JsonObject) -> Chunk:
-    """Return the chunk with the output of a call, whose item contains text with or without a header, JSON text, or pieces."""
+    """Return the chunk with the output of a call. Its item contains text with or without a header, JSON text, or pieces."""
     id = as_text(item.get("call_id"))
     call = Call(id, id, "")
     output = item.get("output", item.get("tools"))
@@ -161,7 +161,7 @@ def _split_output(text: str) -> tuple[str, int | None]:
 
 
 def as_protocol(item: JsonObject) -> JsonObject:
-    """Return an item of the file with the app-server's names."""
+    """Return an item of the file with the field names of the app-server."""
     renamed: JsonObject = {camel(name): value for name, value in item.items()}
     kind = as_text(item.get("type"))
     renamed["type"] = kind[:1].lower() + kind[1:]
@@ -211,7 +211,7 @@ class CodexMessage(SessionMessage):
 
     @property
     def between(self) -> bool:
-        """Return True if the next text belongs to another model call."""
+        """Return True if the next text belongs to a new model call."""
         return not self._steps or self._steps[-1].counted
 
     def item(self, item: JsonObject, at: int = 0, exactly: JsonObject | None = None) -> None:
@@ -323,9 +323,11 @@ class CodexMessage(SessionMessage):
             self._steps[-1].counted = True
 
     def took(self, usage: JsonObject, *, told: bool, id: str = "", counted: JsonObject | None = None, identity: str = "") -> bool:
-        """Add the tokens of the newest model call and end its step. `told` means that the call itself reported them, not a display event.
+        """Add the tokens of the newest model call and end its step.
+        `told` is True if the tokens come from the call itself and not from a display event.
 
-        Return whether the call got its `identity`. `counted` is the usage from a line that moot wrote, in moot's form; it takes precedence.
+        Return whether the call's `identity` has been set.
+        `counted` is the usage in a line that moot wrote, in moot's format; it takes precedence.
         """
         if not self._steps:
             return False
@@ -352,7 +354,7 @@ class CodexMessage(SessionMessage):
         return tuple([step.identity for step in self._steps])
 
     def metadata(self) -> JsonObject:
-        """Return the metadata, in the same form as for moot's own runs."""
+        """Return the metadata, in the same format as for moot's own runs."""
         reason = "error" if self.error else self.reason or "other"
         facts: JsonObject = {"agent": NAME, "finish_reason": reason, "steps": list(self._step_facts(reason))}
         if self._limits:

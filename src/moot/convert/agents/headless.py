@@ -18,7 +18,7 @@ class HeadlessState(NamedTuple):
     parts: Parts
     step: bool = False
     answered: bool = False
-    """True if a call of this step has its output."""
+    """True if a call in this step has its output."""
     open: tuple[tuple[str, str], ...] = ()
     """Tool calls without an output, each with the agent's id and moot's id."""
 
@@ -56,7 +56,7 @@ class HeadlessWriter:
             self._writer.say(kind, text)
 
     def end_text(self) -> None:
-        """End the open text; the next one is a new part."""
+        """End the open text. The next text is a new part."""
         self._writer.end()
 
     def call(self, vendor_id: str, name: str, given: Json, title: str = "") -> None:
@@ -94,7 +94,7 @@ class HeadlessWriter:
         return self.chunks
 
     def _in_step(self) -> None:
-        """Start a step if none is open, or if all calls of the open one have outputs, because some agents don't report steps."""
+        """Start a step if none is open, or if all calls in the open step have outputs, because some agents don't report steps."""
         if not self._said.step or (self._said.answered and not self._said.open):
             self.step()
 
@@ -120,7 +120,7 @@ class GeminiState(NamedTuple):
 
 
 class GeminiStream:
-    """Translator for `gemini -o stream-json`, also for Qwen Code, which is a fork of Gemini CLI."""
+    """Translator for `gemini -o stream-json`. It also works for Qwen Code, which is a fork of Gemini CLI."""
 
     name = "gemini-stream-json"
     version = 1
@@ -219,7 +219,7 @@ class OpencodeRun:
                 writer.end_step()
                 state = _counted(state, part)
             case "error":
-                error = as_object(event.get("error"))  # opencode names an error and describes it in `data`
+                error = as_object(event.get("error"))  # opencode sends the name of an error, and describes it in `data`
                 inside = as_object(error.get("data"))
                 state = state._replace(error=failure({**error, **inside} if inside else event.get("error")).to_json())
             case _:

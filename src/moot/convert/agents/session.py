@@ -15,10 +15,12 @@ PREFIX = "1.0"
 """Prefix of the ids of parts."""
 
 LATER = 900_000
-"""Minimum time in ms after the start of an answer for a model call to have its own time. Statistics don't need a finer resolution."""
+"""Minimum time in ms between the start of an answer and a model call for the call's own time to be stored.
+Statistics don't need a finer resolution.
+"""
 
 EXACTLY = "moot"
-"""Name of the extra field in lines that moot writes, for facts about a part that the agent's own fields can't store."""
+"""Name of the additional field in lines that moot writes. It contains facts about a part that the agent's own fields can't represent."""
 
 
 @dataclass(slots=True)
@@ -32,14 +34,14 @@ class SessionStep:
     usage: JsonObject = field(default_factory=dict[str, Json])
     cost: int | None = None
     service_tier: str = ""
-    """Service class with its own price, such as `batch`; empty for the default class."""
+    """Service tier with a price of its own, such as `batch`; empty for the default tier."""
     identity: str = ""
     """Identity of the model call, which is the same in all copies of the session; empty if it is unknown."""
 
     def facts(self, number: int, reason: str, usage: JsonObject, began: int) -> JsonObject:
         """Return the step's entry for the metadata of a message that started at `began`.
 
-        Only steps much later than that have their own time.
+        The entry contains the step's own time only if it is much later than `began`.
         """
         facts: JsonObject = {"step": number, "model": self.model, "finish_reason": reason, "usage": usage, "cost": self.cost}
         if self.until > self.begun > 0:
@@ -54,20 +56,20 @@ class SessionStep:
 
 
 class SessionMessage:
-    """Base class of an agent's message that is built line by line."""
+    """Base class of an agent's messages, which are built line by line."""
 
     __slots__ = ("_calls", "_next_id", "_parts", "began", "error", "last_at")
 
     def __init__(self, at: int = 0) -> None:
         self._parts: list[Part] = []
         self._calls: dict[str, int] = {}
-        """Indexes of the parts of tool calls without an output, by the agent's id of the call."""
+        """For each tool call without an output, the index of its part. The keys are the agent's ids of the calls."""
         self._next_id = 0
         self.began = at
         self.error = ""
-        """The text of the error with which the message ended; empty if there is none."""
+        """The text of the error that ended the message; empty if there is none."""
         self.last_at = at
-        """Time of the newest line, at first of the prompt, in ms since the epoch; 0 if unknown."""
+        """Time of the newest line (initially, of the prompt), in ms since the epoch; 0 if unknown."""
 
     @property
     def waits(self) -> bool:
@@ -75,7 +77,7 @@ class SessionMessage:
         return bool(self._calls)
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """Return the parts so far. If `over`, no more lines follow, and calls without an output are marked as failed."""
+        """Return the parts so far. If `over` is True, no more lines follow, and calls without an output are marked as failed."""
         parts: list[Part] = list(self._parts)
         for place in self._calls.values() if over else ():
             parts[place] = {**parts[place], "state": "output-error", "errorText": UNSETTLED["eof"]}

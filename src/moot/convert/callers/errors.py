@@ -1,4 +1,4 @@
-"""Errors in the vendors' forms: an HTTP status and an error object (references: OpenAI and Claude API, errors)."""
+"""Errors in the vendors' formats: an HTTP status and an error object (references: OpenAI and Claude API, errors)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STATUSES = {
     "config": 400,
     "unauthorized": 401,
     "forbidden": 403,
-    "auth": 403,  # the key that moot has for the provider; 401 would blame the caller's token
+    "auth": 403,  # this concerns moot's key for the provider; 401 would blame the caller's token
     "not_found": 404,
     "too_large": 413,
     "busy": 409,
     "limit": 400,
     "cancelled": 409,
 }
-"""HTTP status by kind of failure. All other kinds are provider failures and get 502."""
+"""HTTP status for each kind of failure. All other kinds are provider failures with the status 502."""
 
 _COMPLETION = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 409: "conflict_error"}
 _MESSAGE = {
@@ -58,9 +58,9 @@ def code_of(failure: Failure) -> str:
 
 
 def completion_error(failure: Failure, status: int = 0) -> JsonObject:
-    """Return the error for OpenAI's clients: the response body or, in a stream, the last frame.
+    """Return the error for OpenAI clients: the response body or, in a stream, the last frame.
 
-    `status` defaults to the status of the failure.
+    The default of `status` is the status of the failure.
     """
     status = status or status_of(failure)
     kind = _COMPLETION.get(status, "invalid_request_error" if status < 500 else "server_error")
@@ -68,7 +68,7 @@ def completion_error(failure: Failure, status: int = 0) -> JsonObject:
 
 
 def message_error(failure: Failure, status: int = 0) -> JsonObject:
-    """Return the error for Anthropic's clients: the response body or, in a stream, the data of the event `error`."""
+    """Return the error for Anthropic clients: the response body or, in a stream, the data of the event `error`."""
     status = status or status_of(failure)
     kind = _MESSAGE.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {"type": "error", "error": {"type": kind, "message": failure.advice()}}

@@ -24,7 +24,7 @@ _BUDGETS = ((4_096, "low"), (10_240, "medium"), (16_384, "high"))
 def read_messages(body: Json, *, counting: bool = False) -> CallerRequest:
     """Parse the body of a request. Raise UsageError for unsupported fields. Hints are ignored.
 
-    Set `counting` for a request that only counts tokens, which has no `max_tokens`.
+    Set `counting` for a request that only counts tokens and therefore has no `max_tokens`.
     """
     fields = Fields(body)
     fields.refuse("mcp_servers", "This field is not supported. Configure MCP servers for an agent.")
@@ -162,7 +162,7 @@ class MessagesAnswer:
         self._model = model
         self._thinking = thinking
         self._pending: dict[int, list[Change]] = {}
-        """Changes to pieces that are not open yet, by piece."""
+        """Changes to pieces that are not open yet, keyed by piece."""
         self._current: int | None = None
         self._blocks = 0
         self._calls = False
@@ -236,7 +236,7 @@ def message_answer(id: str, model: str, pieces: Sequence[Piece], outcome: Outcom
 
 
 def _block(piece: Piece, *, opened: bool = False) -> JsonObject:
-    """Return a piece as a block. If `opened`, the block has just started, so a signature is still empty."""
+    """Return a piece as a block. If `opened` is True, the block has just started, so a signature is still empty."""
     match piece.kind:
         case "text":
             return {"type": "text", "text": piece.text}
@@ -262,7 +262,7 @@ def _reason(outcome: Outcome, *, calls: bool) -> str:
 
 
 def _usage(usage: Usage) -> JsonObject:
-    """Return the usage, with input excluding cached tokens. Unknown counts are 0, because this dialect has no null."""
+    """Return the usage. Input does not include cached tokens. Unknown counts are 0, because this dialect doesn't allow null."""
     read, written = usage.cache_read or 0, usage.cache_write or 0
     return {
         "input_tokens": max((usage.input or 0) - read - written, 0),

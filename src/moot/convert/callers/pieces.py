@@ -1,11 +1,11 @@
 """The pieces of an answer that a caller receives, and digests that identify an answer.
 
-A caller receives text, reasoning and the calls of its own tools, but not calls of moot's tools. Text of a later step is separated from
+A caller receives text, reasoning and the calls to its own tools, but not calls to moot's tools. The text of each step is separated from
 earlier text by an empty line.
 
-In most dialects, a request contains the whole history but no id. The answer that the request continues is found by content: every message
-has a digest over itself and all messages before it. The digest excludes the system prompt, which often contains the time, and white space
-and reasoning, which most callers don't send back.
+In most dialects, a request contains the whole history but no id. The answer that the request continues is found by its content: every
+message has a digest over itself and all messages before it. The digest excludes the system prompt, which often contains the time, and
+white space and reasoning, which most callers don't send back.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ APART = "\n\n"
 
 
 class Piece(NamedTuple):
-    """A unit of the answer: a text, a reasoning text or a call of a caller's tool."""
+    """A unit of the answer: a text, a reasoning text or a call to one of the caller's tools."""
 
     kind: Kind
     text: str = ""
-    """The text; for a call, its arguments as JSON."""
+    """The text or, for a call, the arguments as JSON."""
     id: str = ""
     """The id of the call; empty for other kinds."""
     name: str = ""
@@ -51,7 +51,7 @@ class Change(NamedTuple):
     at: int
     """Index of the piece, from 0."""
     piece: Piece
-    """State of the piece when it opens or closes."""
+    """The piece as it is when it opens or closes."""
     text: str = ""
     """The added text; empty for other changes."""
 
@@ -74,12 +74,12 @@ class PieceReader:
         self._pieces: list[Piece] = []
         self._texts: list[list[str]] = []
         self._open: dict[str, int | None] = {}
-        """Index of the piece of each open part, by kind and id; None if the part is still empty."""
+        """Index of the piece of each open part, keyed by kind and id; None if the part is still empty."""
         self._apart = False
-        """True if an earlier step had text and no text has followed since."""
+        """True if an earlier step contained text and there has been no text since then."""
 
     def feed(self, chunk: Chunk) -> list[Change]:
-        """Return the changes that the chunk makes, in order."""
+        """Return the changes made by the chunk, in order."""
         kind = str(chunk.get("type"))
         part_kind, _, what = kind.rpartition("-")
         if part_kind in ("text", "reasoning"):
@@ -91,7 +91,7 @@ class PieceReader:
         return []
 
     def close(self) -> list[Change]:
-        """Close the pieces that a run left open. Return the changes."""
+        """Close the pieces that were left open by a run. Return the changes."""
         still = [index for index in self._open.values() if index is not None]
         self._open.clear()
         return [self._closed(index) for index in still]
@@ -163,7 +163,7 @@ class PieceReader:
 
 
 def pieces_of(parts: Sequence[Part], theirs: IsCallerTool) -> tuple[Piece, ...]:
-    """Return the pieces of a complete answer's stored parts, without abandoned attempts."""
+    """Return the pieces for a complete answer, given its stored parts. Abandoned attempts are left out."""
     pieces: list[Piece] = []
     apart = False
     for part in in_history(parts):
@@ -218,9 +218,9 @@ class Digests:
     """The digests of a history."""
 
     each: list[str]
-    """One digest per message; for an answer, without the outputs of its calls."""
+    """One digest per message. The digest of an answer does not include the outputs of its calls."""
     before: list[str]
-    """One digest per message, over all messages before it."""
+    """For each message, a digest over all messages before it."""
     total: str
 
 

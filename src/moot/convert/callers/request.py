@@ -1,4 +1,4 @@
-"""A caller's request in a form that is independent of the dialect, and the validation of its fields."""
+"""A caller's request in a form that does not depend on the dialect, and the validation of the request's fields."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from moot.types.model import Effort, ModelSettings
 from moot.types.provider import ToolDefinition
 
 OUTPUT = "data-tool-output"
-"""Type of a user part that contains the output of a call, if the request does not repeat the answer with the call."""
+"""Type of a user part that contains the output of a call, for requests that do not repeat the answer with the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerRequest:
     model: str
     messages: tuple[Message, ...]
-    """All messages that the caller sent, oldest first, without ids. The outputs of calls are in the assistant messages with the calls."""
+    """All messages that the caller sent, oldest first, without ids.
+    The outputs of calls are in the same assistant messages as the calls.
+    """
     system: str = ""
     tools: tuple[ToolDefinition, ...] = ()
     """The caller's own tools, which it runs itself."""
@@ -63,7 +65,7 @@ class Fields:
         return value
 
     def needed(self, name: str) -> str:
-        """Return a string. Raise UsageError if it is missing or empty."""
+        """Return the string in a field. Raise UsageError if it is missing or empty."""
         if self.value.get(name) is None:
             raise invalid_field(self.path(name), "This field is missing.")
         text = self.text(name)
@@ -82,7 +84,7 @@ class Fields:
         return float(value)
 
     def count(self, name: str) -> int | None:
-        """Return a positive integer."""
+        """Return the positive integer in a field."""
         value = self.value.get(name)
         if value is None:
             return None
@@ -112,12 +114,12 @@ class Fields:
         return value
 
     def objects(self, name: str) -> Iterator[Fields]:
-        """Yield the objects of a list."""
+        """Yield the objects of the list in a field."""
         for at, item in enumerate(self.items(name)):
             yield Fields(item, f"{self.path(name)}[{at}]")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of strings; a single string counts as a list with one item."""
+        """Return the list of strings in a field. A single string counts as a list with one item."""
         value = self.value.get(name)
         found = [value] if isinstance(value, str) else self.items(name)
         if any(not isinstance(item, str) for item in found):
@@ -161,7 +163,7 @@ class Drafts:
 
     def __init__(self, *, after: bool = False) -> None:
         self._after = after
-        """True if the request names the answer that it continues. Then it may contain outputs of that answer's calls."""
+        """True if the request specifies the id of the answer that it continues. Then it may contain outputs of that answer's calls."""
         self._system: list[str] = []
         self._drafts: list[tuple[Role, list[Part]]] = []
         self._calls: dict[str, Part] = {}
@@ -176,7 +178,7 @@ class Drafts:
         after: str = "",
         conversation: str = "",
     ) -> CallerRequest:
-        """Return the request with the messages read so far. `tool` parses one item of its `tools`."""
+        """Return the request with the messages read so far. `tool` parses one item of the request's `tools`."""
         return CallerRequest(
             fields.needed("model"),
             tuple(Message("", role, tuple(parts)) for role, parts in self._drafts if parts),
@@ -190,7 +192,7 @@ class Drafts:
         )
 
     def instruct(self, text: str) -> None:
-        """Add a system message: before all other messages it becomes the system prompt, otherwise it keeps its position."""
+        """Add a system message. If no other message precedes it, it becomes the system prompt. Otherwise it keeps its position."""
         if not text:
             return
         if self._drafts:
@@ -204,7 +206,9 @@ class Drafts:
             self._drafts.append(("user", list(parts)))
 
     def answer(self, parts: Sequence[Part] = (), *, join: bool = False) -> None:
-        """Add an assistant message. With `join`, extend the last one instead if none of its calls has an output yet."""
+        """Add an assistant message. If `join` is True and no call in the last
+        assistant message has an output yet, extend that message instead.
+        """
         role, known = self._drafts[-1] if self._drafts else ("user", [])
         if not join or role != "assistant" or any("output" in part or "errorText" in part for part in known):
             self._drafts.append(("assistant", []))
@@ -243,7 +247,7 @@ def tool_name_of(name: str, where: str) -> str:
 
 
 def file_part(url: str, where: str, *, media_type: str = "", name: str = "", detail: str = "") -> Part:
-    """Return a file as a part. Only `data:` and http(s) URLs are accepted, because others would refer to files on this machine."""
+    """Return a file as a part. Only `data:` and http(s) URLs are accepted, because other URLs would refer to files on this machine."""
     if url.startswith("data:"):
         if _DATA.match(url) is None:
             raise invalid_field(where, "Expected data:MEDIA/TYPE;base64,….")
@@ -265,7 +269,7 @@ def tool_of(tool: Fields, schema: str) -> ToolDefinition:
 
 
 def content_of(fields: Fields, name: str, piece: Callable[[Fields], Part]) -> list[Part]:
-    """Return the parts of a content field, which holds text or a list of pieces."""
+    """Return the parts of a content field, which contains text or a list of pieces."""
     if isinstance(fields.value.get(name), list):
         return [piece(item) for item in fields.objects(name)]
     text = fields.text(name)
@@ -279,7 +283,7 @@ def effort_of(fields: Fields, name: str) -> Effort | None:
 
 
 def output_of(parts: Sequence[Part], separator: str = "") -> Json:
-    """Return a call's output: the text, or text and files in the shape of moot's own tool outputs."""
+    """Return a call's output: the text, or text and files in the format of moot's own tool outputs."""
     if all(part["type"] == "text" for part in parts):
         return separator.join(str(part["text"]) for part in parts)
     return {"type": "content", "value": [*parts]}

@@ -96,7 +96,7 @@ class Head:
     model: str
     created: int
     asked: CallerRequest | None = None
-    """The request, whose fields the response repeats; None for an answer that is fetched later."""
+    """The request, whose fields are repeated in the response; None for an answer that is retrieved later."""
 
 
 class ResponsesAnswer:
@@ -252,7 +252,9 @@ _FRAMES = {
     "text": ("response.output_text", "response.content_part", "content_index", _text),
     "reasoning": ("response.reasoning_summary_text", "response.reasoning_summary_part", "summary_index", _summary),
 }
-"""For each kind of piece: the prefixes of the frames about its text and its part, the name of the index field, and the part's content."""
+"""For each kind of piece: the prefixes of the frame types for its text and its part,
+the name of the index field, and the content of the part.
+"""
 
 
 def _usage(usage: Usage) -> JsonObject | None:

@@ -46,7 +46,7 @@ def thinking_fields(settings: ModelSettings, model: Model, limit: int) -> JsonOb
 
 
 def takes_sampling(model: Model) -> bool:
-    """Return True if the model accepts temperature and top_p. Claude 4.7 and later respond to them with status 400."""
+    """Return True if the model accepts `temperature` and `top_p`. Claude 4.7 and later respond to them with status 400."""
     return _version(model) < (4, 7)
 
 
@@ -85,7 +85,7 @@ class AnthropicMessages:
         messages = _messages(prompt)
         thinking = thinking_fields(settings, model, limit)
         if _mode(thinking) == "enabled" and _unsigned(messages):
-            thinking = {}  # a turn whose calls were made without thinking, by another model, can't continue with a thinking budget
+            thinking = {}  # a turn whose calls were made by another model, without thinking, can't continue with a thinking budget
         body: JsonObject = {"model": model.wire_name, "max_tokens": limit}
         offered = prompt.tools if model.tools == "native" else ()
         tools: list[Json] = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in offered]
@@ -114,7 +114,7 @@ class AnthropicMessages:
 
 
 def _choice(settings: ModelSettings, thinking: JsonObject) -> JsonObject:
-    """Return the field `tool_choice`, or an empty object for the default. A model that is thinking can't be forced to call a tool."""
+    """Return the field `tool_choice`, or an empty object for the default. A thinking model can't be forced to call a tool."""
     forced = settings.tool_choice not in ("", "none") and _mode(thinking) in ("", "disabled")
     choice: JsonObject = {"type": "none" if settings.tool_choice == "none" else "auto"}
     if forced:
@@ -256,7 +256,7 @@ def _unsigned(messages: list[JsonObject]) -> bool:
 
 
 def _mark_messages(messages: list[JsonObject]) -> None:
-    """Set cache breakpoints on the last two user messages. The previous request wrote the cache up to the older of the two."""
+    """Set cache breakpoints on the last two user messages. The previous request wrote the cache up to the older one."""
     for message in [message for message in messages if message["role"] == "user"][-2:]:
         if isinstance(content := message["content"], list):
             _mark(content[-1])

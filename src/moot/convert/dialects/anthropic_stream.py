@@ -32,7 +32,7 @@ REASONS = {
     "refusal": "content-filter",
 }
 PAUSES = frozenset({"pause_turn", "compaction"})
-"""Stop reasons that only pause the answer. The model continues when its output so far is sent back."""
+"""Stop reasons that only pause the answer. The model continues it when its output so far is sent back."""
 
 
 def usage_of(usage: JsonObject) -> Usage:
@@ -76,7 +76,7 @@ class State(NamedTuple):
     at: int = -1
     """The index of the open block."""
     kind: Literal["", "text", "thinking", "other"] = ""
-    """The kind of the open block; empty if none is open or it is a call. Calls are found by their index."""
+    """The kind of the open block; empty if no block is open or if it is a call. Calls are found by their index."""
     block: JsonObject | None = None
     """The open block's signature or citations, or the whole block if its kind is unknown."""
     sources: tuple[str, ...] = ()
@@ -191,7 +191,7 @@ class _Turn(Turn[State]):
             self.writer.arguments(call, arguments)
 
     def _result(self, kind: str, block: JsonObject) -> None:
-        """Handle the output of a vendor's tool. The call is in this exchange, or in an earlier one that was paused."""
+        """Handle the output of a vendor's tool. The call is in this exchange, or in an earlier exchange that was paused."""
         vendor_id, content = as_text(block.get("tool_use_id")), block.get("content")
         calls = self.writer.parts.calls
         call = next((call for call in reversed(calls) if call.vendor_id == vendor_id), None)
@@ -332,7 +332,7 @@ class AnthropicStream(StreamTranslator[State]):
 
 
 def take(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
-    """Convert one event that did not arrive as a server-sent event, for example one that an agent forwarded."""
+    """Convert an event that did not arrive as a server-sent event, for example because an agent forwarded it."""
     turn = _Turn(state)
     turn.take(event)
     return turn.state, tuple(turn.writer.chunks)

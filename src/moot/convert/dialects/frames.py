@@ -1,4 +1,4 @@
-"""Functions that split a response body into the frames of a stream and parse server-sent events."""
+"""Split a response body into the frames of a stream, and parse server-sent events."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _FIELDS = frozenset({b"data", b"event", b"id", b"retry"})
 MAX_FRAME = 16 * 1024 * 1024
 MAX_BODY = 512 * 1024 * 1024
 KEPT = 64 * 1024
-"""Maximum number of bytes that a ProviderError keeps of a response."""
+"""Maximum number of bytes of a response to keep in a ProviderError."""
 
 _EOL = rb"(?:\r\n|\n|\r(?!\n))"
 _BOUNDARY = re.compile(_EOL + _EOL)
 _LF_FRAME = re.compile(rb"[^\n]*\n(?:[^\n]+\n)*\n")
 _BLANK = b" \t\r\n" + _BOM
 _SEAM = 3
-"""A frame boundary has at most four bytes, so at most three of them can be in the buffer before a read."""
+"""Maximum number of bytes of a frame boundary that can be in the buffer before a read. A whole boundary has at most four bytes."""
 
 
 def read(raw: bytes) -> tuple[str, bytes] | None:
-    """Return the event name and data of a frame. Both are empty if the frame has none, as for comments and keep-alives.
+    """Return the event name and data of a frame. Both are empty if the frame has none, as in comments and keep-alives.
 
-    Return None if it is not a frame but a JSON or HTML body that was sent instead of a stream.
+    Return None for a JSON or HTML body that was sent instead of a stream.
     """
     if raw.endswith(b"\n\n") and b"\r" not in raw:
         head, _, rest = raw.partition(b"\n")
@@ -74,9 +74,9 @@ def parse(data: bytes) -> Json:
 class Frames:
     """Splitter that divides a response body into frames as it arrives. All frames and the rest, joined, equal the body.
 
-    A frame ends with the first blank line after its start, with any line ending (LF, CRLF, CR). A body that starts like JSON or HTML is not
-    an event stream but a single frame, which `rest` returns. A frame that ends with CR is returned only after the next byte, because an LF
-    would belong to it. Only the unfinished frame is buffered.
+    A frame ends with the first blank line after its start, with any line ending (LF, CRLF, CR). A body that starts like JSON or HTML is
+    not an event stream but a single frame, which `rest` returns. A frame that ends with CR is returned only after the next byte has
+    arrived, because an LF would belong to the frame. Only the unfinished frame is buffered.
     """
 
     def __init__(self, *, max_frame: int = MAX_FRAME, max_body: int = MAX_BODY) -> None:
@@ -89,7 +89,9 @@ class Frames:
         self._mixed = False
 
     def feed(self, data: bytes) -> tuple[Raw, ...]:
-        """Return the frames that this data completes. Raise ProviderError (kind protocol) if a frame or the body exceeds its limit."""
+        """Return the frames that are completed by this data.
+        Raise ProviderError (kind `protocol`) if a frame or the body exceeds its limit.
+        """
         self._size += len(data)
         if self._size > self._max_body:
             self._pending.clear()
@@ -112,7 +114,7 @@ class Frames:
         return tail or None
 
     def _begin(self, data: bytes) -> tuple[Raw, ...]:
-        """Buffer leading whitespace until the first byte that shows the kind of body."""
+        """Buffer leading whitespace until the first byte that reveals the kind of body."""
         first = data.lstrip(_BLANK)[:1]
         if not first:
             self._buffer(data)
@@ -171,7 +173,7 @@ def _split_lf(window: bytes) -> tuple[list[bytes], bytes]:
         count = (len(lines) - 1) // 2 * 2
         if not any(lines[1:count:2]):
             return [line + b"\n\n" for line in lines[0:count:2]], b"\n".join(lines[count:])
-    # with a fixed end the pattern always matches, without retries from every byte of a long tail
+    # because its end is fixed, the pattern always matches, without retries from every byte of a long tail
     frames = _LF_FRAME.findall(window, 0, window.rfind(b"\n\n") + 2)
     return frames, window[sum(map(len, frames)) :]
 

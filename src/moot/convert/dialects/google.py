@@ -22,7 +22,7 @@ from moot.types.provider import ModelPrompt, ToolDefinition
 _KEPT = ("title", "description", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "default")
 _FORMATS = {"string": ("date-time",), "number": ("float", "double"), "integer": ("int32", "int64")}
 _DEPTH = 12
-"""Depth to which a recursive schema is expanded. Below it, any object is accepted."""
+"""Depth to which a recursive schema is expanded. Below this depth, any object is accepted."""
 
 _NESTED = 3
 """Maximum nesting of `allOf` inside `allOf`."""
@@ -32,7 +32,7 @@ _SIZE = 500
 
 
 def subset(schema: JsonObject) -> JsonObject:
-    """Return the schema reduced to the accepted subset. Expand references, convert `const` and type lists, and drop other keywords."""
+    """Reduce the schema to the accepted subset: expand references, convert `const` and type lists, and drop other keywords."""
     return _Reduction(schema).reduced(schema, 0)
 
 
@@ -103,7 +103,9 @@ def _resolved(schema: Json, root: JsonObject, level: int = 0) -> JsonObject:
 
 
 def _types(schema: JsonObject) -> tuple[list[str], bool]:
-    """Return the types except null, and True if null is allowed. Without the keyword `type`, they are guessed from other keywords."""
+    """Return the types except null, and whether null is allowed.
+    If the keyword `type` is missing, the types are inferred from other keywords.
+    """
     named = schema.get("type")
     kinds = [str(kind) for kind in named] if isinstance(named, list) else [named] if isinstance(named, str) else []
     nullable = "null" in kinds or schema.get("nullable") is True
@@ -123,7 +125,7 @@ def _values(schema: JsonObject) -> list[Json]:
 
 
 _NAMES: dict[type[object], str] = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-"""Schema types by Python type. All other values are strings."""
+"""The schema type for each Python type. All other values are strings."""
 
 
 def _is_null(schema: Json, root: JsonObject) -> bool:
@@ -134,7 +136,7 @@ _BEGIN = "(The conversation's earlier messages are left out.)"
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
 _UNSIGNED = "skip_thought_signature_validator"
-"""Value accepted instead of a signature for a call that another vendor's model made (Gemini API, thought signatures)."""
+"""A value that is accepted instead of a signature for a call made by another vendor's model (Gemini API, thought signatures)."""
 
 
 class Google:
@@ -296,7 +298,7 @@ def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> 
 
 
 def _id(part: Part, message: Message, model: Model) -> JsonObject:
-    """Return the field with the vendor's id for a call, or an empty object if it has none. Calls without ids are matched by order."""
+    """Return the field with the vendor's id for a call, or an empty object if the call has none. Calls without ids are matched by order."""
     id, own = vendor_id(part), message.metadata.get("provider", model.id.provider) == model.id.provider
     return {"id": id} if id is not None and own else {}
 
@@ -324,7 +326,7 @@ def _with_block(made: JsonObject, fields: JsonObject) -> JsonObject:
 
 
 def _outputs(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """Return a response for every call of the step, except those that the provider ran itself, then the files of the outputs."""
+    """Return a response for every call in the step, except those that the provider ran itself, followed by the files in the outputs."""
     model = prompt.model
     responses: list[Json] = []
     files: list[Json] = []

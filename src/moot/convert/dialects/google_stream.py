@@ -1,7 +1,8 @@
 """Conversion of `streamGenerateContent` events to chunks (reference: Gemini API, GenerateContentResponse).
 
-Each event is a complete response with more parts. The start and end of a part are not marked: it starts with its first piece and ends when
-another kind starts or a signature arrives. A signature belongs to the part with which it arrived, and is sent back only on that part.
+Each event is a complete response with further parts. The start and end of a part are not marked: a part starts with its first piece and
+ends when a part of another kind starts or a signature arrives. A signature belongs to the part with which it arrived, and is sent back
+only on that part.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def merge_piece(arguments: JsonObject, piece: JsonObject) -> JsonObject:
 
 
 def _merged(value: Json, path: list[str | int], piece: Json) -> Json:
-    """Return the value with the piece added at the path. A string is appended to a string; everything else is replaced."""
+    """Return the value with the piece added at this path. A string is appended to an existing string; everything else is replaced."""
     if not path:
         return value + piece if isinstance(value, str) and isinstance(piece, str) else piece
     step, rest = path[0], path[1:]
@@ -108,9 +109,9 @@ METADATA = "google"
 
 _FACTS = {"responseId": "response_id", "modelVersion": "model"}
 _RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
-"""Fields with calls that the vendor runs, and the fields with their outputs."""
+"""The fields that contain calls run by the vendor, each with the field that contains the output."""
 _NAMES = ("id", "toolType")
-"""Fields of an output that identify its call."""
+"""Fields of an output that identify the call."""
 _KINDS = ("text", "functionCall", "inlineData", "fileData", *_RAN, *_RAN.values())
 _KNOWN = frozenset({"thought", "thoughtSignature", "partMetadata"})
 """Fields of a part other than its content."""
@@ -124,7 +125,7 @@ class State(NamedTuple):
     ending: JsonObject | None = None
     """Other facts for the metadata: safety ratings, search queries, and a message about the end of the answer."""
     growing: JsonObject | None = None
-    """The call whose arguments are streaming, with the fields `name`, `id`, `args` and `signature`."""
+    """The call whose arguments are being streamed, with the fields `name`, `id`, `args` and `signature`."""
     sources: tuple[str, ...] = ()
     blocked: str = ""
     """The vendor's reason for rejecting the prompt; empty if it was accepted."""
@@ -276,7 +277,7 @@ class _Turn(Turn[State]):
         self.writer.chunks.append({**tool_output(call.id, output), "providerExecuted": True, "providerMetadata": details})
 
     def _call_with_id(self, kind: str, id: str) -> Call | None:
-        """Return the newest call that has this id and an output of this kind. An empty id matches any call."""
+        """Return the newest call with this id that expects an output of this kind. An empty id matches any call."""
         for call in reversed(self.writer.parts.calls):
             made = as_object((call.metadata or {}).get(METADATA))
             if _RAN.get(as_text(made.get("type"))) == kind and (not id or call.vendor_id == id):
@@ -300,7 +301,7 @@ class GoogleStream(StreamTranslator[State]):
         if raw.lstrip()[:1] != b"[":
             return super()._feed_body(state, raw)
         try:
-            events = as_list(frames.parse(raw))  # without a request for an event stream, the endpoint sends one list
+            events = as_list(frames.parse(raw))  # if no event stream was requested, the endpoint sends a single list
         except ValueError:
             return state._replace(body=start_of_body(state, raw)), ()
         chunks: list[Chunk] = []

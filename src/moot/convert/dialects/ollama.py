@@ -32,14 +32,14 @@ METADATA = "ollama"
 _REASONS = {"stop": "stop", "length": "length"}
 _NANOSECONDS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 _PICTURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", "R0lGO": "image/gif"}
-"""Image types by the start of their base64 data, because the API does not send the type."""
+"""Image types, recognized by the start of the base64 data, because the API does not send the type."""
 
 
 class State(NamedTuple):
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None until the first line of an answer."""
+    """Facts about the answer; None before its first line."""
     reason: str = ""
     done: bool = False
     totals: JsonObject | None = None
@@ -148,7 +148,9 @@ class OllamaChat:
         return OllamaStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """Build the body of a streaming request. Without `num_ctx`, servers silently truncate the history to a few thousand tokens."""
+        """Build the body of a streaming request.
+        It contains `num_ctx`, because otherwise servers silently truncate the history to a few thousand tokens.
+        """
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {"model": model.wire_name, "messages": _messages(prompt), "stream": True}
         if prompt.tools and model.tools == "native" and settings.tool_choice != "none":
@@ -186,7 +188,7 @@ def _messages(prompt: ModelPrompt) -> list[Json]:
 
 
 def _add(messages: list[Json], role: str, parts: tuple[Part, ...], model: Model) -> None:
-    """Append a message unless it is empty. Its texts become one string, its images a list of base64 data."""
+    """Append a message unless it is empty. Its texts are joined to one string, and its images become a list of base64 data."""
     texts: list[str] = []
     images: list[Json] = []
     for part in texts_and_files(parts):

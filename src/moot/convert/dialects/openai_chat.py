@@ -22,7 +22,7 @@ from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
 
 def effort_fields(settings: ModelSettings, model: Model, quirks: Quirks) -> JsonObject:
-    """Return the fields for the reasoning effort and its display, or an empty object if nothing was set or the model does not reason."""
+    """Return the fields for the effort and display of reasoning, or an empty object if nothing was set or the model does not reason."""
     effort = settings.effort
     if not model.reasoning:
         return {}
@@ -69,7 +69,9 @@ class OpenAIChat:
         return OpenAIStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """Build the body of a streaming request. Reasoning is sent back only to its provider, in the form set in the quirks."""
+        """Build the body of a streaming request.
+        Reasoning is sent back only to the provider that produced it, in the form that the quirks specify.
+        """
         settings, quirks, model = prompt.settings, prompt.quirks, prompt.model
         body: JsonObject = {"model": model.wire_name, "messages": to_messages(prompt), "stream": True}
         if quirks.stream_usage:
@@ -129,9 +131,9 @@ def is_strict(schema: Json) -> bool:
 
 
 def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
-    """Return the fields for the tool choice, or an empty object for the default, because not every endpoint accepts them.
+    """Return the fields for the tool choice, or an empty object for the default, because not every endpoint accepts these fields.
 
-    `named` requires one tool.
+    `named` is the value to use if one certain tool is required.
     """
     fields: JsonObject = {}
     if settings.tool_choice:
@@ -142,7 +144,7 @@ def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
 
 
 def function_tool(tool: ToolDefinition) -> JsonObject:
-    """Return a tool's definition as a function."""
+    """Return a tool's definition in the format of a function."""
     return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
 
 
@@ -211,7 +213,7 @@ def _call(call: Part, id: str, message: Message, provider: str) -> JsonObject:
 
 
 def _reasoning(step: Step, message: Message, provider: str, quirks: Quirks) -> JsonObject:
-    """Return the step's reasoning in the field that the provider expects, or an empty object for other providers' reasoning."""
+    """Return the step's reasoning in the field that the provider expects, or an empty object if another provider produced it."""
     if not quirks.reasoning_back:
         return {}
     parts = [part for part in step.parts if part.get("type") == "reasoning"]
@@ -219,7 +221,7 @@ def _reasoning(step: Step, message: Message, provider: str, quirks: Quirks) -> J
     if quirks.reasoning_back != "reasoning_details":
         text = "".join(str(part.get("text", "")) for part, _ in own)
         return {quirks.reasoning_back: text} if text else {}
-    details: list[Json] = []  # the entries as they were received, with their texts from the parts
+    details: list[Json] = []  # the entries as received, with their texts taken from the parts
     for part, made in own:
         if isinstance(detail := made.get("detail"), dict):
             field = "summary" if detail.get("type") == "reasoning.summary" else "text"

@@ -1,7 +1,7 @@
 """Conversion of `chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
 
-The start and end of a part are not marked: it starts with its first token and ends when another kind starts. Vendors put reasoning, usage
-and errors in different places. All known places are read; everything else is ignored.
+The start and end of a part are not marked: a part starts with its first token and ends when a part of another kind starts. Vendors put
+reasoning, usage and errors in different places. All known places are read; everything else is ignored.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class State(NamedTuple):
     usage: JsonObject | None = None
     error: JsonObject | None = None
     done: bool = False
-    """True once `[DONE]` was received."""
+    """True once `[DONE]` has been received."""
     refused: bool = False
     detail: JsonObject | None = None
     """The entry of `reasoning_details` for the open reasoning part, without its text."""
@@ -160,7 +160,7 @@ class _Turn(Turn[State]):
             self.writer.say("text", text)
 
     def _piece(self, piece: JsonObject) -> None:
-        """Handle one piece of a content list, which some vendors send with thinking and text."""
+        """Handle one piece of a content list. Some vendors send thinking and text in such a list."""
         if piece.get("type") == "text":
             self._append_text(as_text(piece.get("text")))
         elif piece.get("type") == "thinking":
@@ -217,7 +217,9 @@ class _Turn(Turn[State]):
         self.writer.arguments(call, as_text(arguments))
 
     def _find(self, delta: JsonObject, vendor_id: str, name: str, position: int) -> Call | None:
-        """Return the call that a delta continues, or None for a new one. Some vendors give every call the same index, or none."""
+        """Return the call that a delta continues, or None for a new call.
+        Some vendors use the same index for every call, or none at all.
+        """
         calls = self.writer.parts.calls
         if isinstance(delta.get("index"), int):
             call = self.writer.find(_index(delta, position))

@@ -17,7 +17,7 @@ from moot.types.usage import Usage
 
 
 def fields(model: str, order: ImageRequest) -> JsonObject:
-    """Return the body of an image request, without source images. The DALL-E models must be asked to return the image and not a URL."""
+    """Return the body of an image request, without source images. For DALL-E models, it asks for the image instead of a URL."""
     body: JsonObject = {"model": model, "prompt": order.prompt, "n": 1}
     if order.size:
         body["size"] = order.size

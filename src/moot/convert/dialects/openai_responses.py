@@ -1,7 +1,7 @@
 """Request bodies for the Responses API (reference: OpenAI API, "Create a model response").
 
 The vendor stores nothing (`store: false`), so complete items are sent back to the provider that made them, with encrypted reasoning
-unchanged. An item keeps its id only if its reasoning is sent too, because the vendor otherwise rejects the item.
+unchanged. An item keeps its id only if its reasoning is also sent, because otherwise the vendor rejects the item.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 
 def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
-    """Return the fields for a reasoning model. Always request its encrypted reasoning; set the other options only if an effort is set."""
+    """Return the fields for a reasoning model. They always request encrypted reasoning;
+    the other options are included only if an effort is set.
+    """
     fields: JsonObject = {"include": ["reasoning.encrypted_content"]}
     if settings.effort is not None:
         shown: JsonObject = {"summary": "auto"} if settings.show_reasoning and settings.effort != "none" else {}
@@ -186,7 +188,7 @@ class _StepItems:
             self._join(item, "summary", "text", {"type": "summary_text", "text": part.get("text", "")}, made)
 
     def _item_with_id(self, kind: str, made: JsonObject) -> JsonObject:
-        """Return the step's item with the id in the metadata, creating it if needed. Several parts may belong to one item."""
+        """Return the step's item whose id is in the metadata, creating the item if needed. Several parts may belong to one item."""
         id = str(made.get("itemId") or "")
         if id in self._by_id:
             return self._by_id[id]
@@ -197,7 +199,7 @@ class _StepItems:
         return item
 
     def _join(self, item: JsonObject, field: str, words: str, piece: JsonObject, made: JsonObject) -> None:
-        """Add a piece to an item. If the last piece comes from the same piece of the original item, append to it."""
+        """Add a piece to an item. If it comes from the same piece of the original item as the last piece, extend the last piece instead."""
         pieces = item.setdefault(field, [])
         name, place = f"{made.get('itemId')}", (made.get("kind"), made.get("index"))
         if not isinstance(pieces, list):
@@ -233,7 +235,7 @@ class _StepItems:
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
         sent = made.get("item")
         call: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(sent if isinstance(sent, dict) else {})}
-        if made.get("type") == "mcp_approval_request":  # without a response it is denied
+        if made.get("type") == "mcp_approval_request":  # without a response, it counts as denied
             approval = part.get("approval")
             approved = isinstance(approval, dict) and approval.get("approved") is True
             return [call, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
@@ -248,7 +250,7 @@ class _StepItems:
         return [call, answer]
 
     def _sound(self) -> list[Json]:
-        """Return the items that the vendor accepts: drop reasoning that has no content or that is followed by no other item."""
+        """Return the items that the vendor accepts. Drop reasoning that has no content or is not followed by another item."""
         kept: list[JsonObject] = []
         alone = False
         for item in self._items:

@@ -25,10 +25,10 @@ from moot.types.usage import Usage
 METADATA = "openai"
 
 OWN_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Field that contains the input of a tool call, by type of item. moot runs these calls and returns their output."""
+"""For each type of tool call that moot runs, the field of the item that contains its input."""
 
 REASONS = {"max_output_tokens": "length", "content_filter": "content-filter"}
-"""Finish reasons by the reason why a response is incomplete."""
+"""Finish reasons, keyed by the reason why a response is incomplete."""
 
 _GIVEN = ("action", "actions", "queries", "operation", "arguments", "code", "container_id")
 _PICTURES = {"jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": "image/svg+xml"}
@@ -36,7 +36,7 @@ _FACTS = {"id": "response_id", "model": "model", "service_tier": "service_tier"}
 _THOUGHTS = {"summary_text": "summary"}
 _WORDS = {"output_text": "text", "refusal": "refusal", "reasoning_text": "thought"}
 _SPOKEN = {"text": "text", "refusal": "text", "summary": "reasoning", "thought": "reasoning"}
-"""Kinds of moot's parts by the kind of text in an item."""
+"""Kinds of moot's parts, keyed by the kind of text in an item."""
 _TEXT = b"event: response.output_text.delta\ndata: "
 _DELTAS = {
     "response.output_text.delta": "text",
@@ -112,7 +112,7 @@ def _texts_of(item: JsonObject) -> list[tuple[str, int, str, list[Json]]]:
 
 
 def _at_of(event: JsonObject) -> str:
-    """Return the position of the event's item: its index, or its id if the server sends no index."""
+    """Return the position of the item that an event is about: its index, or its id if the server sends no index."""
     index = event.get("output_index")
     return str(index) if isinstance(index, int) else as_text(event.get("item_id")) or as_text(as_object(event.get("item")).get("id"))
 
@@ -122,7 +122,7 @@ class State(NamedTuple):
     provider: str = ""
     facts: JsonObject | None = None
     open: JsonObject | None = None
-    """Origin of the open part, with the fields `at`, `itemId`, `kind`, `index`, `phase` and `annotations`; None if none is open."""
+    """Origin of the open part, with the fields `at`, `itemId`, `kind`, `index`, `phase` and `annotations`; None if no part is open."""
     begun: tuple[str, ...] = ()
     """Positions of the items that have started."""
     said: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ class State(NamedTuple):
     status: str = ""
     """The status of the whole response, once it has ended."""
     reason: str = ""
-    """The reason why the response is incomplete; empty if it is not."""
+    """The reason why the response is incomplete; empty if it is complete."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
     refused: bool = False
@@ -163,7 +163,7 @@ class _Turn(Turn[State]):
             self._more(kind, event)
 
     def _more(self, kind: str, event: JsonObject) -> None:
-        """Handle events that add to an item but not to its text."""
+        """Handle events that add something other than text to an item."""
         head, _, what = kind.rpartition(".")
         if head in _INPUTS:
             self._input(event, what)
@@ -257,7 +257,7 @@ class _Turn(Turn[State]):
             self.writer.give(call, text)
 
     def _end_call(self, call: Call, item: JsonObject) -> None:
-        """End a call that the vendor runs. Most of these calls contain their output."""
+        """End a call that the vendor runs. Most of these calls include their output."""
         kind, arguments = as_text(item.get("type")), item.get("arguments")
         asks = kind == "mcp_approval_request"
         paired = bool(item.get("call_id") or item.get("execution") or asks)

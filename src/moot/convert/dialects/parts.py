@@ -1,4 +1,4 @@
-"""Stored tool calls and files in the form in which all dialects send them back: ids, arguments, outputs, placeholder text."""
+"""Stored tool calls and files, in the form in which every dialect sends them back: ids, arguments, outputs, placeholder text."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def parse_file(part: Part) -> File:
 
 
 def is_accepted(file: File, model: Model) -> bool:
-    """Return True if the file can be sent to the model. Text files always can, as text."""
+    """Return True if the file can be sent to the model. Text files can always be sent, as text."""
     return file.kind == "text" or file.kind in model.modalities
 
 
 def text_of_file(file: File) -> str:
-    """Return the content of a text file. For any other file, return a note that names the omitted file."""
+    """Return the content of a text file. For any other file, return a note saying that the file was omitted."""
     if file.kind == "text" and file.base64:
         try:
             text = base64.b64decode(file.base64).decode("utf-8", "replace")
@@ -77,7 +77,7 @@ UNANSWERED = "This call was not carried out: no one approved it."
 
 
 class Output(NamedTuple):
-    """The output of a call, as a model reads it."""
+    """The output of a call, as it is sent to a model."""
 
     text: str
     files: tuple[Part, ...] = ()
@@ -85,7 +85,7 @@ class Output(NamedTuple):
 
 
 def output_of(part: Part) -> Output:
-    """Return the call's output. A call without an output gets a text that says so, because every call must be sent with an output."""
+    """Return the call's output. If the call has none, return a text that says so, because every call must be sent with an output."""
     approval = answer if isinstance(answer := part.get("approval"), dict) else dict[str, Json]()
     match part.get("state"):
         case "output-available":
@@ -104,7 +104,7 @@ def output_of(part: Part) -> Output:
 
 
 def arguments_of(part: Part) -> JsonObject:
-    """Return the call's arguments as an object. Invalid JSON is wrapped in an object, so that the model sees what it wrote."""
+    """Return the call's arguments as an object. Invalid JSON is wrapped in an object, so that the model can see what it wrote."""
     value = part.get("input", part.get("rawInput"))
     if isinstance(value, dict):
         return value
@@ -114,7 +114,7 @@ def arguments_of(part: Part) -> JsonObject:
 
 
 def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = None) -> list[str]:
-    """Return the ids with which the calls of a step are sent: the vendor's ids if they match the pattern `fits` and are unique.
+    """Return the ids with which the calls of a step are sent. A vendor's id is used if it matches the pattern `fits` and is unique.
 
     Ids are unique within the step, or within the whole request if the same set `taken` is passed for all steps. The set is updated.
     """
@@ -137,7 +137,7 @@ def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = Non
 
 
 def is_custom(call: Part) -> bool:
-    """Return True if the call's input is plain text, as for OpenAI's custom tools."""
+    """Return True if the call's input is plain text, as in calls to OpenAI's custom tools."""
     metadata = call.get("toolMetadata")
     return isinstance(metadata, dict) and metadata.get("custom") is True and isinstance(call.get("input"), str)
 
@@ -145,7 +145,7 @@ def is_custom(call: Part) -> bool:
 def made_here(part: Part, dialect: str, message: Message, provider: str, *, field: str = "providerMetadata") -> JsonObject | None:
     """Return the dialect's metadata for a part if this provider made the part, otherwise None.
 
-    Signatures are valid only for the provider that issued them, and many endpoints refuse others.
+    Signatures are valid only for the provider that issued them, and many endpoints reject the signatures of others.
     """
     metadata = part.get(field)
     details = metadata.get(dialect) if isinstance(metadata, dict) else None
@@ -179,7 +179,7 @@ def text_of_step(step: Step) -> str:
 
 
 def add_turn(turns: list[JsonObject], role: str, field: str, pieces: list[Json], is_output: Callable[[JsonObject], bool]) -> None:
-    """Add pieces to the last message if it has this role, with outputs first. Otherwise append a message, because roles must alternate."""
+    """Add pieces, outputs first, to the last message if it has this role. Otherwise append a message. Roles must alternate."""
     known = turns[-1][field] if turns and turns[-1]["role"] == role else None
     if isinstance(known, list):
         known += pieces

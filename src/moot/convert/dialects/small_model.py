@@ -33,7 +33,9 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import ModelPrompt, ToolDefinition
 
 Mode: TypeAlias = Literal["start", "reply", "input", "plain", "after"]
-"""start: not known yet. reply: inside the reply's string. input: inside the arguments. plain: not the requested JSON. after: complete."""
+"""`start`: not known yet. `reply`: inside the reply's string. `input`: inside the arguments.
+`plain`: not the requested JSON. `after`: complete.
+"""
 
 _LONGEST_START = 400
 _REPLY = re.compile(r'\s*\{\s*"reply"\s*:\s*"')
@@ -45,7 +47,7 @@ _INPUT_MARK = re.compile(r'["\\{}\[\]]')
 
 
 class Scan(NamedTuple):
-    """State of the parser, which can be serialized as JSON."""
+    """State of the parser. It can be serialized as JSON."""
 
     mode: Mode = "start"
     held: str = ""
@@ -56,7 +58,7 @@ class Scan(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The result of feeding a piece of text."""
+    """The result of parsing a piece of text."""
 
     text: str = ""
     """Text of the answer."""
@@ -69,7 +71,7 @@ class Found(NamedTuple):
 
 
 def feed(scan: Scan, text: str) -> tuple[Scan, Found]:
-    """Return the next state and the result of the text. Results don't depend on how a text is split."""
+    """Return the next state, and the result of parsing this piece of text. Results don't depend on how a text is split."""
     match scan.mode:
         case "start":
             return _start(scan.held + text)
@@ -100,7 +102,7 @@ def _start(text: str) -> tuple[Scan, Found]:
 
 
 def _may_become(text: str, literals: tuple[str, ...]) -> bool:
-    """Return True if the text can be the start of these literals, with white space between them. An empty literal stands for any name."""
+    """Return True if the text can be the start of these literals with white space between them. An empty literal stands for any name."""
     inside = False
     for literal in literals:
         text = text if inside else text.lstrip()
@@ -212,8 +214,8 @@ class OpenAISchema:
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
         """Build the body: a short system prompt, examples, the end of the conversation, and the schema of the answer.
 
-        Without tools, or if the caller sets a schema, it is plain chat within the same limits. If only an answer is needed (see
-        `is_settled`), a reply is the only alternative, so that every prompt gets an answer.
+        Without tools, or if the caller sets a schema, the request is a plain chat within the same limits. If only an answer is needed (see
+        `is_settled`), the schema allows only a reply, so that every prompt is answered.
         """
         tools = () if prompt.settings.schema is not None else _offered(prompt.tools, question_of(prompt.messages))
         settings = dataclasses.replace(
@@ -243,7 +245,7 @@ def _offered(tools: Sequence[ToolDefinition], question: str) -> tuple[ToolDefini
 
 
 class State(NamedTuple):
-    """The state of the openai-chat translator and of this one, which can be serialized as JSON."""
+    """The state of the openai-chat translator and of this one. It can be serialized as JSON."""
 
     inner: Inner
     parts: Parts

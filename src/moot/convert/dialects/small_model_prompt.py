@@ -1,7 +1,7 @@
 """Prompts of very small models: a short system prompt with examples, the end of the conversation, and reduced tool schemas.
 
 Such a model is bad at choosing between many tools. So a tool with side effects is offered only if the user's message clearly asks for it,
-and then it is the only one. Its calls need the same permissions as any others.
+and then no other tool is offered. Its calls need the same permissions as any other calls.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from moot.types.message import Message, Part, is_tool, text_of, tool_name
 from moot.types.provider import ToolDefinition
 
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]|[ \t]+|\n+|[^\x00-\x7f]|.", re.DOTALL)
-# words that tokenizers split: long ones, and those with clusters or rare pairs of letters
+# words that tokenizers split: long words, and words with clusters of consonants or vowels or with rare pairs of letters
 _ODD = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiouy]{4}|[jqxz][^aeiou]|.{13}", re.IGNORECASE)
 _CUT = "\n[… cut …]\n"
 
 
 def tokens(text: str) -> int:
-    """Return an upper estimate of the tokens: 1.6 times too many for prose and code, exact for noise (measured on Qwen2.5 and SmolLM2)."""
+    """Return an upper estimate of the number of tokens: 1.6 times too many for prose and code,
+    exact for noise (measured with Qwen2.5 and SmolLM2).
+    """
 
     return sum(_piece(match[0]) for match in _PIECES.finditer(text))
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the text shortened to `limit` tokens: three quarters from its start and one quarter from its end, with the gap marked."""
+    """Shorten the text to `limit` tokens: three quarters from its start and one quarter from its end, with the gap marked."""
     if tokens(text) <= limit:
         return text
     room = limit - tokens(_CUT)
@@ -71,7 +73,7 @@ LONG_LENGTH = 1000
 """Maximum number of characters in a string that is a command or file content."""
 _LONG = frozenset({"command", "content", "old_text", "new_text"})
 _ALSO = {"shell": ("command",)}
-"""Optional arguments that a small model should fill in, by tool."""
+"""For each tool, the optional arguments that a small model should fill in."""
 _ITEMS = 4
 _DEPTH = 6
 _KEPT = frozenset({"minimum", "maximum"})
@@ -86,7 +88,9 @@ def answer_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
 
 
 def small_arguments(tool: ToolDefinition) -> JsonObject:
-    """Return the schema with only the required arguments. A small model fills in every field it sees, usually with nonsense."""
+    """Return the schema with only the required arguments,
+    because a small model fills in every field that it sees, usually with nonsense.
+    """
     root = tool.schema
     properties = _objects(root.get("properties"))
     names = _names(root.get("required"), properties) or [name for name in _ALSO.get(tool.name, ()) if name in properties]
@@ -117,7 +121,7 @@ def _small(schema: JsonObject, root: JsonObject, depth: int, called: str = "") -
 
 
 def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """Return the schema after following references and the first non-null choice of an `anyOf`. Stop in a cycle."""
+    """Return the schema after following references and the first non-null choice of each `anyOf`. Stop at a cycle."""
     for _ in range(_DEPTH):
         reference, choices = schema.get("$ref"), schema.get("anyOf")
         if isinstance(reference, str):
@@ -170,7 +174,7 @@ EXAMPLES: dict[str, tuple[tuple[str, JsonObject], ...]] = {
         ("In a.ini change size = 5 to size = 7", {"path": "a.ini", "edits": [{"old_text": "size = 5", "new_text": "size = 7"}]}),
     ),
 }
-"""Example requests and their arguments, by tool."""
+"""Example requests for each tool, with the arguments of the call."""
 OUTCOMES: tuple[tuple[str, str], ...] = (
     ("run `make test`\n\nOutput of shell:\n3 passed in 0.2 s", "The tests were run: 3 passed."),
     (
@@ -193,7 +197,7 @@ _WRITE = re.compile(r"(?:create|write|make|save|put|store|generate)\b", re.IGNOR
 _EDIT = re.compile(r"(?:replace|change|rename|substitute|swap|turn)\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\s(?:by|with|to|into|for|->|→)\s", re.IGNORECASE)
 _NAMED = re.compile(r"(?<![\w/.])(?:[\w-]+/)*(?:\w[\w-]*)?\.[a-zA-Z][\w.-]{0,30}\b")
-"""A file name where one is expected, including short names and names that start with a dot."""
+"""Matches a file name where one is expected, including short names and names that start with a dot."""
 
 
 def requested_tool(text: str) -> str | None:
@@ -221,7 +225,7 @@ SYSTEM_TOKENS = 480
 HISTORY_TOKENS = 1_900
 """Maximum number of tokens in all other messages, including examples and the chat template, as estimated by `tokens`."""
 STEPS = 3
-"""Maximum number of model calls for one prompt. The last one has no tools, so it produces an answer."""
+"""Maximum number of model calls for one prompt. The last call offers no tools, so it produces an answer."""
 _OWN_WORDS_TOKENS = 120
 """Maximum number of tokens in the agent's own instructions. A small model follows short instructions better than long ones."""
 _EXAMPLES_TOKENS = 420
@@ -242,7 +246,7 @@ _ACTION_RULES = (
 )
 _REPORT = "(Tell in one short sentence what came of it.)"
 _WITHOUT_EXAMPLE = "ask_user"
-"""Tool that is offered without an example. With one, the model would ask questions instead of reading files."""
+"""A tool that is offered without an example. With an example, the model would ask questions instead of reading files."""
 _REPLIES = (("Hello, who are you?", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
 _LINE_NUMBERS = re.compile(r"^[ ]*\d+\t", re.MULTILINE)
 
@@ -267,9 +271,9 @@ def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
 
 
 def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[Line]:
-    """Return an example conversation that shows each tool and two replies, as far as it fits, or an empty list without tools.
+    """Return an example conversation that shows each tool and two replies, as far as they fit, or an empty list if there are no tools.
 
-    If `settled`, the requested action was done or denied, and the examples show how to report that.
+    If `settled` is True, the requested action was done or denied, and the examples show how to report that.
     """
     if not tools:
         return []
@@ -287,7 +291,7 @@ def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[
     own, *others = [_calls(tool) if tool.name != _WITHOUT_EXAMPLE else [] for tool in tools]
     firsts = [calls[0] for calls in others if calls]
     replies = [(question, _dumps({"reply": answer})) for question, answer in _REPLIES]
-    # the last example has the most influence: a call of the first tool, which most questions need
+    # the last example has the most influence, so it is a call to the first tool, which most questions need
     ordered = [*firsts[:1], *replies[:1], *firsts[1:2], *replies[1:], *own[1:2], *firsts[2:], *own[:1]]
     shown: list[Line] = []
     room = _EXAMPLES_TOKENS
@@ -354,7 +358,7 @@ def _tool_line(tool: ToolDefinition) -> str:
 
 
 def _calls(tool: ToolDefinition) -> list[tuple[str, str]]:
-    """Return the tool's examples as question and call. Prefer those that use only the arguments offered to this model."""
+    """Return the tool's examples as pairs of question and call. Prefer those that use only the arguments offered to this model."""
     properties = small_arguments(tool)["properties"]
     known = properties if isinstance(properties, dict) else {}
     found: list[tuple[str, str]] = []
@@ -394,7 +398,7 @@ def _with_hint(lines: list[Line], question: str, messages: Sequence[Message], na
         wished = requested_tool(question)
         pointed = f"{last}\n{_hint(wished)}" if wished is not None and wished in names else _with_file_hint(last)
     elif any(name in ACTION_TOOLS for name in names):
-        before = [] if len(lines) == _ONE_CALL else lines[:-1]  # the request, its call and the output, as one line
+        before = [] if len(lines) == _ONE_CALL else lines[:-1]  # the request, the call and its output, as one line
         return [*before, Line("user", f"{cut(question, _QUESTION_TOKENS)}\n\n{last}\n\n{_REPORT}")]
     elif is_settled(messages) or not (missing := next((file for file in FILE.findall(question) if file not in _read_files(messages)), "")):
         pointed = f"{last}\n\nUsing this output, answer: {cut(question, _QUESTION_TOKENS)}"
@@ -421,7 +425,7 @@ def _read_files(messages: Sequence[Message]) -> set[str]:
 
 
 def _with_file_hint(question: str) -> str:
-    """Return the question with a hint about the file it names."""
+    """Return the question with a hint about the file that it mentions."""
     file = FILE.search(question)
     return f"{question}\n{_hint('read_file', file[0])}" if file else question
 

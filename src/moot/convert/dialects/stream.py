@@ -1,4 +1,4 @@
-"""Code that all translators of provider streams share: the fields of their state, parsing of frames to events, and the ending."""
+"""Code shared by all translators of provider streams: the fields of their state, the parsing of frames to events, and the ending."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
 NO_FACTS: JsonObject = {"response_id": None}
-"""Facts about an answer whose events have provided none."""
+"""The facts about an answer whose events contain none."""
 
 _BODY = 1000
-"""Maximum number of bytes, and of characters, kept of a body that was sent instead of a stream. It is enough for an error message."""
+"""Maximum number of bytes and of characters to keep of a body that was sent instead of a stream. This is enough for an error message."""
 
 
 class StreamState(Protocol):
@@ -51,7 +51,7 @@ S = TypeVar("S", bound=StreamState)
 
 
 def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject | None:
-    """Parse an event, or return None if the data is not an object.
+    """Parse an event. Return None if the data is not an object.
 
     If the data contains `field` (a quick check) and matches `filled`, it may contain a call's input. In that case, integers keep all their
     digits.
@@ -119,7 +119,7 @@ class Turn(Generic[S]):
     ) -> tuple[tuple[Chunk, ...], Ending]:
         """Close everything that is open and return the ending.
 
-        `whole` is True if the answer is complete. `error` is the failure if the finish reason means a failure. `facts` are added to the
+        `whole` is True if the answer is complete. `error` is the failure if the finish reason indicates one. `facts` are added to the
         metadata.
         """
         state, seen = self._state, self._state.facts is not None
@@ -137,7 +137,7 @@ class Turn(Generic[S]):
 
 
 def _unfinished(unreadable: int, body: str, *, seen: bool) -> Failure:
-    """Return the failure for an answer that has gaps, is truncated or empty, or is not a stream."""
+    """Return the failure of an answer that has gaps, is truncated or empty, or is not a stream."""
     if seen and unreadable:  # events that are not JSON: their content is lost
         return Failure(f"{unreadable} of the answer's events could not be read: something may be missing", "transport", retryable=True)
     if seen:
@@ -185,7 +185,7 @@ class StreamTranslator(Generic[S]):
         return turn.state, tuple(turn.writer.chunks)
 
     def _feed_body(self, state: S, raw: bytes) -> tuple[S, tuple[Chunk, ...]]:
-        """Handle a body that was sent instead of a stream. If events came before, it is a truncated event and is ignored."""
+        """Handle a body that was sent instead of a stream. If there were events before it, it is a truncated event and is ignored."""
         if state.facts is not None:
             return state, ()
         if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":

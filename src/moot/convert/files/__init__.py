@@ -1,1 +1,1 @@
-"""Files of messages: attachments, and the dimensions and copies of images."""
+"""Files in messages: attachments, and the dimensions and converted copies of images."""

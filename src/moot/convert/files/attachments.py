@@ -1,4 +1,4 @@
-"""File parts: attached local files, their content, and the text that a model gets for them."""
+"""File parts: attached local files, their content, and the text that is sent to a model for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moot.types.message import Part, text_of, text_part
 HEAD = "head"
 """Name of the metadata field with the start of a client's `data:` URL, up to its content."""
 REFERENCED = "referenced"
-"""Name of the metadata field that is true for a file that the text of the prompt refers to."""
+"""Name of the metadata field that is true if the text of the prompt refers to the file."""
 TYPED = "typed"
 """Name of the metadata field with the text that a person typed, if it differs from the text that is sent."""
 
@@ -29,17 +29,19 @@ MEDIA_TYPES = {
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     "epub": "application/epub+zip",
 }
-"""Media types of document formats that are not text, by format."""
+"""Media type of each document format that is not text."""
 
 
 def kind_of(name: str, media_type: str = "") -> str:
-    """Return the format of a document by its media type or its name, or an empty string for text and unknown formats."""
+    """Determine the format of a document from its media type or its name. Return an empty string for text and unknown formats."""
     suffix = name.rpartition(".")[2].lower()
     return next((kind for kind, known in MEDIA_TYPES.items() if media_type == known), suffix if suffix in MEDIA_TYPES else "")
 
 
 def local_file(data: bytes, path: str, media_type: str = "", lines: tuple[int, int] | None = None) -> Part:
-    """Return a local file, or a range of its lines, as a file part with path and size. Without a media type, it must be UTF-8 text."""
+    """Return a local file, or a range of its lines, as a file part with path and size.
+    If no media type is given, the file must be UTF-8 text.
+    """
     media_type = media_type or _text_type(path)
     about: JsonObject = {"path": path, "size": len(data), **({"lines": [*lines]} if lines is not None else {})}
     return {
@@ -65,19 +67,19 @@ def _types() -> MimeTypes:
 
 
 def with_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts for a model: local text files become text that starts with the path, other parts are unchanged."""
+    """Return the parts to send to a model: local text files become text that starts with the path; other parts are unchanged."""
     return tuple(text_part(text) if (text := prompt_text(part)) is not None else part for part in parts)
 
 
 def prompt_text(part: Part) -> str | None:
-    """Return the text that a model gets for a local text file, or None for any other part."""
+    """Return the text that is sent to a model for a local text file, or None for any other part."""
     if part.get("type") != "file" or not isinstance(facts_of(part).get("path"), str) or (text := file_text(part)) is None:
         return None
     return f"{place_of(part)}:\n\n{text}"
 
 
 def place_of(part: Part) -> str:
-    """Return the path of a local file, and its lines if the part has only some of them."""
+    """Return the path of a local file, with the range of lines if the part contains only some of them."""
     about = facts_of(part)
     path, lines = about.get("path"), about.get("lines")
     return f"{path}, lines {lines[0]} to {lines[1]}" if isinstance(lines, list) and len(lines) == 2 else str(path)
@@ -95,13 +97,13 @@ def label_of(part: Part) -> str:
 
 
 def readable_prompt(parts: Sequence[Part]) -> str:
-    """Return a prompt for display: a line for each attached file, then the text."""
+    """Return a prompt for display: a line for each attached file, followed by the text."""
     labels = [f"[{label_of(part)}]" for part in parts if part.get("type") == "file"]
     return "\n".join(filter(None, [*labels, text_of([*parts])]))
 
 
 def typed_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts of a prompt as a person typed them: without the files that the text refers to, and before macros were replaced."""
+    """Return the parts of a prompt as a person typed it: without the files that the text refers to, and before macros were replaced."""
     return tuple(_typed(part) for part in parts if not is_referenced(part))
 
 
@@ -123,13 +125,13 @@ def _typed(part: Part) -> Part:
 
 
 def with_facts(part: Part, facts: JsonObject) -> Part:
-    """Return the part with more of moot's metadata."""
+    """Return the part with these facts added to moot's metadata."""
     metadata = part.get("providerMetadata")
     return {**part, "providerMetadata": {**(metadata if isinstance(metadata, dict) else {}), OURS: {**facts_of(part), **facts}}}
 
 
 def facts_of(part: Part) -> JsonObject:
-    """Return moot's metadata for a part, such as `path`, `size` in bytes and `lines` of a file."""
+    """Return moot's metadata for a part, such as the `path`, `size` (in bytes) and `lines` of a file."""
     metadata = part.get("providerMetadata")
     about = metadata.get(OURS) if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) else {}
@@ -147,7 +149,7 @@ def decode_data_url(part: Part) -> bytes | None:
 
 
 def file_text(part: Part) -> str | None:
-    """Return the content of a file part with UTF-8 text, or None for other parts."""
+    """Return the content of a file part that contains UTF-8 text, or None for any other part."""
     if not str(part.get("mediaType", "")).startswith("text/") or (data := decode_data_url(part)) is None:
         return None
     try:

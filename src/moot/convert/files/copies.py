@@ -1,4 +1,4 @@
-"""Image conversion for models: scaling, or another format. The only module that imports Pillow."""
+"""Convert images for models: change their size or format. This is the only module that imports Pillow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.errors import Refused
 from moot.types.model import ImageLimits
 
 MOST_PIXELS = 120_000_000
-"""Maximum number of pixels of an image that is decoded. A few kilobytes can expand to gigabytes."""
+"""Maximum number of pixels of an image to decode. A few kilobytes can expand to gigabytes."""
 
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _QUALITY = 85
@@ -31,18 +31,20 @@ Image.MAX_IMAGE_PIXELS = None  # MOST_PIXELS is checked instead, because Pillow 
 
 @lru_cache(maxsize=8)
 def fit_image(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
-    """Convert the image to fit the limits. Return its bytes, media type, width and height, always the same for the same image.
+    """Convert the image to fit the limits. Return its bytes, media type, width and height.
+    The result is always the same for the same image.
 
-    For an animation, the first frame is used. Raise Refused if it is not an image, can't be read, is too large, or can't be made to fit.
+    For an animation, the first frame is used.
+    Raise Refused if the data is not an image, can't be read, is too large, or can't be made to fit.
     """
     with _opened(data) as opened:
         return _fitted(opened, limits)
 
 
 def strip_metadata(data: bytes) -> tuple[bytes, str]:
-    """Return the image without metadata such as location, camera, comments and profiles, and its media type.
+    """Remove metadata such as location, camera, comments and profiles from the image. Return the image and its media type.
 
-    For an animation, the first frame is used. Raise Refused if it is not an image, can't be read, or is too large.
+    For an animation, the first frame is used. Raise Refused if the data is not an image, can't be read, or is too large.
     """
     with _opened(data) as opened:
         photo = opened.format == "JPEG"

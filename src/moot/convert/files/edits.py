@@ -10,12 +10,12 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, is_tool, tool_name
 
 _KINDS = frozenset({"delete", "edit", "move"})
-"""Kinds of calls that change files, in the words of the Agent Client Protocol."""
+"""Kinds of calls that change files, in the terms of the Agent Client Protocol."""
 _PATHS = ("file_path", "path", "filePath", "target_file", "notebook_path", "absolute_path", "filepath", "filename")
 _OLD = ("old_string", "old_text", "oldString", "oldText", "old_str", "old")
 _NEW = ("new_string", "new_text", "newString", "newText", "new_str", "new", "new_source")
 _WHOLE = ("content", "contents", "file_text", "file_content", "code_edit")
-"""Arguments with the whole file, or with a piece whose old text is unknown."""
+"""Names of arguments that contain the whole file, or a piece whose old text is unknown."""
 _DIFFS = ("diff", "patch", "unified_diff")
 _PATCHES = ("input", "patch", "patchText", "patch_text", "command")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -27,15 +27,15 @@ class Edit(NamedTuple):
     """A change to one file by a tool call."""
 
     path: str
-    """The name in the call; a relative path is relative to the agent's folder."""
+    """The path as given in the call. A relative path is relative to the agent's folder."""
     tool: str
     added: int | None = None
-    """Number of lines; None if it is unknown."""
+    """Number of added lines; None if it is unknown."""
     removed: int | None = None
 
 
 def edits_of(parts: Iterable[Part]) -> Iterator[Edit]:
-    """Yield the changes that finished calls of file tools made, in order. Changes by shell commands are unknown, except for patches."""
+    """Yield the changes made by finished calls to file tools, in order. Changes made by shell commands are unknown, except for patches."""
     for part in parts:
         if is_tool(part) and part.get("state") == "output-available":
             tool = tool_name(part)
@@ -81,7 +81,9 @@ def _replaced(piece: JsonObject) -> tuple[int, int] | None:
 
 
 def changed_lines(old: str, new: str) -> tuple[int, int]:
-    """Return the numbers of added and removed lines between two texts, without the lines they have in common at both ends."""
+    """Return the numbers of added and removed lines between two texts,
+    not counting the lines that both have in common at the start and the end.
+    """
     before, after = old.splitlines(), new.splitlines()
     shorter = min(len(before), len(after))
     start = next((at for at in range(shorter) if before[at] != after[at]), shorter)

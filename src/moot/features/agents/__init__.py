@@ -1,1 +1,1 @@
-"""Agent definitions: where each one comes from, and the agent files in moot's home folder."""
+"""Agent definitions: the source of each definition, and the agent files in moot's home folder."""

@@ -24,11 +24,13 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.hooks import SkipIf
 
 Check: TypeAlias = Callable[[str], None]
-"""A function that receives the text of a file before the file is changed, and raises an error to stop the change."""
+"""A function that is called with the text of a file before the file is changed. It raises an error to prevent the change."""
 
 
 def stored_path(settings: Settings, name: str) -> Path:
-    """Return the path of an agent's file in moot's home. Raise NotFound if it does not exist, UsageError if it is elsewhere."""
+    """Return the path of an agent's file in moot's home.
+    Raise NotFound if the agent does not exist, UsageError if it is defined elsewhere.
+    """
     agent = settings.agents.get(name)
     if agent is not None and is_in_home(settings, agent.origin):
         return Path(agent.origin)
@@ -42,7 +44,7 @@ def stored_path(settings: Settings, name: str) -> Path:
 
 
 def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Check | None = None) -> Path:
-    """Set fields in an agent's file in moot's home; null removes a field. Comments and other fields are kept. Blocks.
+    """Set fields in an agent's file in moot's home. Null removes a field. Comments and other fields are kept. This function blocks.
 
     Raise NotFound if there is no such agent, UsageError if it is defined elsewhere, ConfigError if a value is invalid.
     """
@@ -58,7 +60,7 @@ def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Ch
 
 
 def delete_agent(settings: Settings, name: str, *, check: Check | None = None) -> Path:
-    """Delete an agent's file in moot's home and return its path. Blocks. Raise the same errors as `stored_path`."""
+    """Delete an agent's file in moot's home and return its path. This function blocks. Raise the same errors as `stored_path`."""
     path = stored_path(settings, name)
     with lock_file(path.parent), suppress(FileNotFoundError):
         if check is not None:
@@ -68,7 +70,7 @@ def delete_agent(settings: Settings, name: str, *, check: Check | None = None) -
 
 
 def copy_agent(settings: Settings, root: Node, source: Agent, name: str, values: JsonObject) -> Path:
-    """Write a copy of an agent to moot's home, with the given values changed, and return the written file. Blocks.
+    """Write a copy of an agent to moot's home, with these values changed, and return the path of the written file. This function blocks.
 
     `root` is the loaded configuration. The value of a `${VAR}` is never written to a file. Agent files don't support such references, so an
     agent that contains one is copied to config.yaml. Raise UsageError if the name can't be used, ConfigError if a value is invalid.
@@ -104,7 +106,7 @@ def _resolved(node: Node, path: _Path) -> Iterator[tuple[_Path, Node]]:
 
 
 def _reference(leaf: Node, path: _Path) -> str:
-    """Return a value as written in its file, with `${VAR}` unresolved. Raise UsageError if no file contains it."""
+    """Return a value as written in its file, with `${VAR}` unresolved. Raise UsageError if the value does not come from a file."""
     written: Any = None
     if leaf.from_variable:
         value: Any = plain(attribute("moot.config.document:parse")(read_text(Path(leaf.place.source)), leaf.place))
@@ -129,7 +131,7 @@ def _escaped(value: Json) -> Json:
 
 
 def copied_fields(agent: Agent) -> JsonObject:
-    """Return the fields of an agent that differ from the defaults, for a copy of it."""
+    """Return the fields to write to a copy of an agent: those that differ from the defaults."""
     found: JsonObject = {}
     plain = Agent()
     for field in fields(Agent):

@@ -1,4 +1,4 @@
-"""The source of an agent's definition, and its system prompt, part by part."""
+"""The source of an agent's definition, and the parts of its system prompt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Source: TypeAlias = Literal["project", "home", "configuration", "package", "buil
 
 
 def source_of(settings: Settings, agent: Agent) -> Source:
-    """Return the kind of place that defines an agent."""
+    """Return the kind of place in which an agent is defined."""
     if agent.origin == "built-in":
         return "built-in"
     if agent.origin == "known":
@@ -38,13 +38,13 @@ def source_of(settings: Settings, agent: Agent) -> Source:
 
 
 def is_in_home(settings: Settings, origin: str) -> bool:
-    """Return whether the origin is a file in the home's agents folder."""
+    """Return whether the origin is a file in the agents folder of moot's home."""
     return Path(origin).parent == settings.home / FOLDER
 
 
 @dataclass(frozen=True, slots=True)
 class PartSize:
-    """A part of an agent's system prompt, or its tool definitions, with their estimated tokens."""
+    """A part of an agent's system prompt, or its tool definitions, with the estimated number of tokens."""
 
     name: str
     tokens: int
@@ -55,9 +55,10 @@ class PartSize:
 
 
 async def prompt_preview(engine: Engine, name: str, conversation: Conversation) -> list[PartSize]:
-    """Return the parts of an agent's system prompt as sent in a conversation, then its tool definitions.
+    """Return the parts of an agent's system prompt as sent in a conversation, followed by its tool definitions.
 
-    Pass a conversation without an id to preview a new one in its folder. Raise UsageError for an outside agent, which has its own prompt.
+    To preview a new conversation, pass a conversation that has a folder but no id.
+    Raise UsageError for an outside agent, which has its own prompt.
     """
     settings, projects = engine.runtime.settings, engine.store.of(conversation.owner).projects
     project = await (projects.get(conversation.project) if conversation.id else projects.around(conversation.directory))
@@ -77,7 +78,7 @@ async def prompt_preview(engine: Engine, name: str, conversation: Conversation) 
 
 
 async def _model(engine: Engine, name: str) -> Model | None:
-    """Return the model, which determines if the rules for small models apply; None if no model is available yet."""
+    """Return the model, which determines whether the rules for small models apply, or None if no model is available yet."""
     try:
         return (await engine.providers.choice(name)).model
     except (UsageError, ProviderError):
@@ -85,7 +86,7 @@ async def _model(engine: Engine, name: str) -> Model | None:
 
 
 def definition_tokens(tools: Sequence[Tool]) -> int:
-    """Return the estimated tokens of tool definitions in a request."""
+    """Return the estimated number of tokens of tool definitions in a request."""
     definitions = [definition(tool) for tool in tools]
     texts = [dumps({"name": each.name, "description": each.description, "parameters": each.schema}).decode() for each in definitions]
     return estimate([text_part(text) for text in texts])

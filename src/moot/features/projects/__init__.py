@@ -1,1 +1,1 @@
-"""A project's folder: its files, Git, and completion of `@file`."""
+"""A project's folder: its files, its Git repository, and completion of `@file`."""

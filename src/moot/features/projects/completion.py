@@ -1,4 +1,4 @@
-"""Completion of `@file`: the files of a folder that match what was typed."""
+"""Completion of `@file`: find the files in a folder that match the typed text."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from moot.guard.paths import Paths
 from moot.tools.walk import walk
 
 WALKED = 200_000
-"""Maximum number of files considered for completion."""
+"""Maximum number of files to consider for completion."""
 QUICK = 0.05
-"""Folders that can be read within this many seconds are read again for each request, so that new files are found at once."""
+"""A folder that can be read within this number of seconds is read again for each request, so that new files are found immediately."""
 MAX_AGE = 5.0
-"""Seconds after which the index of a slower folder is refreshed."""
+"""Number of seconds after which the index of a slower folder is refreshed."""
 FOLDERS = 4
-"""Maximum number of indexes to keep; the least recently used one is dropped."""
+"""Maximum number of indexes to keep. If there are more, the least recently used index is dropped."""
 
 
 def files_below(paths: Paths) -> list[str]:
-    """Return files and folders (with `/`) that are not ignored, depth first and sorted. Blocks."""
+    """Return all files and folders (with a trailing `/`) that are not ignored, depth first and sorted. This function blocks."""
     found: list[str] = []
     with suppress(MootError):  # the folder was removed or can't be read: there is nothing to complete
         for path, entry in walk(paths, "."):
@@ -56,14 +56,14 @@ class FileIndex:
 
     @classmethod
     def of(cls, paths: Paths) -> FileIndex:
-        """Return the index of the files that are not ignored. Blocks."""
+        """Return the index of the files that are not ignored. This function blocks."""
         return cls(files_below(paths))
 
     def matches(self, typed: str, limit: int = 50) -> list[str]:
-        """Return the best matches for the typed text: paths that start with it, then names that do, then paths that contain it, then paths
-        that contain its letters in this order.
+        """Return the best matches for the typed text: first paths that start with it, then paths whose file name starts with it, then
+        paths that contain it, then paths that contain its letters in the same order.
 
-        Shorter paths come first in each of these groups.
+        In each of these groups, shorter paths come first.
         """
         wanted = typed.lower().replace("\n", " ")
         word = re.escape(wanted)
@@ -94,12 +94,12 @@ class FileIndexes:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[FileIndex, float]] = OrderedDict()
-        """For each folder that takes long to read, its index and the time at which it was read."""
+        """For each folder that takes long to read, its index and the time at which the folder was read."""
         self._reading: set[str] = set()
         self._lock = threading.Lock()
 
     def find(self, paths: Paths, folder: str) -> tuple[FileIndex, bool]:
-        """Return the folder's index, and whether it is old, so that `refresh` should be called after the response."""
+        """Return the folder's index, and whether the index is old, in which case `refresh` should be called after the response."""
         with self._lock:
             known = self._known.get(folder)
             if known is not None:
@@ -108,7 +108,7 @@ class FileIndexes:
         return self._read(paths, folder), False
 
     def refresh(self, paths: Paths, folder: str) -> None:
-        """Read the folder again, unless another thread is doing it."""
+        """Read the folder again, unless another thread is already doing so."""
         with self._lock:
             if folder in self._reading:
                 return

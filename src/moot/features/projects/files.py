@@ -1,4 +1,6 @@
-"""List, read and write the files of a project's folder. Files outside of it can't be accessed, and protected files can't be written."""
+"""List, read and write the files in a project's folder.
+Files outside the folder can't be accessed, and protected files can't be written.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,14 @@ from moot.tools.basics import size_word
 from moot.tools.walk import Ignores
 
 FILE_BYTES = 1 << 20
-"""Maximum size of a file whose text can be read or written."""
+"""Maximum size of a file whose text can be read or written, in bytes."""
 SCANNED = 200_000
-"""Maximum number of entries of a folder that are read and sorted."""
+"""Maximum number of entries to read and sort in one folder."""
 
 Check: TypeAlias = Callable[[str | None], None]
-"""A function that gets the SHA-256 of a file before it is written, None if there is no file, and raises an error to stop the change."""
+"""A function that is called before a file is written, with the file's SHA-256 hash or None if there is no file.
+It raises an error to prevent the change.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class FolderEntry:
     path: str
     """Path relative to the project's folder."""
     type: Kind
-    """Links have the type of their target; `link` if it is missing or outside of the project's folder."""
+    """A link has the type of its target, or the type `link` if the target is missing or outside the project's folder."""
     ignored: bool = False
     """True if a `.gitignore` file excludes it."""
 
@@ -58,17 +62,17 @@ class FileContent:
     path: str
     """Path relative to the project's folder, with links resolved."""
     size: int
-    """bytes"""
+    """Size in bytes."""
     kind: Literal["text", "binary", "large"]
-    """`large` files are too large to be read here."""
+    """Files of the kind `large` are too large to be read here."""
     sha256: str | None = None
-    """Hash of the content; None for large files."""
+    """SHA-256 hash of the content; None for large files."""
     text: str | None = None
     """The content of a text file, with its own line endings."""
     encoding: str | None = None
-    """Encoding of a text file. Saving keeps it."""
+    """Encoding of a text file. It is kept when the file is saved."""
     protected: str = ""
-    """The reason why the file can't be written here: the protected name or folder; empty if it can."""
+    """The protected name or folder because of which the file can't be written here; empty if it can be written."""
 
 
 class Files:
@@ -81,7 +85,7 @@ class Files:
         self._paths = Paths((root,), root)
 
     def folder(self, path: str, limit: int) -> Folder:
-        """Return at most `limit` entries of a folder. Raise NotFound if it does not exist, Refused if it is outside of the root."""
+        """Return at most `limit` entries of a folder. Raise NotFound if the folder does not exist, Refused if it is outside the root."""
         place = self._relative(path)
         found = [entry for entry in self._paths.listdir(place or ".", SCANNED, sized=False) if entry.name != ".git"]
         targets: dict[str, Kind] = {entry.name: self._target(place, entry) for entry in found if entry.kind == "link"}
@@ -98,7 +102,7 @@ class Files:
         return Folder(place, tuple(entries), max(0, len(found) - limit))
 
     def read(self, path: str) -> FileContent:
-        """Return a file's content. Raise NotFound if it does not exist, Refused if it is outside of the root."""
+        """Return a file's content. Raise NotFound if the file does not exist, Refused if it is outside the root."""
         with self._paths.open_read(path) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(0)
@@ -135,7 +139,7 @@ class Files:
         return self.read(path)
 
     def _relative(self, path: str) -> str:
-        """Return the real path relative to the root, empty for the root itself."""
+        """Return the real path relative to the root, or an empty path for the root itself."""
         shown = self._paths.shown(self._paths.resolve(path or "."))
         return "" if shown == "." else shown
 
@@ -145,7 +149,7 @@ class Files:
         return "link"
 
     def _ignores(self, folder: str) -> tuple[Ignores, bool]:
-        """Return the rules for the entries of a folder, and whether the folder itself is ignored."""
+        """Return the ignore rules for the entries of a folder, and whether the folder itself is ignored."""
         ignores = Ignores(self._paths, ".")
         inside = False
         names = folder.split("/") if folder else []

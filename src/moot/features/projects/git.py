@@ -1,6 +1,7 @@
 """Git in a project's folder: branch, changes, diffs, staging and commits.
 
-Reading commands run nothing that the repository configures. Staging and committing run what the user's own `git` would: filters and hooks.
+Commands that only read run no programs that the repository configures.
+Staging and committing run filters and hooks, as the user's own `git` would.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from moot.guard.processes import Output, child_environment, output
 from moot.guard.terminal import clean
 
 LONGEST = 64 * 1024
-"""Maximum number of bytes to read from a file of the repository, except lists of packed references."""
+"""Maximum number of bytes to read from a file in `.git`, except from the list of packed references."""
 PACKED = 4 * 1024 * 1024
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -35,7 +36,7 @@ class GitState:
 
 
 def git_state(folder: Path) -> GitState:
-    """Return the folder's branch and commit. Both are None outside of a repository or if the repository's files are invalid. Blocks."""
+    """Return the folder's branch and commit. Both are None outside a repository or if its files are invalid. This function blocks."""
     place = _repository(folder)
     if place is None:
         return GitState()
@@ -49,7 +50,9 @@ def git_state(folder: Path) -> GitState:
 
 
 def main_checkout(folder: Path) -> Path | None:
-    """Return the folder of the repository's main checkout, also for a linked worktree. None outside of a repository. Blocks."""
+    """Return the folder of the repository's main checkout, even for a folder in a linked worktree.
+    Return None outside a repository. This function blocks.
+    """
     place = _repository(folder)
     if place is None:
         return None
@@ -59,7 +62,9 @@ def main_checkout(folder: Path) -> Path | None:
 
 
 def _repository(folder: Path) -> Path | None:
-    """Return the `.git` folder of the folder or its closest parent. In a linked work tree, `.git` is a file with its path."""
+    """Return the `.git` folder of the folder or of its closest parent that has one.
+    In a linked worktree, `.git` is a file that contains the path.
+    """
     for above in (folder, *folder.parents):
         place = above / ".git"
         if place.is_dir():
@@ -101,9 +106,9 @@ DIFF_BYTES = 512 * 1024
 STATUS_BYTES = 8 * 1024 * 1024
 READING_SECONDS = 20.0
 COMMIT_SECONDS = 300.0
-"""Time limit of commands that can run hooks."""
+"""Time limit in seconds for commands that can run hooks."""
 PATHS_CHARACTERS = 100_000
-"""Maximum total length of the paths in one command."""
+"""Maximum total length of the paths in one command, in characters."""
 
 _CHANGES: Mapping[str, Change] = {
     "A": "added",
@@ -120,10 +125,10 @@ _ERROR_CHARACTERS = 4000
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that differs."""
+    """A file that has been changed."""
 
     path: str
-    """Path relative to the project's folder. An untracked folder ends with `/`."""
+    """Path relative to the project's folder. The path of an untracked folder ends with `/`."""
     change: Change
     before: str | None = None
     """Earlier path of a renamed or copied file, relative to the project's folder."""
@@ -150,23 +155,23 @@ class GitStatus:
 
 @dataclass(frozen=True, slots=True)
 class GitCommit:
-    """A commit as lists show it."""
+    """A commit, as shown in lists."""
 
     hash: str
     time: int
-    """Time at which it was written, in seconds since the epoch."""
+    """Commit time, in seconds since the epoch."""
     author: str
     subject: str
 
 
 class Git:
-    """The repository around a project's folder, limited to what is below the folder."""
+    """The repository that contains a project's folder, limited to the part below that folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     async def status(self) -> GitStatus | None:
-        """Return the changes, or None outside of a repository. Raise UsageError if Git fails."""
+        """Return the changes, or None outside a repository. Raise UsageError if Git fails."""
         prefix = await self._prefix()
         if prefix is None:
             return None
@@ -175,9 +180,9 @@ class Git:
         return _status_of(done.stdout.decode("utf-8", "surrogateescape"), prefix)
 
     async def diff(self, path: str, *, staged: bool) -> tuple[str, bool]:
-        """Return the diff of a file, and True if it was truncated.
+        """Return the diff of a file, and whether the diff was truncated.
 
-        With `staged`, compare the staged content with the last commit; otherwise compare the file with its staged content.
+        If `staged` is True, compare the staged content with the last commit. Otherwise compare the file with its staged content.
         """
         cached = ("--cached",) if staged else ()
         done = await self._read("diff", *_DIFF_OPTIONS, *cached, "--", *_inside((path,)), limit=DIFF_BYTES)
@@ -192,15 +197,17 @@ class Git:
         return done.stdout != b""
 
     async def changed_lines(self, commit: str | None) -> tuple[int, int]:
-        """Return how many lines tracked files have gained and lost since a commit, or since before the first one if it is None."""
+        """Return how many lines have been added to and removed from tracked files since a commit.
+        If `commit` is None, count from before the first commit.
+        """
         since = ("--cached",) if commit is None else (commit,)
         done = _checked("diff", await self._read("diff", *_DIFF_OPTIONS, "--numstat", *since, "--", ".", limit=STATUS_BYTES))
-        counts = [line.split(b"\t")[:2] for line in done.stdout.splitlines()]  # of a binary file, they are `-`
+        counts = [line.split(b"\t")[:2] for line in done.stdout.splitlines()]  # for a binary file, both are `-`
         added, removed = (sum(int(pair[at]) for pair in counts if pair[at].isdigit()) for at in (0, 1))
         return added, removed
 
     async def log(self, limit: int) -> list[GitCommit]:
-        """Return the last commits that changed something below the folder, newest first. Raise UsageError before the first commit."""
+        """Return the latest commits that changed something below the folder, newest first. Raise UsageError if there is no commit yet."""
         options = ("-z", "--no-show-signature", "--no-color", f"--max-count={limit}", "--format=%H%x09%at%x09%aN%x09%s")
         done = _checked("log", await self._read("log", *options, "--", ".", limit=STATUS_BYTES))
         records = done.stdout.decode("utf-8", "replace").split("\0")
@@ -208,17 +215,17 @@ class Git:
         return [GitCommit(hash, int(time), author, subject) for hash, time, author, subject in fields]
 
     async def stage(self, paths: Sequence[str]) -> None:
-        """Stage the changes of files, including deletions; all changes below the folder if `paths` is empty."""
+        """Stage the changes to these files, including deletions. If `paths` is empty, stage all changes below the folder."""
         await self._change("add", "--all", "--", *_inside(paths))
 
     async def unstage(self, paths: Sequence[str]) -> None:
-        """Unstage the changes of files without changing the files; all changes below the folder if `paths` is empty."""
+        """Unstage the changes to these files, without changing the files. If `paths` is empty, unstage all changes below the folder."""
         await self._change("reset", "--quiet", "--", *_inside(paths))
 
     async def commit(self, message: str) -> str:
-        """Commit what is staged and return the commit's hash.
+        """Commit the staged changes and return the commit's hash.
 
-        Raise UsageError if Git or a hook fails, Refused if files outside of the folder are staged.
+        Raise UsageError if Git or a hook fails, Refused if files outside the folder are staged.
         """
         prefix = await self._prefix() or ""
         names = ("--cached", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
@@ -232,14 +239,14 @@ class Git:
         return (await self._read("rev-parse", "HEAD")).stdout.decode().strip()
 
     async def _prefix(self) -> str | None:
-        """Return the folder's path in its repository, empty or ending with `/`; None outside of a repository."""
+        """Return the folder's path in its repository, which is empty or ends with `/`. Return None outside a repository."""
         done = await _run(self._root, ("rev-parse", "--show-prefix"), _reading(()), READING_SECONDS, PATHS_CHARACTERS)
         if done.code == 128 and b"not a git repository" in done.stderr:
             return None
         return _checked("rev-parse", done).stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     async def _read(self, *arguments: str, limit: int = PATHS_CHARACTERS) -> Output:
-        """Run a command that changes nothing, with all programs that the repository's settings name disabled."""
+        """Run a command that changes nothing. All programs in the repository's settings are disabled."""
         listing = ("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
         names = await _run(self._root, listing, _reading(()), READING_SECONDS, PATHS_CHARACTERS)
         keys = names.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
@@ -253,7 +260,9 @@ class Git:
 
 
 def _reading(filters: Sequence[str]) -> dict[str, str]:
-    """Return environment variables that stop Git from running programs: file system monitors, filters (by key), hooks and transports."""
+    """Return environment variables that keep Git from running programs:
+    file system monitors, filters (given by key), hooks and transports.
+    """
     settings = {"core.fsmonitor": "false"}
     for key in filters:
         name = key.rpartition(".")[0]
@@ -290,7 +299,9 @@ def _checked(command: str, done: Output) -> Output:
 
 
 def _inside(paths: Sequence[str]) -> Sequence[str]:
-    """Return paths for Git, `.` if there are none. Raise Refused if one leads out of the folder. Git doesn't follow links."""
+    """Return the paths to pass to Git, or `.` if there are none.
+    Raise Refused if a path leads out of the folder. Git doesn't follow links.
+    """
     if sum(map(len, paths)) > PATHS_CHARACTERS:
         raise UsageError("The paths are too long for one command.", fix="Send fewer paths, or none for all files.")
     for path in paths:
@@ -300,7 +311,7 @@ def _inside(paths: Sequence[str]) -> Sequence[str]:
 
 
 def _status_of(text: str, prefix: str) -> GitStatus:
-    """Return the status that `git status --porcelain=v2 -z` printed. Paths there are relative to the top of the work tree."""
+    """Parse the output of `git status --porcelain=v2 -z`, in which paths are relative to the top of the worktree."""
     facts: dict[str, str] = {}
     staged: list[ChangedFile] = []
     unstaged: list[ChangedFile] = []
@@ -336,5 +347,5 @@ def _status_of(text: str, prefix: str) -> GitStatus:
 
 
 def _below(path: str, prefix: str) -> str:
-    """Return a path relative to the project's folder; `./` for the folder itself."""
+    """Return a path relative to the project's folder, or `./` for the folder itself."""
     return path[len(prefix) :] or "./" if path.startswith(prefix) else os.path.relpath(path, prefix)

@@ -1,4 +1,4 @@
-"""The repository of each conversation, by which statistics are grouped."""
+"""The repository of each conversation. Statistics can be grouped by repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("moot.projects")
 
 
 async def place_conversations(holdings: OwnerStore) -> None:
-    """Determine the repository of all conversations that have a folder and no repository yet."""
+    """Determine the repository of each conversation that has a folder but no repository yet."""
     folders = await holdings.projects.unplaced()
     if not folders:
         return
@@ -28,10 +28,10 @@ async def place_conversations(holdings: OwnerStore) -> None:
 
 
 def repository_of(folder: str, home: Path) -> str:
-    """Return the main checkout of the repository that contains a folder, or the folder itself outside of a repository.
+    """Return the main checkout of the repository that contains a folder, or the folder itself if it is not in a repository.
 
-    If the folder was deleted, such as a worktree, its closest existing parent counts. A repository in the home folder itself is ignored,
-    because it usually contains only settings.
+    If the folder, such as a worktree, has been deleted, its closest existing parent is used. A repository directly in the user's home
+    folder is ignored, because it usually contains only settings.
     """
     path = Path(folder)
     if not path.is_absolute():

@@ -1,1 +1,1 @@
-"""Prompts before they are sent: attached files, and references in their text."""
+"""Prepare prompts before they are sent: attach files, and resolve references in their text."""

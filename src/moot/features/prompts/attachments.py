@@ -1,4 +1,4 @@
-"""Attaching files to a prompt, by their paths."""
+"""Attach files to a prompt, given their paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.types.message import Part
 MAX_TEXT = 10 * 1024 * 1024
 MAX_MEDIA = 20 * 1024 * 1024
 MAX_NAMES = 200
-"""Maximum number of names listed for a folder."""
+"""Maximum number of names to list for a folder."""
 
 _RANGE = re.compile(r"(.+)#(\d{1,9})(?:-(\d{1,9}))?")
 _TRAILING = ".,;:!?)]}>"
@@ -34,7 +34,7 @@ _MEDIA = (
 
 
 Check: TypeAlias = Callable[[str, str], None]
-"""A function that gets the name of a tool and a path, and raises Refused if the tool may not read the path."""
+"""A function that is called with the name of a tool and a path. It raises Refused if the tool may not read the path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Attached:
 
 
 def attach(path: Path) -> Attached:
-    """Return an image, a document or a text file as a file part. Raise UsageError for other files. Blocks."""
+    """Return an image, a document or a text file as a file part. Raise UsageError for other files. This function blocks."""
     return _attached(read_whole(path, MAX_MEDIA), str(path))
 
 
@@ -66,16 +66,16 @@ def _attached(data: bytes, path: str) -> Attached:
 
 
 def media_of(data: bytes) -> str:
-    """Return the media type of an image or a PDF by its first bytes, or an empty string for other data."""
+    """Determine the media type of an image or a PDF from its first bytes. Return an empty string for other data."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((media for head, media in _MEDIA if data.startswith(head)), "")
 
 
 def read_whole(path: Path, limit: int, opened: Callable[[], AbstractContextManager[BinaryIO]] | None = None) -> bytes:
-    """Return the bytes of a file. Raise UsageError if it can't be read or is larger than `limit`.
+    """Return the bytes of a file. Raise UsageError if the file can't be read or is larger than `limit`.
 
-    `opened` opens the file in place of `path.open`.
+    `opened` is called to open the file instead of `path.open`.
     """
     try:
         with opened() if opened is not None else path.open("rb") as file:
@@ -89,7 +89,7 @@ def read_whole(path: Path, limit: int, opened: Callable[[], AbstractContextManag
 
 
 def as_text(data: bytes, where: str) -> tuple[str, str]:
-    """Return the text, and a note about bytes that are not UTF-8, or an empty string."""
+    """Decode a text. Also return a note if some bytes are not UTF-8, otherwise an empty string."""
     try:
         return data.decode("utf-8"), ""
     except UnicodeDecodeError as error:
@@ -101,22 +101,23 @@ def as_text(data: bytes, where: str) -> tuple[str, str]:
 
 
 def paths_of(directory: str, allowed: Sequence[str] = ()) -> Paths:
-    """Return the paths that may be mentioned in a conversation: those that its tools may read."""
+    """Return the paths that can be mentioned in a conversation: those that its tools may read."""
     return Paths(folders(allowed) or (Path(directory),), Path(directory))
 
 
 def mentioned(name: str, paths: Paths, check: Check, *, quoted: bool = False) -> Attached | None:
-    """Return the file, the lines (`name#10-20`) or the names in the folder that a prompt mentions; None if there is no such file. Blocks.
+    """Return the file, the lines (`name#10-20`), or the names in the folder that a prompt mentions,
+    or None if there is no such file. This function blocks.
 
-    Punctuation after a name that is not quoted is ignored. Raise Refused for a file that may not be read, and UsageError for one that
-    cannot be sent.
+    Punctuation after an unquoted name is ignored.
+    Raise Refused for a file that may not be read, and UsageError for a file that can't be sent.
     """
     found = _first(paths, [name] if quoted else [name, name.rstrip(_TRAILING)])
     return None if found is None else _part(paths, check, *found)
 
 
 def _first(paths: Paths, spellings: Sequence[str]) -> tuple[str, int, int] | None:
-    """Return path, first and last line (0 for the whole file) of the first spelling that exists."""
+    """Return the path, first line and last line (0 for the whole file) of the first spelling for which a file exists."""
     for spelling in dict.fromkeys(spellings):
         match = _RANGE.fullmatch(spelling)
         for path, first, last in [(spelling, 0, 0), *([(match[1], int(match[2]), int(match[3] or match[2]))] if match else [])]:

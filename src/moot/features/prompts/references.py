@@ -1,4 +1,4 @@
-"""References in a prompt: what its text names after `@` is attached. One table lists the kinds of references."""
+"""References in a prompt: attach the content that its text refers to with `@`. A table lists the kinds of references."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from moot.guard.urls import Page
 
 MAX_REFERENCES = 100
-"""Maximum number of attachments and tool calls that a prompt names."""
+"""Maximum number of attachments and tool calls that a prompt can refer to."""
 MAX_NAMES = 2_000
-"""Number of names after `@` that are looked up. Further ones are sent as text, for example in a pasted log."""
+"""Maximum number of names after `@` to look up. Further names, for example in a pasted log, are sent as plain text."""
 MAX_PAGES = 10
 """Maximum number of different web pages in a prompt."""
 MAX_URL = 8_000
@@ -46,31 +46,31 @@ MAX_PAGE = 200_000
 RESOURCE_SECONDS = 60.0
 """Time limit for reading one resource of an MCP server, including the start of the server."""
 MAX_MESSAGES = 1_000
-"""Number of the conversation's last messages whose macro definitions are used."""
+"""Number of most recent messages in the conversation whose macro definitions are used."""
 MAX_NESTING = 10
 """Maximum number of levels of nested macros."""
 MAX_EXPANDED = 1_000_000
-"""Maximum number of characters of a prompt after its macros are replaced."""
+"""Maximum number of characters of a prompt after macros have been replaced."""
 
 _FETCH, _TEXT = "moot.tools.builtin.fetch_url:fetch_page", "moot.tools.builtin.fetch_url:page_text"
-"""Loaded by path, because most prompts don't contain a web page."""
+"""Paths of functions, loaded on first use, because most prompts don't refer to a web page."""
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The conversation for which a prompt is written."""
+    """The conversation for which a prompt is being written."""
 
     runtime: Runtime
     directory: str = ""
-    """Working directory. If it is empty, no file can be referenced."""
+    """Working directory. If this is empty, the prompt can't refer to files."""
     conversation: Conversation | None = None
-    """None if no message was sent yet."""
+    """None if no message has been sent yet."""
     agent: str = ""
-    """Name of the agent that gets the prompt; empty = the conversation's agent."""
+    """Name of the agent that the prompt is sent to; empty = the conversation's agent."""
     attended: bool = True
-    """True if the person who wrote the prompt is sending it, which answers the question of an `ask` rule."""
+    """True if the person who wrote the prompt is also sending it. This counts as approval if a rule says `ask`."""
     mode: str = ""
     """Mode of the prompt; empty = the conversation's mode."""
     allowed_uris: tuple[str, ...] = ()
@@ -82,18 +82,19 @@ class Kind(NamedTuple):
 
     name: str
     find: Callable[[str, int], tuple[str, int] | None]
-    """Return the target of the reference whose `@` ends at this position in the text, and the end of the reference; None if there is none.
+    """Return the target of the reference whose `@` ends at this position in the text,
+    and the end of the reference, or None if there is none.
 
-    References with the same target are attached once.
+    If several references have the same target, it is attached only once.
     """
     attach: Callable[[str, Place], Awaitable[References]]
     """Return the content of a target. Raise MootError if it can't be attached."""
 
 
 async def attach_references(prompt: Prompt, place: Place, *, literal: str = "") -> tuple[Prompt, tuple[str, ...]]:
-    """Return a prompt with the content that its last text refers to, and notes for the user. Earlier texts stay as they are.
+    """Return a prompt with the content that its last text refers to, and notes for the user. Earlier texts are not changed.
 
-    `literal` is added to the text as it is, such as standard input. Raise the same errors as `read_references`.
+    `literal`, such as standard input, is appended to the text unchanged. Raise the same errors as `read_references`.
     """
     at = max((at for at, part in enumerate(prompt.parts) if part.get("type") == "text"), default=len(prompt.parts))
     part = prompt.parts[at] if at < len(prompt.parts) else text_part("")
@@ -112,10 +113,10 @@ async def attach_references(prompt: Prompt, place: Place, *, literal: str = "") 
 async def read_references(text: str, place: Place) -> References:
     """Return the content that a prompt refers to, in the order of its text.
 
-    References in Markdown code, and names of missing files, stay plain text.
+    References in Markdown code and names of missing files remain plain text.
 
-    Macros are replaced first, and their texts can contain references. Raise Refused for a reference that is not allowed or can't be
-    fetched, and UsageError for one that can't be sent.
+    Macros are replaced before references are resolved, so their texts can contain references. Raise Refused for a reference that is not
+    allowed or can't be fetched, and UsageError for content that can't be sent.
     """
     if "@" not in text:
         return References(text)
@@ -152,7 +153,7 @@ def _references(text: str) -> Iterator[tuple[Kind, str]]:
 
 
 async def _known_macros(text: str, place: Place) -> Mapping[str, str]:
-    """Return the macros of the configuration and of the conversation's prompts. The last definition of a name applies."""
+    """Return the macros in the configuration and in the conversation's prompts. If a name has several definitions, the last one applies."""
     if "@{" not in text:
         return {}
     messages: Sequence[Message] = ()
@@ -164,7 +165,7 @@ async def _known_macros(text: str, place: Place) -> Mapping[str, str]:
 
 
 def _typed(message: Message) -> str:
-    """Return the text that a person typed: the last one. Outputs of shell commands and names in folders precede it."""
+    """Return the text that a person typed, which is the last text. Outputs of shell commands and names in folders come before it."""
     return text_of([part for part in message.parts if part.get("type") == "text"][-1:])
 
 
@@ -178,7 +179,7 @@ async def _nothing(target: str, place: Place) -> References:
 
 
 def expand_macros(text: str, macros: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Return a prompt with `@{NAME}` replaced by the text of the macro, and notes about unknown names, which stay as they are.
+    """Return a prompt with each `@{NAME}` replaced by the text of the macro, and notes about unknown names, which are not replaced.
 
     The texts of macros can use other macros. Raise UsageError if they are nested too deeply, or the result is too long.
     """
@@ -238,7 +239,7 @@ async def _file(target: str, place: Place) -> References:
         return References(notes=(f"{error.message} Sent as text.",))  # such as an import from '@/button' in pasted code
     if attached is not None:
         return _found(attached)
-    is_path = not quoted and "(" not in name and ("/" in name or "." in name.strip("."))  # and no decorator such as @app.get("/")
+    is_path = not quoted and "(" not in name and ("/" in name or "." in name.strip("."))  # and not a decorator such as @app.get("/")
     return References(notes=(f"File {name!r} not found; sent as text.",) if is_path else ())
 
 
@@ -297,7 +298,7 @@ async def _page(url: str, place: Place) -> References:
 
 
 def _without_punctuation(url: str) -> str:
-    """Return a URL without the punctuation of the sentence after it. Brackets that belong to it are kept."""
+    """Return a URL without trailing punctuation that belongs to the sentence. Brackets that belong to the URL are kept."""
     surplus = {closing: url.count(closing) - url.count(opening) for closing, opening in _CLOSING.items()}
     end = len(url)
     while url[end - 1] in ".,;:!?*" or surplus.get(url[end - 1], 0) > 0:
@@ -310,7 +311,8 @@ def _without_punctuation(url: str) -> str:
 def _check_permission(name: str, subject: str, place: Place) -> None:
     """Raise Refused unless the permissions allow this tool to read a path or URL.
 
-    A person who names it has decided about it, so the mode matters only for prompts that no one is sending now. Deny rules always apply.
+    A person who mentions it in a prompt has already decided,
+    so the mode matters only for prompts that are not being sent by a person. Deny rules always apply.
     """
     settings, conversation = place.runtime.settings, place.conversation or Conversation("", directory=place.directory)
     mode = "ask" if place.attended else mode_of(settings, {"mode": place.mode}, conversation)
@@ -377,7 +379,7 @@ async def _call(target: str, place: Place) -> References:
 
 
 async def _agent(place: Place) -> Agent:
-    """Return the agent that gets the prompt."""
+    """Return the agent that the prompt is sent to."""
     settings, conversation = place.runtime.settings, place.conversation
     own = conversation.own_settings.for_run() if conversation is not None else {}
     await load_project_agents(settings, place.directory)
@@ -392,4 +394,4 @@ KINDS: tuple[Kind, ...] = (
     Kind("resource", _find_resource, _resource),
     Kind("file", _find_file, _file),
 )
-"""All kinds of references. The first one that matches is used, so files are last."""
+"""All kinds of references. The first kind that matches is used, so files come last."""

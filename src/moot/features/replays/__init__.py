@@ -1,1 +1,1 @@
-"""Replaying and repeating earlier runs."""
+"""Replay and repeat earlier runs."""

@@ -1,4 +1,4 @@
-"""Replaying a run at its original speed with long pauses shortened, and choosing the branches to compare side by side."""
+"""Replay a run at its original speed, with long pauses shortened, and prepare branches for a side-by-side comparison."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moot.types.run import Run
 from moot.types.store import LogReader, OwnerStore
 
 LONGEST = 2.0
-"""Maximum wait in seconds between two events, before the speed is applied."""
+"""Maximum number of seconds to wait between two events, before it is divided by the speed."""
 
 INSTANT = 0.0
 """The speed that skips all waits."""
@@ -22,13 +22,13 @@ _PAGE = 512
 
 @dataclass(frozen=True, slots=True)
 class TimedEvent:
-    """An event and the wait before it."""
+    """An event, and the wait before it."""
 
     event: Event
     wait: float
     """The wait before the event, in seconds."""
     left_out: float
-    """Number of seconds that are skipped in the pause before the event; 0 = none."""
+    """Number of seconds of the pause before the event that are skipped; 0 = none."""
 
 
 async def timed_events(log: LogReader, run: Run, *, begin: int = 0, speed: float = 1.0) -> AsyncGenerator[TimedEvent, None]:

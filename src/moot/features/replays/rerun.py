@@ -1,6 +1,6 @@
-"""Offline repetition of a run of moot's own loop, with the recorded model answers and tool outputs.
+"""Repeat a run of moot's own loop offline, with the recorded model answers and tool outputs.
 
-Nothing is stored or sent, and no tool runs. The requests that the loop makes now are compared with the recorded ones.
+Nothing is stored or sent, and no tool runs. The requests that the loop creates now are compared with the recorded ones.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Recorded:
 
 
 class Tape:
-    """All exchanges of a run by id, and the differences found."""
+    """All exchanges of a run, keyed by id, and the differences found."""
 
     def __init__(self, exchanges: dict[str, _Recorded], holdings: OwnerStore) -> None:
         self.exchanges = exchanges
@@ -190,7 +190,7 @@ class RecordedPool:
 
 
 def where(difference: Difference) -> str:
-    """Return a text that says where two requests differ."""
+    """Describe where two requests differ."""
     return f"{difference.where or 'the whole'}: was {difference.expected}, now {difference.found}"
 
 
@@ -203,7 +203,7 @@ class Rerun:
 
     run: Run
     ran: bool
-    """False = the run can't be repeated; `differences` is empty, and `why` has the reason."""
+    """False if the run can't be repeated. Then `differences` is empty, and `why` contains the reason."""
     requests: int = 0
     calls: int = 0
     differences: tuple[str, ...] = ()
@@ -223,7 +223,7 @@ class Rerun:
 
 
 async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversation, run: Run) -> Rerun:
-    """Repeat a run against its own recording. Raise StoreError if the recording can't be read."""
+    """Repeat a run with its own recording. Raise StoreError if the recording can't be read."""
     if run.agent_type != "moot":
         return Rerun(run, False, why=f"{run.agent_type} is an external program, whose behavior is not recorded")
     if WORKFLOW in run.settings:
@@ -235,13 +235,13 @@ async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversati
         return Rerun(run, False, why="several agents worked on it")
     message = await holdings.conversations.message(run.message)
     tape = await Tape.of(holdings, events)
-    there = (conversation.origin or {}).get("directory")  # an imported conversation may now have another directory
+    there = (conversation.origin or {}).get("directory")  # an imported conversation may have a different directory by now
     inherited = run.settings.get("inherited")
     settings = {**dict.fromkeys(STEP_SETTINGS), **(inherited if isinstance(inherited, dict) else {})}
     placed = replace(
         conversation,
         directory=there if isinstance(there, str) and there else conversation.directory,
-        settings={**conversation.settings, **settings},  # the settings of that time, because they may have changed since then
+        settings={**conversation.settings, **settings},  # the settings at that time, because they may have changed since then
     )
     project = await holdings.projects.get(conversation.project)
     context = _Context(runtime, holdings, placed, project, run, message, tape, events)
@@ -297,7 +297,7 @@ class _Context:
         self._steps = 0
         self._has_compacted = False
         self._steered: list[tuple[int, JsonObject]] = []
-        """Recorded steering messages, each with the number of steps completed before it. -1 marks one that was already sent."""
+        """Recorded steering messages, each with the number of steps completed before it. -1 marks a message that was already sent."""
         steps = 0
         for event in events:
             for piece in event.chunks:
@@ -405,7 +405,7 @@ class _Ports:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The blobs of the recorded run. New blobs get a name but are not stored."""
+    """The blobs of the recorded run. New blobs are named but not stored."""
 
     inner: Blobs
 

@@ -1,4 +1,4 @@
-"""Incoming webhooks: who sent a delivery, its identity, and the prompt made from its payload."""
+"""Incoming webhooks: verify the sender of a delivery, identify the delivery, and create a prompt from its payload."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from moot.types.run import Prompt
 from moot.types.templates import fill_fields
 
 SHORTEST_SECRET = 16
-"""Shorter secrets can be guessed and are not accepted."""
+"""Minimum length of a secret. Shorter secrets can be guessed and are not accepted."""
 
 LONGEST = 1024 * 1024
 """Maximum size of a delivery, in bytes."""
 
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
-"""Headers of a delivery. The timestamp is in seconds; the signature is `sha256=` and hexadecimal digits."""
+"""Headers of a delivery. The timestamp is in seconds since the epoch. The signature is `sha256=` followed by hexadecimal digits."""
 
 _TIME = re.compile(r"[0-9]{1,12}")
 _DECOY = token_bytes(32)
 """Key that is used if a webhook has no secret, so that rejecting a request always takes the same time."""
 
 LONGEST_NAME = 200
-"""Maximum length of a delivery's identity, and of the value that names its conversation."""
+"""Maximum length of a delivery's id, and of the key of its conversation, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Delivery:
     """One authenticated request."""
 
     id: str
-    """Equal for repeated deliveries, so that each one is handled once."""
+    """The same for repeated deliveries, so that each delivery is handled only once."""
     payload: Json
 
 
 def secret_of(webhook: Webhook | OutgoingWebhook | None) -> bytes:
-    """Return the secret, or an empty string if there is no usable one. Blocks, because the secret may be in a file."""
+    """Return the secret, or an empty string if there is none that can be used. This blocks, because the secret may be in a file."""
     if webhook is None:
         return b""
     secret = webhook.secret
@@ -64,9 +64,10 @@ def signature_of(secret: bytes, id: str, timestamp: str, body: bytes) -> str:
 
 
 def is_authentic(webhook: Webhook | None, secret: bytes, headers: Mapping[str, str], body: bytes, now: float) -> bool:
-    """Return whether the sender knows the secret and, if it signs, signed at about this time. `now` is in seconds.
+    """Return whether the sender knows the secret and, if the delivery is signed,
+    whether it was signed at about this time. `now` is in seconds.
 
-    Everything is computed in any case, so that the time does not reveal whether a webhook exists and how it is configured.
+    Everything is always computed, so that the response time does not reveal whether a webhook exists and how it is configured.
     """
     key = secret or _DECOY
     kind, _, given = headers.get("authorization", "").partition(" ")
@@ -87,7 +88,7 @@ def _sent(header: str) -> bytes:
 def delivery_of(webhook: Webhook, headers: Mapping[str, str], body: bytes) -> Delivery:
     """Return an authentic delivery. Raise UsageError if its body or id is not valid.
 
-    Its identity comes from the payload, else from its id, which the signature covers, else from the signature itself.
+    Its identity is taken from the payload, or else from its id header, which the signature covers, or else from the signature itself.
     """
     try:
         payload = loads_exact(body)
@@ -103,7 +104,7 @@ def delivery_of(webhook: Webhook, headers: Mapping[str, str], body: bytes) -> De
 
 
 def prompt_of(name: str, webhook: Webhook, delivery: Delivery) -> Prompt:
-    """Return the prompt of a delivery. A repeated delivery returns the same prompt, which is answered only once.
+    """Return the prompt for a delivery. For a repeated delivery, this is the same prompt, which is answered only once.
 
     Raise UsageError if a field is empty or too long.
     """

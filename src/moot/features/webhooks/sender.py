@@ -1,4 +1,6 @@
-"""Outgoing webhooks: signed POST requests about runs, three attempts each. The stored rows are the queue and the history."""
+"""Outgoing webhooks: signed POST requests about runs, with up to three attempts each.
+The stored rows are both the queue and the history.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,17 @@ PAUSES = (10_000, 60_000)
 """Milliseconds to wait after the first and after the second failed attempt. The third attempt is the last one."""
 
 AT_ONCE = 4
-"""Maximum number of deliveries to one webhook at the same time."""
+"""Maximum number of simultaneous deliveries to one webhook."""
 
 LONGEST_TEXT = 32_000
 """Maximum number of characters of an answer in a payload."""
 
 _ALL_AT_ONCE = 32
 _POLL = 500
-"""ms between two checks for events of any process and for changes of the configuration."""
+"""Milliseconds between two checks for events from any process and for changes to the configuration."""
 
 _ANSWER = 16 * 1024
-"""Maximum number of bytes to read of a response. Only its status matters."""
+"""Maximum number of bytes to read from a response. Only the response's status matters."""
 
 _TICK = "outgoing-webhooks"
 _URL = re.compile(r"https?://\S+")
@@ -50,7 +52,7 @@ log = logging.getLogger("moot.webhooks")
 
 
 class OutgoingWebhooks:
-    """Sender of stored events. One entry of the clock looks for events that are due. Each request is sent in an entry of its own."""
+    """Sender of stored events. One entry in the clock looks for events that are due. Each request is sent in a separate entry."""
 
     def __init__(self, runtime: Runtime, clock: Clock, page: str = "") -> None:
         """`page` is the URL of the web page, for links."""
@@ -108,7 +110,7 @@ class OutgoingWebhooks:
             self._sending.discard(item.no)
 
     async def _attempt(self, webhook: OutgoingWebhook, item: Outgoing) -> str:
-        """Send an event once. Return the reason if it was not accepted, otherwise an empty string."""
+        """Try once to send an event. If it was not accepted, return the reason, otherwise an empty string."""
         try:
             body = await payload_of(self._store, item, page=self._page, text=webhook.text)
         except NotFound:
@@ -125,7 +127,7 @@ class OutgoingWebhooks:
 
 
 async def send_test(store: Store, webhooks: Mapping[str, OutgoingWebhook], name: str, clock: Time) -> Outgoing:
-    """Send the event `webhook.test` once and return the entry of the history. Raise NotFound for an unknown webhook."""
+    """Send the event `webhook.test` once and return its entry in the history. Raise NotFound for an unknown webhook."""
     webhook = webhooks.get(name)
     if webhook is None:
         raise NotFound(f"Outgoing webhook {name!r} not found.", fix="Add it to `outgoing_webhooks` in the configuration.")
@@ -136,7 +138,9 @@ async def send_test(store: Store, webhooks: Mapping[str, OutgoingWebhook], name:
 
 
 async def payload_of(store: Store, item: Outgoing, *, page: str = "", text: bool = False) -> JsonObject:
-    """Return the body of a delivery. Raise NotFound if its run no longer exists. `text` adds the answer and the error message."""
+    """Return the body of a delivery. If `text` is True, include the answer and the error message.
+    Raise NotFound if the run no longer exists.
+    """
     payload: JsonObject = {"event": item.event, "id": item.id, "at": item.at}
     if item.run is not None:
         run = await store.records.run(item.run)
@@ -161,7 +165,7 @@ async def payload_of(store: Store, item: Outgoing, *, page: str = "", text: bool
 
 
 async def post(webhook: OutgoingWebhook, id: str, payload: JsonObject, clock: Time) -> str:
-    """Sign and send a payload. Return the reason if it was not accepted, otherwise an empty string.
+    """Sign and send a payload. If it was not accepted, return the reason, otherwise an empty string.
 
     The reason never contains a secret or the path of the URL.
     """
@@ -187,7 +191,7 @@ def _policy(webhook: OutgoingWebhook) -> Policy:
 
 
 def _without_secrets(message: str, url: str) -> str:
-    """Shorten URLs to their origins: their paths and queries may contain tokens."""
+    """Shorten URLs to their origins, because their paths and queries may contain tokens."""
     return _URL.sub(lambda match: _origin(match[0]), message.replace(repr(url), _origin(url)).replace(url, _origin(url)))
 
 
@@ -216,7 +220,7 @@ def delivery_json(item: Outgoing) -> JsonObject:
 
 
 def state_of(webhook: OutgoingWebhook) -> str:
-    """Return the state of a webhook: `ready`, `disabled`, or the missing secret. Blocks."""
+    """Return the state of a webhook: `ready`, `disabled`, or the missing secret. This function blocks."""
     return (
         "disabled" if not webhook.enabled else "ready" if secret_of(webhook) else f"needs a secret of at least {SHORTEST_SECRET} characters"
     )

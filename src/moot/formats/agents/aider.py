@@ -1,7 +1,7 @@
 """The format `aider`: Aider's chat history in a project, `.aider.chat.history.md`.
 
-Each run of the program is a conversation, which begins with `# aider chat started at TIME`. Prompt lines begin with `#### `, lines written
-by the program itself begin with `> `, and all other lines are the answer. Prompt lines and the program's lines end with two spaces, which
+Each run of the program is a conversation, which starts with `# aider chat started at TIME`. Prompt lines start with `#### `, lines written
+by the program itself start with `> `, and all other lines are the answer. Prompt lines and the program's lines end with two spaces, which
 distinguishes them from headings and quotations in answers. Reference: `aider/{io,args,coders/base_coder}.py` of
 https://github.com/Aider-AI/aider.
 """
@@ -41,11 +41,11 @@ _LONGEST = 64 << 20
 _DEPTH = 3
 """Maximum depth of projects below the home folder."""
 _FOLDERS = 3_000
-"""Maximum number of folders that are searched for projects."""
+"""Maximum number of folders to search for projects."""
 _PRIVATE = frozenset(
     ("Applications", "Desktop", "Documents", "Downloads", "Library", "Movies", "Music", "Pictures", "Public", "node_modules")
 )
-"""Folders that are not searched, because macOS asks the user for permission, or because they are large and contain no projects."""
+"""Folders that are not searched, because macOS would ask the user for permission, or because they are large and contain no projects."""
 
 
 class Aider(ManyFiles):
@@ -69,11 +69,11 @@ class Aider(ManyFiles):
         found = False
         for lines in _runs(path):
             first = next(lines)
-            is_run = first.startswith(_BEGINS)  # only the first lines of a file can be without a start line
+            is_run = first.startswith(_BEGINS)  # only the lines at the beginning of a file can lack a start line
             found = found or is_run
             records = _records(first, lines, path)
             head = list(_through_prompt(records))
-            if not isinstance(head[-1], SessionRecord):  # the program was started and ended without a prompt
+            if not isinstance(head[-1], SessionRecord):  # the program was started and exited without a prompt
                 if not is_run:
                     raws = [one.raw for one in head if isinstance(one, ImportedRecord) and bytes(one.raw).strip()]
                     before += [ImportedRecord(raw, problem="text before the first chat") for raw in raws]
@@ -105,7 +105,7 @@ def _histories(home: Path) -> Iterator[Path]:
 
 
 def _runs(path: Path) -> Iterator[Iterator[bytes]]:
-    """Yield the lines of each run of the program. Consume them before requesting the next run."""
+    """Yield the lines of each run of the program. The caller must consume the lines before requesting the next run."""
     number = 0
 
     def run_of(line: bytes) -> int:
@@ -128,7 +128,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _through_prompt(records: Records) -> Records:
     """Yield the records up to the first prompt.
 
-    The prompt's first line identifies the conversation; its other lines may not be written yet.
+    The prompt's first line identifies the conversation. Its other lines may not have been written yet.
     """
     for one in records:
         yield one
@@ -163,7 +163,7 @@ class _Reader:
     def __init__(self, at: int) -> None:
         self.at = at
         self.rounded = 0
-        """Number of calls whose token counts were rounded by the program."""
+        """Number of calls whose token counts the program rounded."""
         self._model = ""
         self._number = 0
         self._prompted = False
@@ -183,7 +183,7 @@ class _Reader:
             self._prompt += line
             return
         yield from self._close_prompt()
-        if line.startswith(b"#") and not line.endswith(b"\n"):  # it may become a prompt
+        if line.startswith(b"#") and not line.endswith(b"\n"):  # it may turn out to be a prompt
             yield ImportedRecord(line, problem="the last line is truncated")
             return
         tokens = _TOKENS.match(words)
@@ -196,7 +196,7 @@ class _Reader:
         if (model := _MODEL.match(words)) is not None:
             self._model = model[1]
             yield ImportedFacts(model=str(routed_step(self._model).get("model", "")))
-        if _is_notice(words):  # the answer has ended, even if it has an open fence
+        if _is_notice(words):  # the answer has ended, even if it contains an unclosed code fence
             self._in_fence = False
         elif words.startswith("```"):
             self._in_fence = not self._in_fence
@@ -206,7 +206,7 @@ class _Reader:
         yield from self._close_answer()
 
     def _is_prompt(self, words: str) -> bool:
-        """Return whether a line is the beginning of a prompt. Headings in answers look similar."""
+        """Return whether a line is the first line of a prompt. Headings in answers look similar."""
         return words.startswith(_PROMPT) and words.endswith("  ") and self._after_blank and not self._in_fence
 
     def _close_prompt(self) -> Iterator[SessionRecord]:
@@ -239,7 +239,7 @@ class _Reader:
 
 
 def _is_notice(words: str) -> bool:
-    """Return whether the program wrote a line itself."""
+    """Return whether a line was written by the program itself."""
     return words.startswith("> ") and words.endswith("  ")
 
 

@@ -1,6 +1,6 @@
 """The format `copilot-cli`: sessions of GitHub Copilot CLI, `~/.copilot/session-state/ID/events.jsonl`, in older versions `ID.jsonl`.
 
-Tokens and cost are in the event that ends a session; they are stored with the answer before it. Reference:
+Tokens and cost are in the event that ends a session. moot stores them with the last answer before this event. Reference:
 `nodejs/src/generated/session-events.ts` of https://github.com/github/copilot-sdk, and the events documented by other programs that read the
 sessions.
 """
@@ -23,10 +23,10 @@ from moot.types.message import Part, text_part
 from moot.types.usage import Usage
 
 _NANO_AIU = 100
-"""Nano-AIU per nano-dollar: a credit of 10^9 nano-AIU costs one cent."""
+"""Number of nano-AIU per nano-dollar. A credit of 10^9 nano-AIU costs one cent."""
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
 _NAME = 64 << 10
-"""Maximum size of the file with the session's name, in bytes."""
+"""Maximum size of the file that contains the session's name, in bytes."""
 
 
 class CopilotCli(ManyFiles):
@@ -92,7 +92,7 @@ def _records(path: Path) -> Records:
 
 
 def _title(path: Path) -> str:
-    """Return the session's name from the file next to its events, where the name has its own line."""
+    """Return the session's name from the file next to its events, where the name is on a line of its own."""
     try:
         written = read_head(path.with_name("workspace.yaml"), _NAME, links=False).decode("utf-8", "replace")
     except OSError:
@@ -106,7 +106,7 @@ def _answer(line: Line, id: str, data: JsonObject, model: str, when: int) -> Ses
     parts: list[Part] = [reasoning(thoughts)] if thoughts else []
     if isinstance(content := data.get("content", data), str):
         parts += [text_part(content)] if content else []
-    elif content is not None:  # an unknown form
+    elif content is not None:  # an unknown format
         parts.append({"type": "data-block", "data": data})
     for call in objects(data, "toolRequests"):
         parts.append(tool_call(text(call, "toolCallId"), text(call, "name"), json_value(call.get("arguments"))))

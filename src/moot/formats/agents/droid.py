@@ -1,7 +1,7 @@
 """The format `droid`: sessions of Factory Droid, `~/.factory/sessions/CWD/ID.jsonl`, with `ID.settings.json` next to them.
 
-Messages have content blocks of Anthropic's API. Tokens are known only for the whole session; they are stored with its first answer.
-The vendor doesn't document the files. Their form is known from other programs that read them.
+Messages consist of content blocks of Anthropic's API. Tokens are known only for the whole session. moot stores them with the first answer.
+The vendor doesn't document the files. Their format is known from other programs that read them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _settings(path: Path) -> tuple[bytes, JsonObject]:
 
 
 def _message(line: Line, value: JsonObject, model: str, totals: JsonObject, raw: bytes) -> SessionRecord:
-    """Convert a message. The first answer gets the session's totals, and the bytes of the settings, which grow with the session."""
+    """Convert a message. The session's totals and the bytes of the settings, which grow with the session, are added to the first answer."""
     id, when = text(value, "id") or f"line-{line.number}", milliseconds(value, "timestamp")
     content: Json = at(value, "message", "content")
     blocks = objects(value, "message", "content")
@@ -97,7 +97,7 @@ def _message(line: Line, value: JsonObject, model: str, totals: JsonObject, raw:
 
 
 def _prompt(block: JsonObject) -> Part:
-    """Return a block of a prompt. Context that the program added is kept, but not as text of the prompt."""
+    """Convert a block of a prompt. Context that the program added is kept, but not as text of the prompt."""
     if text(block, "text").startswith(_REMINDER):
         return {"type": "data-context", "data": {"text": text(block, "text")}}
     return content_parts([block])[0]

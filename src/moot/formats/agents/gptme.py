@@ -1,8 +1,8 @@
 """The format `gptme`: conversations of gptme, `~/.local/share/gptme/logs/NAME/conversation.jsonl`.
 
-Each line is a message. Files in `branches/` are complete copies that diverged; each is read as a conversation. A tool output is a system
-message with the call's id or, in formats without ids, the system message after the answer. Reference: the modules `gptme.message`,
-`gptme.logmanager`, `gptme.dirs` and `gptme.tools.base` of gptme 0.35.1 on PyPI, and its conversations.
+Each line is a message. Files in `branches/` are complete copies that have diverged. Each of them is read as a conversation. A tool output
+is a system message with the call's id or, in formats without ids, the system message after the answer. Reference: the modules
+`gptme.message`, `gptme.logmanager`, `gptme.dirs` and `gptme.tools.base` of gptme 0.35.1 on PyPI, and its conversations.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _records(path: Path, folder: Path) -> Records:
             continue
         prompted |= role == "user"
         if role == "system" and prompted and flag(value, "hide"):
-            yield ImportedRecord(line.raw, value)  # a notice to the model in mid-conversation
+            yield ImportedRecord(line.raw, value)  # a notice to the model in the middle of the conversation
             continue
         yield _message(line, value, role, after_answer=after_answer)
         after_answer = role == "assistant" or (after_answer and role == "system")

@@ -1,7 +1,7 @@
 """The format `grok`: sessions of Grok Build, `~/.grok/sessions/CWD/ID/{chat_history.jsonl, summary.json, updates.jsonl}`.
 
-The history has the messages, and `updates.jsonl` the tokens and the cost of each turn, which are stored with the last answer of the turn.
-The vendor doesn't document the files. Their form is known from other programs that read them.
+The history contains the messages, and `updates.jsonl` the tokens and the cost of each turn. moot stores these with the last answer of the
+turn. The vendor doesn't document the files. Their format is known from other programs that read them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from moot.types.message import Part, text_part
 from moot.types.usage import Usage
 
 _TICKS = 10
-"""Ticks per nano-dollar: 10^10 ticks are one dollar."""
+"""Number of ticks per nano-dollar. 10^10 ticks are one dollar."""
 _PERSON = frozenset({"", "interjection"})
 """Values of `synthetic_reason` in user messages that a person wrote. All other user messages were written by the program."""
 _FIELDS = frozenset({"type", "content", "synthetic_reason", "prompt_index", "tool_calls", "model_id"})
@@ -96,14 +96,14 @@ def _records(path: Path, about: JsonObject) -> Records:
         else:
             following.append(_other(line, value, kind, is_prompt=is_prompt))
     if last is not None:
-        yield _answer(*last, turns)  # also those that were cancelled before their answer
+        yield _answer(*last, turns)  # including those that were cancelled before they were answered
         yield from following
     else:
         yield from (ImportedRecord(raw, problem="the tokens of a turn belong to no answer, so they are not counted") for raw, _ in turns)
 
 
 def _turns(path: Path) -> list[tuple[bytes, JsonObject]]:
-    """Return the usage of each completed turn, with its bytes. A turn that is reported twice counts once."""
+    """Return the usage of each completed turn, with its bytes. A turn that is reported twice is counted once."""
     found: dict[str, tuple[bytes, JsonObject]] = {}
     if path.is_file() and not path.is_symlink():
         for line in json_lines(path):

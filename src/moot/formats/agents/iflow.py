@@ -2,7 +2,7 @@
 
 The lines look like Claude Code's, but an answer with parallel calls is written as a series of snapshots, so that a call can be in several
 lines. moot takes each call from the first line that contains it, and treats each line as the successor of the line before it. The vendor
-doesn't document the files. Their form is known from other programs that read them.
+doesn't document the files. Their format is known from other programs that read them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The formats `kimi` and `kimi-code`: sessions of Kimi CLI, `~/.kimi/sessions/MD5/ID/wire.jsonl`, and of its successor Kimi Code,
 `~/.kimi-code/sessions/wd_NAME_HEX/session_ID/agents/NAME/wire.jsonl`.
 
-Both are logs of events. Text and arguments of a call arrive in pieces, and one event has the tokens of a model call. Reference:
+Both are logs of events. Text and the arguments of calls arrive in pieces, and one event contains the tokens of a model call. Reference:
 `kimi_cli/wire/{file,types}.py` of https://github.com/MoonshotAI/kimi-cli, and other programs that document the locations and events.
 """
 
@@ -35,7 +35,7 @@ from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecor
 from moot.types.message import Part, is_tool, text_part
 
 _NOTE = 1 << 20
-"""Maximum size of a file with facts about sessions, in bytes."""
+"""Maximum size of a file that contains facts about sessions, in bytes."""
 _USAGE = ("input_other", "output", "input_cache_read", "input_cache_creation")
 _USAGE_OF_CODE = ("inputOther", "output", "inputCacheRead", "inputCacheCreation")
 
@@ -45,11 +45,11 @@ class _Step:
     """A model call whose events are still being read."""
 
     number: int
-    """Number of its first line."""
+    """Number of the step's first line."""
     at: int
     raws: list[bytes] = field(default_factory=list[bytes])
     parts: list[Part] = field(default_factory=list[Part])
-    """The input of a call is the text of its arguments so far."""
+    """The parts so far. In a call, the input is the text of the arguments so far."""
     facts: JsonObject | None = None
 
     def add(self, kind: str, words: str) -> None:
@@ -166,7 +166,7 @@ def _input(content: Json) -> Iterator[Part]:
 
 
 def _facts(path: Path) -> ImportedFacts:
-    """Return the title, and the folder whose hash is part of the path of the session."""
+    """Return the title, and the folder whose hash is part of the session's path."""
     state = _note(path.with_name("state.json"))
     folders = (text(one, "path") for one in objects(_note(path.parents[3] / "kimi.json"), "work_dirs")) if len(path.parents) > 3 else ()
     hashed = path.parent.parent.name.rpartition("_")[2]
@@ -199,7 +199,7 @@ class KimiCode(ManyFiles):
             yield "kimi-work", folder / "daimon-share" / "daimon" / "runtime" / "kimi-code" / "home" / "sessions"
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the sessions, except those that the desktop app uses to generate titles and the like."""
+        """Yield the sessions, except those that the desktop app uses for purposes such as generating titles."""
         is_desktop = "kimi-desktop" in folder.parts
         yield from (path for path in super().sources(folder) if not is_desktop or path.parents[2].name.startswith("conv-"))
 

@@ -130,7 +130,7 @@ def _records(folder: Path) -> Records:
 
 
 def _event(path: Path) -> tuple[bytes, Json, str]:
-    """Return an event's bytes and content, and a description of the problem if it can't be read."""
+    """Return an event's bytes and content, and a description of the problem if the event can't be read."""
     try:
         raw = read_document(path)
     except UsageError as error:
@@ -167,7 +167,7 @@ def _state(path: Path) -> _State:
 
 
 class _Answers:
-    """Collects the events that make up each answer. A model call has one event for each tool call, and its text is in the first one."""
+    """Collects the events that make up each answer. A model call has one event for each tool call; the text is in the first of these."""
 
     def __init__(self, state: _State, folder: Path) -> None:
         self._calls, self._others = _calls_of_answers(state.calls, folder)
@@ -200,12 +200,12 @@ class _Answers:
             yield record
 
     def rest(self) -> Iterator[ImportedRecord]:
-        """Yield the model calls of a conversation without an answer."""
+        """Yield the model calls of a conversation that has no answer."""
         calls = (*self._calls.values(), *(call for calls in self._others.values() for call in calls))
         yield from (ImportedRecord(call.raw, problem="a model call belongs to no answer, so it is not counted") for call in calls)
 
     def _answer(self, raw: bytes, event: JsonObject, id: str, at: int) -> Iterator[SessionRecord]:
-        """Add a part of an answer to the open model call, or begin another one."""
+        """Add a part of an answer to the open model call, or start a new model call."""
         self._place += 1
         others = self._others.pop(self._place, [])
         further = tuple([call.facts for call in others])
@@ -229,7 +229,7 @@ class _Answers:
         self._open = response, SessionRecord(id, "assistant", raw, parts, at=at, step=facts or {"model": ""}, further_steps=further)
 
     def _acp_call(self, raw: bytes, event: JsonObject, id: str, at: int) -> SessionRecord:
-        """Convert the state of a call from an agent that uses the Agent Client Protocol. A call has an event for each of its states."""
+        """Convert one state of a call from an agent that uses the Agent Client Protocol. A call has an event for each of its states."""
         call, outputs = text(event, "tool_call_id"), list[Output]()
         if text(event, "status") in ("completed", "failed"):
             value: Json = event.get("raw_output") if event.get("raw_output") is not None else event.get("content")
@@ -247,10 +247,12 @@ def _is_answer(event: JsonObject) -> bool:
 
 
 def _calls_of_answers(calls: list[_Call], folder: Path) -> tuple[dict[str, _Call], dict[int, list[_Call]]]:
-    """Return calls by the response id of their answer, and all others as lists by the position of the answer that they are added to.
+    """Return calls keyed by the response id of their answer,
+    and lists of all other calls keyed by the position of the answer to which they are added.
 
-    If calls and answers have different ids but are equal in number, they are matched in order. A call that belongs to no answer, such as
-    one for a title, is added to the latest answer at its time or, if the time is unknown, to the answer of the call before it.
+    If calls and answers have different ids but are equal in number, they are matched in order. A call that belongs to no answer, such as a
+    call for a title, is added to the answer that was the latest at the time of the call or, if that time is unknown, to the answer of the
+    previous call.
     """
     answers: list[tuple[str, int]] = []
     for _, path in _events(folder) if calls else ():

@@ -1,8 +1,8 @@
 """The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`, and the output of `pi --mode json`.
 
-After a header, each record names its predecessor, which forms a tree. In version 1 records have no ids, and each follows the one before
-it. Reference: `packages/coding-agent/src/core/session-manager.ts` and `packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono,
-and `config.js` and sessions of pi 0.73.1.
+After a header, each record contains the id of its predecessor, so that the records form a tree. In version 1, records have no ids, and
+each record follows the one before it. Reference: `packages/coding-agent/src/core/session-manager.ts` and `packages/ai/src/types.ts` of
+https://github.com/badlogic/pi-mono, and `config.js` and sessions of pi 0.73.1.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from moot.types.format import InstallableSession as Placement
 from moot.types.message import Message, Part, text_part
 
 _VERSION = 3
-"""Version of the sessions that are written."""
+"""The format version of the sessions that moot writes."""
 SPACE = UUID("5e0b2a5c-7b1d-5f39-8f7e-6a0f8b6f2d31")
-"""Namespace of generated ids."""
+"""UUID namespace for generated ids."""
 _END = b'{"moot":{"end":'
 _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 
@@ -94,7 +94,9 @@ class Pi(ManyFiles):
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
         own = re.sub(r"[/\\:]", "-", str(directory).removeprefix("/"))
-        folder = places[0] / f"--{own}--" if places[0].name == "sessions" else places[0]  # other folders are set by a variable
+        folder = (
+            places[0] / f"--{own}--" if places[0].name == "sessions" else places[0]
+        )  # a different folder can be set with an environment variable
         started = re.sub(r"[:.]", "-", iso_or_epoch(exported.conversation.created_at))
         data = b"".join(_lines(exported, id))
         path, command = folder / f"{started}_{id}.jsonl", ("pi", "--session", id)
@@ -102,14 +104,14 @@ class Pi(ManyFiles):
 
 
 def _original(header: JsonObject) -> str | None:
-    """Return the id of the session that this one was forked from. The header contains that session's id or the path of its file."""
+    """Return the id of the session from which this one was forked. The header contains that session's id or the path of its file."""
     named = text(header, "parentSession") or text(header, "branchedFrom")
     return Path(named).name.removesuffix(".jsonl").rpartition("_")[2] or None
 
 
 _STREAMED = frozenset({"message_start", "message_update"})
 _ENDED = "message_end"
-"""Event of `pi --mode json` with a complete message. The events in `_STREAMED` contain an incomplete message."""
+"""Event of `pi --mode json` that contains a complete message. The events in `_STREAMED` contain incomplete messages."""
 
 
 def _speaks(value: JsonObject) -> bool:
@@ -156,11 +158,11 @@ def _message(line: Line, value: JsonObject, name: str) -> SessionRecord:
 
 
 def _content(line: Line, value: JsonObject, name: str) -> SessionRecord:
-    """Convert a message. `name` is its id if it has none of its own."""
+    """Convert a message. `name` is used as its id if the message has none."""
     message = obj(value, "message")
     id, parent = text(value, "id") or name, text(value, "parentId") or None
     at = milliseconds(value, "timestamp") or milliseconds(message, "timestamp")
-    # ids are unique only in a file
+    # ids are unique only within a file
     identity = f"pi:{id}:{at}:{text(message, 'responseId')}" if text(value, "id") else ""
     match message["role"]:
         case "toolResult":
@@ -214,7 +216,7 @@ def _step(message: JsonObject) -> JsonObject:
 
 
 def _lines(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """Yield the lines of a session. The last line follows the active branch, which is the branch that pi resumes."""
+    """Yield the lines of a session. The last line belongs to the active branch, so that pi resumes this branch."""
     conversation = exported.conversation
     at = conversation.created_at or next((message.created_at for message in exported.messages), 0)
     header: JsonObject = {"type": "session", "version": _VERSION, "id": session, "timestamp": iso_or_epoch(at)}
@@ -284,7 +286,7 @@ _APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses", "googl
 
 
 def _thought(part: Part) -> tuple[str, JsonObject]:
-    """Return the name of the API that signed the reasoning, if any, and the block of the reasoning."""
+    """Return the name of the API that signed the reasoning, if any, and the reasoning block."""
     block: JsonObject = {"type": "thinking", "thinking": str(part.get("text", ""))}
     for name, data in obj(part, "providerMetadata").items():
         if signature := text(data, "signature"):

@@ -1,8 +1,8 @@
 """The format `qwen`: sessions of Qwen Code, `~/.qwen/projects/CWD/chats/ID.jsonl`.
 
-Records name their predecessor by `parentUuid` and have content as in Google's API. Records of the type `system` (telemetry, snapshots,
-titles) are kept unchanged. Reference: `packages/core/src/services/chatRecordingService.ts` of https://github.com/QwenLM/qwen-code,
-locations used by Qwen Code 0.15.10 and 0.24.4 on npm, and sessions of 0.15.10.
+The field `parentUuid` of a record refers to its predecessor. Content is in the format of Google's API. Records of the type `system`
+(telemetry, snapshots, titles) are kept unchanged. Reference: `packages/core/src/services/chatRecordingService.ts` of
+https://github.com/QwenLM/qwen-code, locations used by Qwen Code 0.15.10 and 0.24.4 on npm, and sessions of 0.15.10.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from moot.types.format import InstallableSession as Placement
 from moot.types.message import Message, Part, Role, text_part
 
 _VERSION = "0.15.10"
-"""Version of Qwen Code whose format is written."""
+"""The version of Qwen Code in whose format sessions are written."""
 SPACE = UUID("d1c0a6b6-0f0e-5b0a-9d6c-5a4d6e1f7b93")
-"""Namespace of generated ids."""
+"""UUID namespace for generated ids."""
 _ABOUT_SESSION = b'{"type":"system",'
 _SPEECH = frozenset({"user", "assistant", "tool_result"})
 _USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount", "totalTokenCount")
@@ -134,7 +134,7 @@ def folder_name(directory: str) -> str:
 
 
 def _lines(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """Yield the lines of a session. The last line refers to the active branch, which is the branch that Qwen Code resumes."""
+    """Yield the lines of a session. The last line refers to the active branch, so that Qwen Code resumes this branch."""
     conversation = exported.conversation
     last: dict[str | None, str | None] = {None: None}
     base: JsonObject = {"sessionId": session, "cwd": conversation.directory or "/", "version": _VERSION}
@@ -165,7 +165,7 @@ def _prompt(message: Message) -> JsonObject:
 
 
 def _answer(message: Message) -> Iterator[JsonObject]:
-    """Yield a record for each model call, and for each output and prompt that followed it."""
+    """Yield a record for each model call, and for each output and prompt that follows it."""
     recorded, model = steps_of(message), str(message.metadata.get("model") or "")
     for number, one in enumerate(model_calls(replace(message, parts=in_history(message.parts)))):
         parts: list[Json] = [{"text": one.thought, "thought": True}] if one.thought else []

@@ -1,6 +1,6 @@
 """The format `workbuddy`: sessions of WorkBuddy, `~/.workbuddy/projects/CWD/ID.jsonl`, whose lines are items of OpenAI's Responses API.
 
-The vendor doesn't document the files. Their form is known from other programs that read them.
+The vendor doesn't document the files. Their format is known from other programs that read them.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _part(block: JsonObject) -> Part:
 
 
 def _step(value: JsonObject) -> JsonObject | None:
-    """Return the model and usage of the call that ended with this item, or None if the item doesn't contain them."""
+    """Return the model and usage of the model call that ended with this item, or None if the item doesn't contain them."""
     usage = obj(value, "providerData", "usage")
     names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
     counts = Usage(*(whole_number(usage, name) for name in names)).to_json()

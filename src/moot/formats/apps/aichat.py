@@ -64,7 +64,7 @@ class Aichat(ManyFiles):
 
 
 def _session(path: Path, data: bytes) -> tuple[JsonObject, list[tuple[int, int]]]:
-    """Return the session and the position of each message in the text."""
+    """Return the session, and the position of each of its messages in the text."""
     written = data.decode("utf-8", "surrogateescape")
     try:
         yaml: Any = YAML(typ="safe", pure=True)

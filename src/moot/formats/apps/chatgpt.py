@@ -1,7 +1,7 @@
 """The format `chatgpt`: the data export of ChatGPT as a zip, an unpacked folder, or `conversations.json` alone.
 
-A conversation is a tree of nodes (`mapping`) whose active branch ends at `current_node`. Messages to a recipient are tool calls, and
-messages from tools are their outputs; neither has an id. There is no official description. Reference:
+A conversation is a tree of nodes (`mapping`) whose active branch ends at `current_node`. Messages with a recipient are tool calls, and
+messages from tools are their outputs. Neither of them contains a call id. There is no official description. Reference:
 https://github.com/mitkury/chatgpt-export-parser (docs/chatgpt-data-export-format.md) and
 https://difegam.github.io/chatgpt-to-markdown/reference/data-models, 2025 and 2026.
 """
@@ -82,7 +82,9 @@ def _entries(piece: ArrayItem, value: JsonObject, export: Export) -> Iterator[En
 
 
 def _messages(raw: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """Return the bytes around the nodes, and the bytes of each node's message by node id. The rest of a node changes with every reply."""
+    """Return the bytes around the nodes and, for each node id, the bytes of the node's message.
+    The rest of a node changes with every reply.
+    """
     found: dict[str, bytes] = {}
     around = raw
     for way, span in members_at(raw, ("mapping", "*", "message")):
@@ -131,7 +133,7 @@ def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts
 
 
 def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, int]]:
-    """Return the parts, and the number of files that are missing from the export as `files`, if there are any."""
+    """Return the parts and, as `files`, the number of files that are missing from the export, if any."""
     content = obj(message, "content")
     parts: list[Part] = []
     requested: list[tuple[str, str]] = []
@@ -155,7 +157,7 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, i
         case _:
             parts.append({"type": "data-content", "data": content})
     requested += [(text(one, "id"), text(one, "name")) for one in objects(message, "metadata", "attachments")]
-    # a picture is listed in the content, and again with its name as an attachment
+    # a picture is listed in the content, and a second time, with its name, as an attachment
     found = list(file_parts({id or name: (id, name) for id, name in requested}.values(), export))
     missing = sum(not there for _, there in found)
     return [*parts, *(part for part, _ in found)], {"files": missing} if missing else {}

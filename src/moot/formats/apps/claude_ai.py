@@ -1,7 +1,7 @@
 """The format `claude-ai`: the data export of Claude.ai as a zip, an unpacked folder, or `conversations.json` alone.
 
 A conversation has `chat_messages` with content blocks, including tool outputs, and the text of attachments, but not the files. In newer
-exports each message names its parent, which forms a tree. There is no official description. Reference:
+exports, each message contains the id of its parent, so that the messages form a tree. There is no official description. Reference:
 https://whychose.com/seo/claude-conversation-export-format and https://github.com/Sinity/polylogue (docs/providers/claude-ai.md), 2025 and
 2026.
 """

@@ -1,8 +1,8 @@
 """The format `llm`: the database `logs.db` of the command-line tool llm.
 
-Since version 0.32 messages are stored by content hash, each with its predecessor; a thread names its last message, and a turn contains the
-usage of a model call. Older versions stored a prompt and its answer in one row of `responses`; these rows still exist. Reference:
-`llm.migrations` of llm 0.36 on PyPI, and databases created by it.
+Since version 0.32, messages are stored by content hash, each with its predecessor. A thread refers to its last message, and a turn
+contains the usage of a model call. Older versions stored a prompt and its answer in one row of `responses`; these rows still exist.
+Reference: `llm.migrations` of llm 0.36 on PyPI, and databases created by it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _older(connection: Connection, found: frozenset[str], value: JsonObject, raw
 def _response(
     connection: Connection, response: JsonObject, raw: bytes, found: frozenset[str], problems: list[str]
 ) -> Iterator[SessionRecord]:
-    """Yield the prompt or the tool outputs in a row of `responses`, then the answer."""
+    """Yield the prompt or the tool outputs in a row of `responses`, followed by the answer."""
     id, when = text(response, "id"), milliseconds(response, "datetime_utc")
 
     def related(table: str, query: str) -> list[JsonObject]:
@@ -165,7 +165,7 @@ _RESULTS = "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id"
 
 
 def _output(result: JsonObject, value: Json, id: str) -> Output:
-    """Convert a tool output. `id` is used as the call's id if the result does not name its call."""
+    """Convert a tool output. `id` is used as the call's id if the output does not contain one."""
     failed = text(result, "exception")
     return Output(text(result, "tool_call_id") or id, failed or value, bool(failed), text(result, "name"))
 

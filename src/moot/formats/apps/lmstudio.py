@@ -142,7 +142,7 @@ def _records(around: bytes, value: JsonObject, versions: list[_Version]) -> Reco
 
 
 def _time(blocks: list[JsonObject]) -> int:
-    """Return the time of the first block that has a name, because names begin with a time in ms."""
+    """Return the time of the first block that has a name. Names start with a time in ms."""
     named = next((name for one in blocks if (name := text(one, "stepIdentifier"))), "").partition("-")[0]
     return milliseconds({"at": int(named)}, "at") if _TIME.fullmatch(named) else 0
 

@@ -1,4 +1,4 @@
-"""MCP servers in the files of projects, editors and desktop programs: `.mcp.json`, and the files of Cursor, VS Code and Claude.
+"""MCP servers defined in files of projects, editors and desktop programs: `.mcp.json`, and the files of Cursor, VS Code and Claude.
 
 References: the documentation of Claude Code (`.mcp.json`), Cursor (`mcp.json`), VS Code (`mcp.json`, key `servers`) and Claude Desktop.
 """
@@ -15,7 +15,7 @@ from moot.types.canonical import JsonObject
 from moot.types.format import ForeignConfiguration
 
 NAMES = (".mcp.json", "mcp.json", "claude_desktop_config.json")
-"""Names of files with MCP servers."""
+"""Names of files that define MCP servers."""
 
 _IN_FOLDER = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "mcp.json", "claude_desktop_config.json")
 _IN_HOME = (
@@ -27,7 +27,7 @@ _FIELDS = ("command", "args", "env", "url", "headers")
 
 
 def files_at(path: Path, *, is_home: bool = False) -> list[Path]:
-    """Return the files with MCP servers at a path, which may be such a file, a project or a home folder."""
+    """Return the files that define MCP servers at a path, which may be such a file, a project or a home folder."""
     if path.is_file():
         return [path] if path.name in NAMES else []
     return [file for name in (_IN_HOME if is_home else _IN_FOLDER) if (file := path / name).is_file()]

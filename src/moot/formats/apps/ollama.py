@@ -1,6 +1,6 @@
 """The format `ollama`: the database `db.sqlite` of Ollama's app. The server and `ollama run` store no conversations.
 
-The app rewrites all rows of a chat when it saves, so messages are identified by their position. Reference: schema and queries in
+The app rewrites all rows of a chat when it saves the chat, so messages are identified by their position. Reference: schema and queries in
 `app/store/database.go` (schema version 18) and the location in `app/store/store.go` of https://github.com/ollama/ollama, as of August 2026.
 """
 
@@ -21,7 +21,9 @@ from moot.types.message import Part, Role, text_part
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
 _OWN = {"chats": {"id", "title", "created_at"}, "messages": {"id", "chat_id", "role", "content", "model_name"}}
 _CALL = "call"
-"""Id of every tool call, because the database has no call ids. An output belongs to the first call that has no output yet."""
+"""The id that is used for every tool call, because the database has no call ids.
+An output belongs to the first call that has no output yet.
+"""
 _MESSAGES = "SELECT * FROM messages WHERE chat_id = ? ORDER BY id"
 _CALLS = "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id"
 _FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"

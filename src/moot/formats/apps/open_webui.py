@@ -1,8 +1,9 @@
 """The format `open-webui`: the database `webui.db` of Open WebUI, and its JSON exports of chats.
 
-A chat stores its messages as a map with parents (`history`). Newer versions also write rows to `chat_message`, which take precedence;
-messages that exist only in the map are added if a row needs them as a parent. Reference: the modules `open_webui.models.chats`,
-`open_webui.models.chat_messages` and `open_webui.env` of open-webui 0.12.4 on PyPI, and a database created by it.
+A chat stores its messages as a map in which each message refers to its parent (`history`). Newer versions also write rows to
+`chat_message`. These take precedence; messages that exist only in the map are added if a row needs them as a parent. Reference: the
+modules `open_webui.models.chats`, `open_webui.models.chat_messages` and `open_webui.env` of open-webui 0.12.4 on PyPI, and a database
+created by it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Answer:
 
 
 def answer_of(words: str, output: list[JsonObject]) -> Answer:
-    """Return the answer in the items of `output`. Without items, extract reasoning and tool calls from the text."""
+    """Return the answer in the items of `output`. If there are no items, extract reasoning and tool calls from the text."""
     answer = Answer()
     before = ""
     for item in output:
@@ -129,7 +130,7 @@ _USAGE = (
     (("input_tokens_details", "cached_tokens"), ("prompt_tokens_details", "cached_tokens")),
     (("output_tokens_details", "reasoning_tokens"), ("completion_tokens_details", "reasoning_tokens")),
 )
-"""Fields with the numbers of input, output, cached and reasoning tokens. Their names depend on the model server."""
+"""Names of the fields for input, output, cached and reasoning tokens. They depend on the model server."""
 _SQLITE = "sqlite:///"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _OWN = {"chat": {"id", "user_id", "title", "chat", "created_at", "updated_at"}}
@@ -201,7 +202,7 @@ def _database_chats(path: Path) -> Iterator[ImportedConversation]:
 
 
 def _with_ancestors(rows: list[_Message], older: dict[str, _Message]) -> list[_Message]:
-    """Return the rows, and their ancestors that exist only in the chat's map. Without rows, return the map."""
+    """Return the rows and those of their ancestors that exist only in the chat's map. If there are no rows, return the map."""
     if not rows:
         return list(older.values())
     there = {id for id, _, _ in rows}
@@ -221,7 +222,7 @@ def _parsed(data: bytes) -> tuple[JsonObject, str]:
 
 
 def _messages(chat: bytes) -> Iterator[_Message]:
-    """Yield each message of the history with its bytes, without the list of children, which changes with every answer."""
+    """Yield each message of the history with its bytes, but without the list of children, which changes with every answer."""
     children = (0, 0)
     for way, span in members_at(chat, ("history", "messages", "*", "childrenIds")):
         if len(way) == 4:

@@ -1,9 +1,9 @@
 """The format `takeout`: Gemini activity in a Google Takeout export, `My Activity/Gemini Apps/MyActivity.html` or `.json`.
 
 The export doesn't say which prompts belong to the same chat, so each prompt and its answer become a conversation. Each entry of the page
-contains a prompt, a time and an answer. The words around the prompt and the form of the time depend on the account's language. If moot
-doesn't know the words, it recognizes a prompt by the answer after it. Google doesn't document the export; this reader is based on other
-programs that read it.
+contains a prompt, a time and an answer. The words around the prompt and the format of the time depend on the account's language. If moot
+doesn't know these words, it recognizes a prompt by the answer that follows it. Google doesn't document the export; this reader is based on
+other programs that read it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _ZONES: dict[str, float] = {
     "AKST": -9,
     "HST": -10,
 }
-"""Hours between a time zone and UTC."""
+"""Time zone → its offset from UTC in hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class _Activity:
 
     raw: bytes
     said: str
-    """The label with the prompt."""
+    """The label of the entry, which contains the prompt."""
     when: str
-    """The time as written in the entry."""
+    """The time, as written in the entry."""
     at: int
     answer: str
     is_exact: bool = True
@@ -122,7 +122,7 @@ class Takeout(ReadOnly):
 
 
 def _turn(one: _Activity, notes: list[ImportedRecord]) -> Iterator[Entry]:
-    """Yield the entries for a prompt and its answer, then those for the unreadable records in `notes`."""
+    """Yield the entries for a prompt and its answer, followed by those for the unreadable records in `notes`."""
     prompt = _PROMPTED.sub("", one.said, count=1) if _PROMPTED.match(one.said) else one.said
     records: list[SessionRecord | ImportedRecord | ImportedFacts] = [ImportedFacts(agent="takeout", created_at=one.at, updated_at=one.at)]
     records.append(SessionRecord("prompt", "user", one.raw, (text_part(prompt),), at=one.at))
@@ -175,7 +175,7 @@ def _page(path: Path) -> Iterator[_Activity | ImportedRecord]:
 
 
 def _milliseconds(when: str) -> tuple[int, bool]:
-    """Return a time in ms since the epoch, or 0, and whether its zone is known."""
+    """Return a time in ms since the epoch (0 if it can't be read), and whether its time zone is known."""
     found = _ENGLISH.search(when)
     if found is None or found[1] not in _MONTHS:
         return 0, False
@@ -193,7 +193,7 @@ def _milliseconds(when: str) -> tuple[int, bool]:
 
 
 class _Cell(HTMLParser):
-    """Parser for an entry of the page. It divides the first content cell at its line breaks that are not inside other elements."""
+    """Parser for an entry of the page. It divides the first content cell at those line breaks that are not inside other elements."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -246,7 +246,7 @@ class _Text(HTMLParser):
 
     @staticmethod
     def of(html: str) -> str:
-        """Return the text of HTML."""
+        """Convert HTML to text."""
         parser = _Text()
         parser.feed(html)
         parser.close()

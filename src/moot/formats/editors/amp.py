@@ -82,7 +82,7 @@ def _step(value: JsonObject) -> JsonObject:
     model = text(value, "usage", "model")
     fresh, output, read, written = (whole_number(value, "usage", name) for name in _COUNTS)
     usage = usage_without_cache(fresh, output, read, written)
-    if model.startswith("gpt-"):  # these models have no cache writes: the number is fresh input under another name
+    if model.startswith("gpt-"):  # these models have no cache writes: the number is fresh input, reported under a different name
         usage = Usage(usage.input, output, read)
     return step(model, usage=usage.to_json(), finish_reason=finish_reason(text(value, "state", "stopReason")))
 

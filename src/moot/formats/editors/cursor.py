@@ -1,8 +1,8 @@
 """The format `cursor`: transcripts of Cursor's agent, `~/.cursor/projects/FOLDER/agent-transcripts/ID.jsonl` or `ID.txt`.
 
-They don't contain times, models, tokens or call ids, and only the text form contains tool outputs. A transcript is left out if the database
-of Cursor's editor has the same conversation, which is more complete. The files are not documented. Reference: the findings of other
-programs that read them.
+They don't contain times, models, tokens or call ids, and only the text form contains tool outputs. A transcript is skipped if the database
+of Cursor's editor has the same conversation, because that copy is more complete. The files are not documented. Reference: the findings of
+other programs that read them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _SPEAKER = re.compile(rb"(?m)^(user|assistant):[ \t]*\r?$\n?")
 _MARK = re.compile(r"\[(Thinking|Tool call|Tool result)\] ?(.*)")
 _FOLDERS = 2_000
-"""Maximum number of folders that are examined to find a project's folder."""
+"""Maximum number of folders to examine in order to find a project's folder."""
 
 
 class Cursor(ManyFiles):
@@ -125,7 +125,7 @@ def _query(words: str) -> str:
 
 
 def _text_records(path: Path) -> Records:
-    """Read the text form: `user:` and `assistant:` on lines of their own, then text and marked blocks with an indented body."""
+    """Read the text form: `user:` and `assistant:` on lines of their own, followed by text and by marked blocks with an indented body."""
     data = read_document(path)
     starts = [*_SPEAKER.finditer(data)]
     for number, start in enumerate(starts, 1):
@@ -158,7 +158,7 @@ def _blocks(words: str, id: str) -> tuple[list[Part], list[Output]]:
 
 
 def _divided(words: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the mark, name and body of each block. Text outside of blocks has no mark."""
+    """Yield the mark, name and body of each block. Text outside blocks has no mark."""
     mark, name, lines = "", "", list[str]()
     for line in words.splitlines():
         found = _MARK.match(line)
@@ -195,7 +195,7 @@ def _arguments(body: str) -> Json:
 
 
 class _Editor:
-    """The database of Cursor's editor in the same home as a folder of transcripts."""
+    """The database of Cursor's editor in the home folder that contains a folder of transcripts."""
 
     def __init__(self, folder: Path) -> None:
         cursor = next((one for one in (folder, *folder.parents) if one.name == ".cursor"), None)
@@ -212,7 +212,9 @@ class _Editor:
 
 
 def project_folder(name: str) -> str:
-    """Return the existing folder whose path has this name in Cursor, which replaces `/` and `.` with `-`. Return "" if several match."""
+    """Return the existing folder whose path results in this name when Cursor replaces `/` and `.` with `-`.
+    Return "" if several folders match.
+    """
     found: list[Path] = []
     queue = [(Path("/"), name)] if name else []
     left = _FOLDERS

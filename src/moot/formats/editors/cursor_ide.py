@@ -94,13 +94,13 @@ def _has_bubbles(connection: Connection, id: str) -> bool:
 
 
 def _headers(composer: JsonObject) -> list[JsonObject]:
-    """Return the bubbles in order. Newer versions list only their ids, older ones store them in the composer."""
+    """Return the bubbles in order. Newer versions list only the ids of the bubbles; older versions store the bubbles in the composer."""
     listed = objects(composer, "fullConversationHeadersOnly") or objects(composer, "conversation")
     return listed or [one for one in obj(composer, "conversationMap").values() if isinstance(one, dict)]
 
 
 def _folders(path: Path) -> dict[str, str]:
-    """Return the project folder of each composer that a workspace lists."""
+    """Return the project folder of each composer that is listed in a workspace."""
     found: dict[str, str] = {}
     for listed in files_below(path.parent.parent / "workspaceStorage", "state.vscdb", depth=2):
         for one in objects(json_object(first_value(listed, _ITEM, "composer.composerData")), "allComposers"):
@@ -146,7 +146,7 @@ def _composer(connection: Connection, id: str, written: str, headers: list[JsonO
 
 @dataclass(slots=True)
 class _Step:
-    """The bubbles of one model call: text or reasoning after a tool call starts another call."""
+    """The bubbles of one model call. Text or reasoning after a tool call starts a new model call."""
 
     id: str
     at: int
@@ -168,7 +168,7 @@ class _Step:
         if (output := _output(obj(bubble, "toolFormerData"))) is not None:
             self.outputs.append(output)
         sent, received = whole_number(bubble, "tokenCount", "inputTokens"), whole_number(bubble, "tokenCount", "outputTokens")
-        if sent or received:  # most bubbles have 0 because the counts are only on the server
+        if sent or received:  # most bubbles have 0, because the counts are stored only on the server
             self.usage += Usage(sent, received)
 
 

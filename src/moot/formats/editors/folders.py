@@ -1,4 +1,4 @@
-"""Folders of VS Code and the editors derived from it."""
+"""Folders of VS Code and of editors derived from it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def data_folders(home: Path, environ: Mapping[str, str], name: str) -> Iterator[
 
 
 def user_folders(home: Path, environ: Mapping[str, str], editors: tuple[str, ...] = EDITORS) -> Iterator[Path]:
-    """Yield the `User` folder of each editor, then those of editors that connect to this machine from another machine."""
+    """Yield the `User` folder of each editor, followed by those of editors that connect to this machine from another one."""
     for editor in editors:
         yield from (folder / "User" for folder in data_folders(home, environ, editor))
     if editors == EDITORS:
@@ -34,7 +34,7 @@ def user_folders(home: Path, environ: Mapping[str, str], editors: tuple[str, ...
 
 
 def path_of(uri: str) -> str:
-    """Return the path in a `file:` URI, or in the URI of a folder on another machine. Return any other text unchanged."""
+    """Return the path in a `file:` URI or in the URI of a folder on another machine. Return any other text unchanged."""
     try:
         parts = urlsplit(uri)
     except ValueError:

@@ -1,7 +1,7 @@
 """The format `kiro-cli`: sessions of Kiro's command line, `~/.kiro/sessions/cli/ID.jsonl` with `ID.json`, and its older database.
 
-The same conversation may be stored under several folders in the database; then the newest row is used. If the database has a conversation,
-its `.jsonl` is left out. The files are not documented. Reference: the findings of other programs that read them.
+If the same conversation is stored under several folders in the database, the newest row is used. If the database has a conversation, its
+`.jsonl` is skipped. The files are not documented. Reference: the findings of other programs that read them.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _content(data: JsonObject, id: str) -> tuple[list[Part], list[Output]]:
 
 
 def _output(call: str, result: JsonObject, status: str) -> Output:
-    """Return the output in a result, whose content is text or JSON in the shape of either store."""
+    """Return the output in a result, whose content is text or JSON in the format of the files or of the database."""
     parts: list[Part] = []
     for block in objects(result, "content"):
         words = block.get("data") if block.get("kind") == "text" else block.get("Text")
@@ -193,7 +193,7 @@ def _history(key: str, written: str, value: JsonObject) -> Records:
 
 
 def _asked(id: str, raw: bytes, user: JsonObject) -> SessionRecord | None:
-    """Return a prompt, or the tool outputs that were sent in its place."""
+    """Return a prompt, or the tool outputs that were sent instead of a prompt."""
     content, at = obj(user, "content"), milliseconds(user, "timestamp")
     if said := text(content, "Prompt", "prompt"):
         return SessionRecord(id, "user", raw, (text_part(said),), at=at)

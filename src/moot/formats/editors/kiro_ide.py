@@ -1,8 +1,8 @@
 """The format `kiro-ide`: sessions of Kiro's editor below `User/globalStorage/kiro.kiroagent`.
 
-A session in `workspace-sessions/` has the prompts, and for each answer the id of an execution. The execution's log in the folder of the
-workspace has the text and the tool calls. Older versions wrote a `.chat` file for each execution. The files are not documented. Reference:
-the findings of other programs that read them.
+A session in `workspace-sessions/` contains the prompts and, for each answer, the id of an execution. The execution's log in the folder of
+the workspace contains the text and the tool calls. Older versions wrote a `.chat` file for each execution. The files are not documented.
+Reference: the findings of other programs that read them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecor
 from moot.types.message import Part, Role, text_part
 
 _EXECUTIONS = "414d1636299d2b9e4ce7e17fb11f63e9"
-"""Name of the folder with the execution logs of a workspace."""
+"""Name of the folder that contains the execution logs of a workspace."""
 _FAILED = frozenset({"Error", "Failed", "Rejected", "Aborted"})
 _CHAT_ROLES: dict[str, Role] = {"human": "user", "bot": "assistant", "tool": "assistant"}
 
@@ -102,7 +102,7 @@ def _executions_of(path: Path, folder: str) -> Path:
 
 
 def _listed(path: Path) -> list[JsonObject]:
-    """Return the entries of the list of sessions."""
+    """Return the entries in the list of sessions."""
     found = PartialDocument(b'{"sessions":' + read_head(path, 1 << 20, links=False) + b"}")
     return [one.value for one in found.elements("sessions") if one.value is not None]
 
@@ -116,7 +116,7 @@ class _Executions:
 
     @property
     def are_there(self) -> bool:
-        """True if the workspace has execution logs, so that an answer should name one."""
+        """True if the workspace has execution logs, so that each answer should contain the id of an execution."""
         return bool(self._paths)
 
     def get(self, id: str) -> PartialDocument | None:
@@ -159,7 +159,7 @@ def _parts(content: Json) -> list[Part]:
 
 @dataclass(slots=True)
 class _Steps:
-    """The actions of an execution, divided into steps: text after a tool call starts another step."""
+    """The actions of an execution, divided into steps. Text after a tool call starts a new step."""
 
     id: str
     at: int
@@ -173,7 +173,7 @@ class _Steps:
         return SessionRecord(id, "assistant", b"".join(self.raws), tuple(self.parts), tuple(self.outputs), at=self.at)
 
     def take(self, action: Element) -> Iterator[SessionRecord | ImportedRecord]:
-        """Add an action. If it starts another step, yield the step before it."""
+        """Add an action. If it starts a new step, yield the previous step."""
         kind, said = text(action.value, "actionType"), _said(action.value)
         if not kind or action.problem or (kind == "say" and said is None):
             yield ImportedRecord(action.raw, action.value, action.problem or f"action {action.number} has an unknown shape")
@@ -202,7 +202,7 @@ def _said(action: Json) -> str | None:
 
 
 def _chat(document: PartialDocument) -> Records:
-    """Read the older form. Its first message contains the instructions if a prompt follows."""
+    """Read the older format. The first message contains the instructions if it is followed by a prompt."""
     about: JsonObject = {name: document.value(name) for name in document.names() if name != "chat"}
     begin = document.data.find(document.raw("chat"))
     yield ImportedRecord(document.data[:begin] + document.data[begin + len(document.raw("chat")) :], about)

@@ -1,7 +1,7 @@
 """The format `vscode-copilot`: chats of VS Code with GitHub Copilot, `chatSessions/ID.json` or `ID.jsonl` in the storage of a workspace.
 
 A `.jsonl` file is a log of changes to the document in its first line: `kind` 1 sets a value, 2 appends to an array, 3 deletes a value, and
-`k` is the path. A push with `i` first removes everything from that index on. Reference:
+`k` is the path. An append with `i` first removes everything from this index on. Reference:
 `src/vs/workbench/contrib/chat/common/model/{objectMutationLog,chatSessionOperationLog}.ts` of https://github.com/microsoft/vscode.
 """
 
@@ -77,13 +77,13 @@ class VSCodeCopilot(ManyFiles):
 
 @dataclass(slots=True)
 class _Log:
-    """A chat with all changes in its log applied."""
+    """A chat, with all changes in its log applied."""
 
     about: JsonObject = field(default_factory=dict[str, Json])
     """The document. Its `requests` are the same objects as in `requests`."""
     requests: list[Json] = field(default_factory=list[Json])
     raws: list[list[bytes]] = field(default_factory=list[list[bytes]])
-    """The bytes that each request was read from."""
+    """For each request, the bytes from which it was read."""
 
     def document(self, path: Path) -> Iterator[ImportedRecord]:
         """Read a `.json` file."""
@@ -147,7 +147,7 @@ class _Log:
         return _remove(holder, keys[-1]) if number == _DELETE else "v" in change and _put(holder, keys[-1], change["v"])
 
     def _belongs_to_request(self, line: Line, keys: list[Json]) -> bool:
-        """Add the line to the bytes of the request that it changed. Return False if it changed no request."""
+        """Add the line to the bytes of the request that it changed. Return False if the line did not change a request."""
         self._requests()
         if keys[0] != "requests":
             return False
@@ -231,7 +231,7 @@ def _turn(id: str, request: JsonObject, said: str, raws: list[bytes], *, is_coun
         raw = b"" if number else b"".join(raws)
         name = f"{id}.answer.{number}" if number else f"{id}.answer"
         yield SessionRecord(name, "assistant", raw, tuple(parts), outputs, at=at, step=facts if number == last else None)
-    if facts.get("usage"):  # the counts are those of the last of several model calls
+    if facts.get("usage"):  # the counts are those of the last model call, if there were several
         yield ImportedFacts(Fidelity({"usage": -1}, {"usage": 1}))
 
 
@@ -263,7 +263,7 @@ def _step(request: JsonObject) -> JsonObject:
 
 
 class _Answer:
-    """The parts of an answer, divided into model calls: text or reasoning after a tool call starts another call."""
+    """The parts of an answer, divided into model calls. Text or reasoning after a tool call starts a new model call."""
 
     def __init__(self, metadata: JsonObject) -> None:
         self.steps: list[list[Part]] = [[]]
@@ -273,7 +273,7 @@ class _Answer:
         self._results = obj(metadata, "toolCallResults")
 
     def take(self, item: Json) -> None:
-        """Add an item of the response. Items of an unknown shape are kept unchanged in a part."""
+        """Add an item of the response. Items with an unknown structure are kept unchanged in a part."""
         kind, value = text(item, "kind"), obj(item).get("value")
         words = value if isinstance(value, str) else text(value, "value")
         if not isinstance(item, dict):
@@ -322,7 +322,7 @@ class _Answer:
 
 
 def _content(result: Json) -> str:
-    """Return the text of a tool's result."""
+    """Return the text in a tool's result."""
     pieces = [*objects(result, "content"), *objects(result, "output")]
     return "\n".join(text(piece, "value") for piece in pieces if text(piece, "value"))
 

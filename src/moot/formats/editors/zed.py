@@ -1,7 +1,8 @@
 """The format `zed`: threads of Zed's agent in its database `threads/threads.db`, as JSON that is usually compressed with zstd.
 
-Zed stores the tokens of each prompt's last request, and in newer versions the sum of all requests of a thread. Agents of other programs
-that run in Zed keep their own sessions. Reference: `crates/agent/src/{db,thread,legacy_thread}.rs` of https://github.com/zed-industries/zed.
+Zed stores the tokens of each prompt's last request and, in newer versions, the sum of all requests of a thread. Agents from other programs
+that run in Zed store their own sessions. Reference: `crates/agent/src/{db,thread,legacy_thread}.rs` of
+https://github.com/zed-industries/zed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from moot.types.message import Part, text_part
 _OWN = {"threads": {"id", "summary", "updated_at", "data_type", "data"}}
 _ROW = "SELECT * FROM threads WHERE id = ?"
 _LARGEST = 512 << 20
-"""Maximum size of a thread in bytes."""
+"""Maximum size of a thread, in bytes."""
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -81,7 +82,7 @@ def _parent(connection: Connection, id: str) -> str | None:
 
 
 def _content(data: object, kind: str) -> tuple[bytes, str]:
-    """Return a thread's JSON, and a description of the problem if it can't be read."""
+    """Return a thread's JSON, and a description of the problem if the JSON can't be read."""
     raw = data.encode() if isinstance(data, str) else data if isinstance(data, bytes) else b""
     if kind == "json":
         return raw, ""
@@ -144,9 +145,9 @@ def _thread(row: bytes, written: bytes, problem: str) -> Records:
 
 
 def _usages(written: bytes, head: JsonObject, elements: list[ArrayItem]) -> dict[int, tuple[bytes, JsonObject]]:
-    """Return the usage for the last message of each answer, by message number, with the bytes that it was read from.
+    """Return the usage for the last message of each answer, keyed by message number, with the bytes from which it was read.
 
-    The bytes become part of the message, so that a total can move from one answer to the next when the thread grows.
+    The bytes become part of the message, so that a total can be moved from one answer to the next when the thread grows.
     """
     if flag(head, "imported"):  # another installation of Zed has made the requests
         return {}
@@ -223,7 +224,7 @@ def _output(id: str, result: JsonObject) -> Output:
 
 
 def _older(element: ArrayItem, value: JsonObject, facts: JsonObject, counted: bytes) -> SessionRecord:
-    """Read a message of an older version, which divides text into segments."""
+    """Read a message of an older version, in which text is divided into segments."""
     id = f"{value['id']}" if isinstance(value.get("id"), int | str) else str(element.number)
     parts: list[Part] = []
     for segment in objects(value, "segments"):

@@ -1,4 +1,4 @@
-"""The format `html`: one self-contained page that runs no scripts and fetches nothing.
+"""The format `html`: a single, self-contained page that runs no scripts and loads nothing from elsewhere.
 
 Everything in a conversation is untrusted. Text is escaped where it enters the page, HTML in Markdown is not interpreted, only addresses
 with a known scheme become links, and only `data:` pictures are shown. The page's Content-Security-Policy allows only its own

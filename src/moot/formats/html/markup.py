@@ -16,7 +16,7 @@ from moot.markup.code import LARGEST, find_lexer
 from moot.markup.markdown import new_parser
 
 Safe = NewType("Safe", str)
-"""HTML built by this module. Any other `str` is text and must go through `text`."""
+"""HTML built by this module. Any other `str` is plain text and must be passed through `text`."""
 
 _SCHEMES = ("http://", "https://", "mailto:")
 _REPLACED = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "�")
@@ -44,7 +44,7 @@ def element(tag: str, /, *inside: Safe, **attributes: str | bool | None) -> Safe
 
 
 def address(url: str) -> str | None:
-    """Return the URL if a link may point to it, otherwise None."""
+    """Return the URL if links to it are allowed, otherwise None."""
     return url if url.lower().startswith(_SCHEMES) else None
 
 
@@ -59,9 +59,9 @@ def block(source: str, language: str = "") -> Safe:
 
 
 LARGEST_TEXT = 1_000_000
-"""Maximum number of characters to render as Markdown. A longer text is shown as plain text."""
+"""Maximum number of characters of a text to render as Markdown. A longer text is shown as plain text."""
 _SHIFT = 2
-"""Number added to heading levels in Markdown, because they are below the title of the page and the heading of the message."""
+"""Number to add to heading levels in Markdown, because these headings are below the page's title and the message's heading."""
 
 
 def rendered(source: str) -> Safe:
@@ -80,7 +80,7 @@ def _footnote(token: Token) -> str:
 
 
 def _image(tokens: Sequence[Token], index: int) -> str:
-    """Return an embedded picture, or a link if the picture has to be fetched."""
+    """Return an embedded picture, or a link if the picture would have to be downloaded."""
     source = str(tokens[index].attrGet("src") or "")
     words = tokens[index].content or "picture"
     if source.startswith("data:image/"):

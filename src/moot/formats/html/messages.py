@@ -1,4 +1,4 @@
-"""Rendering of a message as HTML: author, time, parts, tool calls, usage and cost."""
+"""Render a message as HTML: author, time, parts, tool calls, usage and cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATES = {
     "approval-requested": ("waiting for approval", ""),
 }
 _SUMMARY_LENGTH = 200
-"""Maximum number of characters in a tool call's summary. The browser shows as many as fit on the line."""
+"""Maximum number of characters in a tool call's summary. The browser shows as many of them as fit on the line."""
 _LANGUAGES = {"command": "bash"}
 
 
@@ -118,7 +118,7 @@ def _reasoning(content: str, name: str) -> Safe:
 
 
 def _file(part: Part) -> Safe:
-    """Return an embedded picture or text, or the name of any other file."""
+    """Return a picture or text file, embedded in the page, or the name of any other file."""
     url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
     name = str(part.get("filename") or media_type or "file")
     if url.startswith("data:image/"):
@@ -152,7 +152,7 @@ def _plan(part: Part) -> Safe:
 
 
 def _sub_agent(part: Part) -> Safe:
-    """Return text or reasoning of a sub-agent."""
+    """Return the text or reasoning of a sub-agent as HTML."""
     words = sub_agent_words(part)
     if words.thought:
         return _reasoning(words.text, f"Reasoning of {words.agent}")
@@ -186,7 +186,7 @@ _AUTHORS = {"user": "You", "assistant": "Assistant", "system": "System"}
 
 
 def message_of(message: Message, anchor: str, children: Mapping[str, Safe]) -> Safe:
-    """Return the message as an article with the given anchor."""
+    """Return the message as an HTML article with the given anchor."""
     author = _AUTHORS[message.role]
     state = "" if message.status == "finished" else message.status
     head = element(

@@ -15,7 +15,7 @@ from moot.types.format import ExportedConversation
 from moot.types.message import Message
 
 _UNLISTED = 2
-"""A page with at most this many prompts has no list of prompts."""
+"""Maximum number of prompts for which a page has no list of prompts."""
 _END = "Exported by moot. Click reasoning and tool calls to expand them; only expanded ones are printed."
 
 
@@ -45,7 +45,7 @@ def page(exported: ExportedConversation) -> str:
 
 
 def policy() -> str:
-    """Return the Content-Security-Policy: only the page's own style sheet and embedded pictures."""
+    """Return the Content-Security-Policy, which allows only the page's own style sheet and embedded pictures."""
     digest = b64encode(sha256(_style().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -80,7 +80,7 @@ def _contents(messages: Sequence[Message]) -> Safe:
 
 
 def _children(exported: ExportedConversation, prefix: str = "s") -> tuple[Mapping[str, Safe], list[Safe]]:
-    """Return the sub-agents' conversations as HTML: a mapping by the id of the tool call that shows them, and a list of all others."""
+    """Return the sub-agents' conversations as HTML: a mapping from the id of the tool call that shows them, and a list of all others."""
     calls = {str(part.get("toolCallId")) for message in (*exported.messages, *exported.others) for part in message.parts}
     placed: dict[str, Safe] = {}
     unplaced: list[Safe] = []
@@ -98,7 +98,7 @@ def _children(exported: ExportedConversation, prefix: str = "s") -> tuple[Mappin
 
 
 def _branches(exported: ExportedConversation, children: Mapping[str, Safe]) -> Iterator[Safe]:
-    """Yield each branch that is not shown, from the message where it starts."""
+    """Yield each branch that is not shown, starting with its first message."""
     known = {message.id: message for message in (*exported.messages, *exported.others)}
     parents = {message.parent for message in exported.others}
     seen = {message.id for message in exported.messages}

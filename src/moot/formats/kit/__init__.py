@@ -1,3 +1,3 @@
-"""Code that the formats share: safe access to foreign files, incremental JSON, and conversion to and from messages."""
+"""Code shared by the formats: safe access to files of other programs, incremental JSON, and conversion to and from messages."""
 
 __all__: list[str] = []

@@ -29,13 +29,13 @@ class _OpenAnswer:
     calls: int = 0
     """Number of model calls."""
     waiting: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """Tool call id in the source → positions in `parts` of the calls with this id that have no output yet."""
+    """Tool call id in the source → positions in `parts` of those calls with this id that have no output yet."""
     ids: set[str] = field(default_factory=set[str])
     made_up: int = 0
     """Number of tool calls that were created because the source contains only their output."""
 
     def take(self, part: Part) -> None:
-        """Append a part. Tool call ids are made unique in the message because some vendors reuse them."""
+        """Append a part. Tool call ids are made unique within the message, because some vendors reuse them."""
         id = part.get("toolCallId")
         if isinstance(id, str):
             unique = id if id not in self.ids else f"{id}#{self.calls}.{len(self.parts)}"
@@ -47,7 +47,7 @@ class _OpenAnswer:
 
 
 class Turns:
-    """A builder of one conversation's messages and fidelity counts. Each message is the child of the one before it."""
+    """Builder of a conversation's messages and fidelity counts. Each message is the child of the message before it."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -58,14 +58,14 @@ class Turns:
     def say(
         self, role: Role, id: str, raw: bytes, parts: Iterable[Part], *, at: int = 0, metadata: JsonObject | None = None
     ) -> Iterator[ImportedMessage]:
-        """Yield the open assistant message, if any, then a complete message with the given content."""
+        """Yield the open assistant message, if any, followed by a complete message with the given content."""
         yield from self.end()
         yield self._message(role, self._unique(id), raw, tuple(parts), at, metadata or {})
 
     def step(self, id: str, raw: bytes, parts: Iterable[Part], *, lead: bytes = b"", at: int = 0, facts: JsonObject | None = None) -> None:
         """Add a model call to the open assistant message, or start one. `lead` is the raw data between the previous record and `raw`.
 
-        `facts` may contain model, provider, finish_reason, usage and cost.
+        `facts` may contain `model`, `provider`, `finish_reason`, `usage` and `cost`.
         """
         draft = self._taken(id, raw, lead, at)
         draft.calls += 1
@@ -76,7 +76,7 @@ class Turns:
             self._note(draft, facts)
 
     def add(self, id: str, raw: bytes, parts: Iterable[Part] = (), *, lead: bytes = b"", at: int = 0) -> None:
-        """Add parts to the current model call. Without parts, add only the raw bytes of the record."""
+        """Add parts to the current model call. If there are no parts, add only the raw bytes of the record."""
         draft = self._taken(id, raw, lead, at)
         for part in parts:
             draft.take(part)
@@ -98,7 +98,7 @@ class Turns:
         draft.parts[place] = {**draft.parts[place], **done}
 
     def broken(self, raw: bytes, problem: str, *, lead: bytes = b"", body: Json = None) -> ImportedRecord:
-        """Return an unreadable record and count it as lost.
+        """Return an unreadable record, and count it as lost.
 
         Its bytes are also added to the open assistant message, so that the raw data of the message stays contiguous.
         """
@@ -143,7 +143,7 @@ class Turns:
         return message
 
     def _unique(self, id: str) -> str:
-        """Return the source's id, changed if it was used before."""
+        """Return the source's id, modified if it has already been used."""
         unique = id
         while unique in self._ids:
             self._ids[id] += 1
@@ -154,7 +154,7 @@ class Turns:
 
 _HELD = 4
 _LARGEST = 16 << 20
-"""Size in bytes after which an assistant message is continued in another message."""
+"""Size in bytes above which an assistant message is continued in another message."""
 NO_PARENT = -1
 """Parent index of a message without a parent."""
 
@@ -168,7 +168,7 @@ class Growing(Protocol):
         ...
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """Return the current parts. `over` means that no more records follow."""
+        """Return the current parts. If `over` is True, no more records follow."""
         ...
 
     def metadata(self) -> JsonObject:
@@ -212,12 +212,14 @@ class Draft(Generic[A]):
         self.size += len(raw)
 
     def is_full(self) -> bool:
-        """Return whether the message is so large that the next model call starts another one."""
+        """Return whether the message is so large that the next model call must start a new message."""
         return self.size > _LARGEST and not self.answer.waits
 
 
 class Drafts(Generic[A]):
-    """The messages of a session, identified by their index in the order in which they start. Only the newest few can still grow."""
+    """The messages of a session, identified by their index in the order in which they start.
+    Only the newest few messages can still grow.
+    """
 
     def __init__(self, answer: Callable[[int], A]) -> None:
         """`answer` creates the empty content of an assistant message, given the time of the message that it answers."""
@@ -249,7 +251,7 @@ class Drafts(Generic[A]):
         return self._open.get(self._answers.get(place, NO_PARENT)) if is_prompt else None
 
     def begin(self, id: str, parent: int, at: int, prompt: tuple[Part, ...] | None, line: int) -> Draft[A]:
-        """Start a message as a child of the message at index `parent`. `line` is the hash of the id of the line that it follows."""
+        """Start a message as a child of the message at index `parent`. `line` is the hash of the id of the line before it."""
         if parent in self._parents or (parent == NO_PARENT and self._started):
             above = self._open.get(parent)
             (self.kept if above is None or above.last == line else self.approximated)["branches"] += 1
@@ -265,7 +267,7 @@ class Drafts(Generic[A]):
         return draft
 
     def finished(self, *, all: bool = False) -> Iterator[ImportedMessage]:
-        """Yield the messages that can't grow any more, or all of them at the end."""
+        """Yield the messages that can no longer grow or, at the end, all of them."""
         while len(self._open) > (0 if all else _HELD):
             draft = self._open.pop(next(iter(self._open)))
             yield self._message(draft, over=bool(self._open))
@@ -283,7 +285,7 @@ class Drafts(Generic[A]):
         return message
 
     def fidelity(self) -> Fidelity:
-        """Return the fidelity counts since the previous call of this method, and reset them."""
+        """Return the fidelity counts since the previous call to this method, and reset them."""
         counts = Fidelity(+self.kept, +self.approximated, +self.lost)
         for counter in (self.kept, self.approximated, self.lost):
             counter.clear()

@@ -23,7 +23,7 @@ ZIP = b"PK\x03\x04"
 _FILES = 1_000_000
 _RATIO = 200
 _FREE = 16 << 20
-"""Uncompressed size in bytes that is always accepted, regardless of the archived file's compression ratio."""
+"""Uncompressed size, in bytes, up to which an archived file is accepted regardless of its compression ratio."""
 _CHUNK = 1 << 20
 
 
@@ -55,7 +55,7 @@ class Member:
 
 @contextmanager
 def open_zip(path: Path) -> Generator[tuple[Member, ...]]:
-    """Open an archive and yield its regular files. Raise UsageError if it can't be read."""
+    """Open an archive and yield its regular files. Raise UsageError if the archive can't be read."""
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
@@ -125,7 +125,7 @@ class Export:
 
 @contextmanager
 def _opened(path: Path) -> Generator[Export]:
-    """Open an export. It is closed when the context exits. Raise UsageError if it can't be read."""
+    """Open an export for the duration of the block. Raise UsageError if it can't be read."""
     if path.is_dir():
         yield _parted(files_below(path, depth=3))
     elif next(read_chunks(path), b"").startswith(ZIP):
@@ -148,9 +148,9 @@ def conversations_of(path: Path, program: str) -> Iterator[tuple[ArrayItem, Expo
 
 
 def first_conversation(path: Path, head: bytes) -> JsonObject:
-    """Return the first conversation, as far as the beginning of the file contains it, or an empty object."""
+    """Return as much of the first conversation as the beginning of the file contains, or an empty object."""
     try:
-        if path.is_dir():  # don't scan a whole folder just to recognize it
+        if path.is_dir():  # don't scan a whole folder only to recognize it
             found_here = next((one for one in files_below(path, ".json", depth=1) if _CONVERSATIONS.fullmatch(one.name)), None)
             head = next(read_chunks(found_here), b"")[:HEAD] if found_here is not None else b""
         elif head.startswith(ZIP):
@@ -163,9 +163,9 @@ def first_conversation(path: Path, head: bytes) -> JsonObject:
 
 
 def file_parts(requested: Iterable[tuple[str, str]], export: Export) -> Iterator[tuple[Part, bool]]:
-    """Yield a part for each requested (id, name), and whether the export contains the file.
+    """Yield a part for each requested file, given as (id, name), and whether the export contains the file.
 
-    The part of a missing file has only an id and a name.
+    The part for a missing file has only an id and a name.
     """
     for id, name in requested:
         part = export.file(id, name)
@@ -189,7 +189,7 @@ def _pieces(source: Path | Member) -> Iterator[bytes]:
 
 
 def _only(document: Path | Member) -> ArrayItem:
-    """Return the conversation in a document that is a single object rather than an array."""
+    """Return the conversation in a document that consists of a single object rather than an array."""
     data = read_document(document) if isinstance(document, Path) else b"".join(document.pieces())
     try:
         value: Json = parse_json(data)

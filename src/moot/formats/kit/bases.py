@@ -15,9 +15,9 @@ from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, ExportFile
 
 _LOOKED_AT = 20
-"""Maximum number of files examined to recognize a folder."""
+"""Maximum number of files to examine in order to recognize a folder."""
 _ENTRIES = 2_000
-"""Maximum number of directory entries listed to find these files."""
+"""Maximum number of directory entries to list in order to find these files."""
 
 
 class ReadOnly:
@@ -34,18 +34,18 @@ class ManyFiles(ReadOnly):
     """Base class of formats whose program stores one file for each conversation."""
 
     files: tuple[str, ...] = ()
-    """Patterns of the files below a folder (`Path.match`)."""
+    """Patterns (as for `Path.match`) for the files below a folder."""
     companion_names: tuple[str, ...] = ()
-    """Names of further files next to a conversation's file that are read with it.
+    """Names of additional files next to a conversation's file that are read together with it.
 
-    `*` stands for the name of that file without its suffix.
+    `*` stands for the name of the conversation's file without its suffix.
     """
     stored_files: tuple[str, ...] = ()
-    """Patterns of further files that `read` needs; see `NamesFiles`."""
+    """Patterns for additional files that `read` needs; see `NamesFiles`."""
     depth = 3
-    """Maximum depth of the folders that are searched for conversations."""
+    """Maximum depth of the folders to search for conversations."""
     sniffed_depth = 3
-    """Maximum depth of the folders that are searched to recognize a folder as belonging to the format."""
+    """Maximum depth of the folders to search in order to recognize a folder as belonging to the format."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Return whether the path belongs to the format. A folder is recognized by a few of its files."""
@@ -92,5 +92,5 @@ def first_object(head: bytes) -> JsonObject:
 
 
 def environment_folder(value: str | None, otherwise: Path) -> Path:
-    """Return the path in an environment variable with `~` expanded, or `otherwise` if it is unset or empty."""
+    """Return the path in an environment variable, with `~` expanded, or `otherwise` if the variable is unset or empty."""
     return Path(value).expanduser() if value else otherwise

@@ -25,7 +25,7 @@ _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", 
 
 
 MAX_SETTINGS = 4 << 20
-"""Maximum size of a settings file in bytes."""
+"""Maximum size of a settings file, in bytes."""
 
 
 class _Variable(str):
@@ -33,7 +33,7 @@ class _Variable(str):
 
 
 class ConfigurationBuilder:
-    """Builder of a configuration: sections, unsupported settings and notes."""
+    """Builder of a configuration: its sections, unsupported settings, and notes."""
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -44,7 +44,7 @@ class ConfigurationBuilder:
         self._lost: dict[str, None] = {}
 
     def agent(self, name: str, facts: JsonObject, *, tools: Json = None, known: Mapping[str, str] | None = None) -> str:
-        """Add an agent and return its name. `tools` lists the program's own tool names, and `known` maps them to moot's."""
+        """Add an agent and return its name. `tools` lists the program's own tool names, and `known` maps these to moot's."""
         name = self._free("agents", name)
         if isinstance(tools, list):
             offered = [str(tool) for tool in tools if isinstance(tool, str)]
@@ -56,7 +56,9 @@ class ConfigurationBuilder:
         return name
 
     def server(self, name: str, facts: JsonObject) -> None:
-        """Add an MCP server. Values of `args`, `env` and `headers` may have any type. It is disabled if a secret was left out."""
+        """Add an MCP server. Values of `args`, `env` and `headers` may have any type.
+        The server is disabled if a secret had to be left out.
+        """
         name = self._free("mcp", server_name(name))
         if "args" in facts:
             facts = {**facts, "args": [_with_variables(str(one)) for one in items(facts, "args")]}
@@ -105,7 +107,7 @@ class ConfigurationBuilder:
             self._sections.setdefault(section, {})[name] = self._plain(value)
 
     def secret(self, variable: str, value: str, key: str = "secret") -> str:
-        """Return `value`, or a reference to the environment variable `variable` if `value` looks like a secret.
+        """Return `value` or, if it looks like a secret, a reference to the environment variable `variable`.
 
         `key` is the name of the setting, which helps to recognize secrets.
         """
@@ -151,7 +153,7 @@ class ConfigurationBuilder:
     def read(self, file: Path, inside: Path, name: str = "") -> JsonObject:
         """Return the JSON object in a settings file below `inside`, or an empty object.
 
-        If the file contains anything else, add a note that names the file by its path or by `name`.
+        If the file contains anything else, add a note that identifies the file by its path or by `name`.
         """
         data = read_inside(file, inside=inside, limit=MAX_SETTINGS)
         if data is None:
@@ -254,12 +256,14 @@ def add_custom_tool(draft: ConfigurationBuilder, name: str, facts: JsonObject) -
 
 
 def entry_name(name: str) -> str:
-    """Convert a name to one that is valid in moot's configuration, with only letters, digits, `-` and `_`."""
+    """Convert a name to a name that is valid in moot's configuration, with only letters, digits, `-` and `_`."""
     return _NAME.sub("-", name).strip("-") or "unnamed"
 
 
 def server_name(name: str) -> str:
-    """Convert a name to one that is valid for an MCP server: two underscores separate a server from its tool."""
+    """Convert a name to a valid name for an MCP server.
+    It can't contain two adjacent underscores, which separate a server from its tool.
+    """
     return re.sub("__+", "_", entry_name(name))
 
 
@@ -267,7 +271,7 @@ _REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)(:-[^{}]*)?\}")
 
 
 def _with_variables(text: str) -> str:
-    """Return the text as a reference if it contains environment variables, such as `${NAME}`, `${env:NAME}` or `${NAME:-default}`."""
+    """If the text contains environment variables, such as `${NAME}`, `${env:NAME}` or `${NAME:-default}`, return it as a reference."""
     if "${" not in text or "${" in _REFERENCE.sub("", text):
         return text
     return _Variable(_REFERENCE.sub(lambda found: f"${{{found[1]}{found[2] or ''}}}", text))

@@ -21,7 +21,7 @@ from moot.types.format import ImportedConversation, ImportedRecord
 
 Connection: TypeAlias = sqlite3.Connection
 Schema: TypeAlias = Mapping[str, Set[str]]
-"""Table name → names of columns that the table must have."""
+"""Table name → names of the columns that the table must have."""
 SQLITE = b"SQLite format 3\x00"
 """Magic bytes of an SQLite database."""
 _BESIDE = ("", "-wal", "-journal")
@@ -31,9 +31,9 @@ _PAUSE = 0.05
 
 @contextmanager
 def open_copy(path: Path) -> Generator[sqlite3.Connection]:
-    """Open a copy of the database with rows accessible by name. The copy is deleted when the context exits. Symlinks are followed.
+    """Open a copy of the database for the duration of the block. Columns of rows are accessible by name. Symlinks are followed.
 
-    Raise UsageError if the database can't be read, including while the context is active.
+    Raise UsageError if the database can't be read, even if this is noticed only inside the block.
     """
     with tempfile.TemporaryDirectory(prefix="moot-") as folder:
         try:
@@ -53,7 +53,7 @@ def open_copy(path: Path) -> Generator[sqlite3.Connection]:
 
 @contextmanager
 def open_own(path: Path, program: str, *schemas: Schema) -> Generator[sqlite3.Connection]:
-    """Open a copy of a program's database, as `open_copy` does. Raise UsageError if it has none of the schemas."""
+    """Open a copy of a program's database, as `open_copy` does. Raise UsageError if the database has none of the schemas."""
     with open_copy(path) as connection:
         if not has_schema(tables(connection), *schemas):
             raise UsageError(f"{str(path)!r} is not a valid {program} database.")
@@ -71,7 +71,7 @@ def has_schema(found: Schema, *schemas: Schema) -> bool:
 
 
 def tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
-    """Return each table or view with its columns."""
+    """Return all tables and views, each with its columns."""
     names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
     return {name: frozenset(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))) for name in names}
 
@@ -100,9 +100,9 @@ def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
 def first_value(path: Path, query: str, *values: Any) -> str:
     """Return the first value of the first row as text, or an empty string if there is none. The database is not copied.
 
-    Use it only to look up single rows, because another program may change the database meanwhile.
+    Use this only to look up single rows, because another program may change the database at the same time.
     """
-    # without a log, opening must not create one; a log has the newest writes
+    # if there is no log, opening must not create one; if there is one, it contains the newest writes
     options = "mode=ro" if path.with_name(f"{path.name}-wal").is_file() else "mode=ro&immutable=1"
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{quote(str(path))}?{options}", uri=True)) as connection:
         row = connection.execute(query, values).fetchone()
@@ -136,9 +136,9 @@ def row_objects(connection: sqlite3.Connection, query: str, *values: Any) -> lis
 def conversations_in(
     connection: sqlite3.Connection, query: str, convert: Callable[[JsonObject, bytes], ImportedConversation]
 ) -> Iterator[ImportedConversation]:
-    """Yield a conversation for each row. If the database is damaged, the last conversation only contains a record with the problem.
+    """Yield a conversation for each row. If the database is damaged, the last conversation contains only a record with the problem.
 
-    A conversation whose id can't be read gets an id derived from its row.
+    If the id of a conversation can't be read, an id is derived from its row.
     """
     for row in rows(connection, query):
         if isinstance(row, str):
@@ -178,7 +178,7 @@ def _text(value: bytes) -> str:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """Copy the database and its log files in a consistent state. Raise OSError or UsageError."""
+    """Copy the database and its log files in a consistent state. Raise OSError or UsageError on failure."""
     copy = folder / "copy.db"
     for _ in range(_TRIES):
         before = _state(path)

@@ -30,7 +30,7 @@ class Line(NamedTuple):
     """The line with its line ending. Empty if the line is too long."""
     value: JsonObject | None
     problem: str = ""
-    """Reason why the line can't be parsed; empty if `value` is available."""
+    """The reason why the line can't be parsed; empty if `value` is available."""
     offset: int = 0
     """Offset of the line in the file, in bytes."""
 
@@ -67,7 +67,9 @@ def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:
 
 
 def any_line(head: bytes, is_own: Callable[[JsonObject], bool], marks: tuple[bytes, ...], count: int) -> bool:
-    """Return whether one of the first `count` lines belongs to a format, or `head` is part of one long line and contains all `marks`."""
+    """Return whether one of the first `count` lines belongs to a format,
+    or `head` is part of a single long line and contains all `marks`.
+    """
     lines = head.split(b"\n")
     if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in marks):
         return True
@@ -101,7 +103,7 @@ def _found(data: bytes, end: int, needle: bytes) -> Iterator[bytes]:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
-    """Yield each line with its ending and its offset. A line that is too long is yielded as None."""
+    """Yield each line, including its line ending, with its offset. For a line that is too long, yield None instead of the line."""
     offset = 0
     while line := file.readline(LONGEST_LINE + 1):
         size = len(line)
@@ -148,20 +150,20 @@ class Document:
     """Id of the conversation in the file, or a hash of the bytes if it has no id."""
     records: Iterator[Record]
     about: JsonObject = field(default_factory=dict[str, Json])
-    """Fields of the object that contains the messages, without the messages."""
+    """Fields of the object that contains the messages, except the messages themselves."""
     around: bytes = b""
     """Raw bytes of the document without its messages."""
 
 
 class Peek(NamedTuple):
-    """Content of the beginning of a file: its first messages, and the fields of the object that contains them."""
+    """The content at the beginning of a file: its first messages, and the fields of the object that contains them."""
 
     about: JsonObject
     messages: list[JsonObject]
 
 
 def peek(head: bytes) -> Peek | None:
-    """Return the content of the beginning of a file, or None if its structure is not supported."""
+    """Return the content at the beginning of a file, or None if the structure of the file is not supported."""
     lines = _complete_lines(head)
     value: Json = list[Json](lines) if len(lines) > 1 else (lines[0] if lines else parse_prefix(head))
     if isinstance(value, dict):
@@ -196,7 +198,7 @@ def documents(path: Path) -> Iterator[Document]:
 
 
 def missing_messages(value: JsonObject, *names: str, kind: type = list) -> list[ImportedRecord]:
-    """Return a record with a problem if the value at the path `names`, where messages are expected, is not of the type `kind`."""
+    """Return a record with a problem if the value at the path `names`, where messages are expected, does not have the type `kind`."""
     return [] if isinstance(at(value, *names), kind) else [ImportedRecord(b"", problem=f"{'.'.join(names)!r} contains no messages")]
 
 

@@ -1,4 +1,6 @@
-"""An extra field in records that moot writes for other programs. The programs ignore it, and moot restores the exact message from it."""
+"""An additional field in records that moot writes for other programs.
+The programs ignore the field, and moot restores the exact message from it.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,16 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 
 
 def mark_of(value: JsonObject) -> JsonObject:
-    """Return the extra field of a record, or an empty object if moot did not write the record."""
+    """Return the additional field of a record, or an empty object if the record was not written by moot."""
     mark = obj(value, EXACTLY)
     return mark if text(mark, "messageId") else {}
 
 
 def marked(message: Message, records: Sequence[JsonObject], read: ImportedMessage) -> list[JsonObject]:
-    """Return the message's records with the extra field.
+    """Return the message's records with the additional field.
 
-    `read` is the message that would be read from the records without the field. The field of the first record contains the differences.
-    Parts that are equal are represented by their index.
+    `read` is the message that would be read from the records without the field. The field of the first record contains the differences
+    between the two messages. Equal parts are represented by their index.
     """
     places = {dumps(part): place for place, part in reversed(list(enumerate(read.parts)))}
     parts: list[Json] = [places.get(dumps(part), part) for part in message.parts]
@@ -43,7 +45,9 @@ def marked(message: Message, records: Sequence[JsonObject], read: ImportedMessag
 
 
 def restored(read: ImportedMessage, mark: JsonObject, records: int) -> ImportedMessage:
-    """Return the message that moot wrote. If its records have changed since then, return `read`, the message without the extra field."""
+    """Return the message that moot wrote.
+    If its records have changed since then, return `read`, the message without the additional field.
+    """
     if whole_number(mark, "records") != records:
         return read
     listed = mark.get("parts", list(range(len(read.parts))))

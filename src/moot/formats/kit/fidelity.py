@@ -1,4 +1,4 @@
-"""Counts of the items in a conversation, and of how many of them a format preserves."""
+"""Count the items in a conversation, and how many of them a format preserves."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ALL_KEPT: dict[str, FidelityLevel] = dict.fromkeys(
 def fidelity_of(
     exported: ExportedConversation, holds: Holds, *lost: Part, weak: Weak = lambda _: False, inside: Holds | None = None
 ) -> Fidelity:
-    """Count the items of the conversation and its sub-agents as kept, approximated or lost, according to `holds`.
+    """Count the items of the conversation and its sub-agents as kept, approximated or lost, depending on `holds`.
 
-    `lost` contains the parts of the active branch that were not written. `weak` returns True for a part that is only approximated.
-    `inside` replaces `holds` for sub-agents. Branches and sub-agents that `holds` does not list are lost with all their content.
+    `lost` contains the parts of the active branch that were not written. `weak` returns True for a part that is only approximated. For
+    sub-agents, `inside` is used instead of `holds`. Branches and sub-agents that are not in `holds` are lost with all their content.
     """
     parents = {message.parent for message in exported.others}
     there, left, dropped, weak_counts = Counter[str](), Counter[str](), _things(lost), Counter[str]()
@@ -69,7 +69,7 @@ def _things(parts: Iterable[Part]) -> Counter[str]:
 
 
 def file_kind(part: Part) -> str:
-    """Return `pictures` or `files`."""
+    """Return `pictures` for a picture, otherwise `files`."""
     return "pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"
 
 
@@ -89,7 +89,7 @@ def steps_of(message: Message | ImportedMessage) -> list[JsonObject]:
 
 
 def things_in(message: Message | ImportedMessage) -> Iterator[str]:
-    """Yield the name of each countable item that a message contains."""
+    """Yield the name of each item in a message that is counted."""
     yield "messages"
     if message.created_at:
         yield "times"
@@ -121,7 +121,7 @@ def assistant_files(exported: ExportedConversation) -> list[Part]:
 
 
 def with_parents(exported: ExportedConversation) -> Iterator[tuple[Message, str | None]]:
-    """Yield each message with its parent, the active branch first. Parents precede children."""
+    """Yield each message with its parent. The active branch comes first, and parents precede their children."""
     before: str | None = None
     known = set[str]()
     for message in exported.messages:
@@ -134,7 +134,7 @@ def with_parents(exported: ExportedConversation) -> Iterator[tuple[Message, str 
 
 
 def with_descendants(exported: ExportedConversation) -> Iterator[tuple[ExportedConversation, str | None]]:
-    """Yield the conversation and its descendants with their parent's id. Parents precede children."""
+    """Yield the conversation and its descendants, each with the id of its parent. Parents precede their children."""
     stack: list[tuple[ExportedConversation, str | None]] = [(exported, None)]
     while stack:
         one, parent = stack.pop()
@@ -143,7 +143,7 @@ def with_descendants(exported: ExportedConversation) -> Iterator[tuple[ExportedC
 
 
 def pretty(value: Json) -> str:
-    """Return JSON indented by two spaces."""
+    """Return the value as JSON, indented by two spaces."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
@@ -161,7 +161,7 @@ def session_id_of(conversation: str, space: uuid.UUID) -> str:
 
 
 class Tally:
-    """Fidelity counts of one conversation, by the item names listed at `Counts`."""
+    """Fidelity counts of one conversation, keyed by the item names that are listed at `Counts`."""
 
     def __init__(self) -> None:
         self.kept: Counter[str] = Counter()
@@ -172,7 +172,7 @@ class Tally:
         return Fidelity(dict(+self.kept), dict(+self.approximated), dict(+self.lost))
 
     def weaken(self, word: str, count: int = 0) -> None:
-        """Count `count` of the kept items with the name `word` as approximated instead, or all of them if `count` is 0."""
+        """Count `count` of the kept items with the name `word` as approximated instead. If `count` is 0, do this for all of them."""
         count = min(count or self.kept[word], self.kept[word])
         self.kept[word] -= count
         self.approximated[word] += count

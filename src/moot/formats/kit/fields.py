@@ -49,7 +49,7 @@ def flag(value: Json, *names: str) -> bool:
 
 
 def whole_number(value: Json, *names: str) -> int | None:
-    """Return a non-negative integer, or None."""
+    """Return the value if it is a non-negative integer, otherwise None."""
     found = at(value, *names)
     if isinstance(found, float) and found.is_integer():
         found = int(found)
@@ -73,7 +73,8 @@ def money(value: Json, *names: str) -> int | None:
 def milliseconds(value: Json, *names: str) -> int:
     """Return a time in ms since the epoch, or 0 if there is none.
 
-    It is read from ISO 8601 text or from a number of s, ms, µs or ns, distinguished by size. Text without a time zone is read as UTC.
+    The value can be ISO 8601 text or a number of s, ms, µs or ns, which are distinguished by size.
+    Text without a time zone is read as UTC.
     """
     found = value.get(names[0]) if len(names) == 1 and isinstance(value, dict) else at(value, *names)
     if isinstance(found, str):
@@ -106,12 +107,12 @@ def _of_text(written: str) -> int:
 
 
 _USUAL = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}):([0-5][0-9])\.([0-9]{3})Z")
-"""Matches a time as most programs write it. Parsing it in parts takes a third of the time."""
+"""Matches a time in the form that most programs write. Parsing its parts separately takes a third of the time."""
 
 
 @lru_cache(maxsize=256)
 def _minute(written: str) -> int | None:
-    """Return the time of a minute in UTC if it is valid and after 1970."""
+    """Return the time at which a minute in UTC starts, if the minute is valid and after 1970."""
     try:
         ms = (datetime.fromisoformat(written).replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
     except ValueError:
@@ -125,7 +126,7 @@ def iso_or_epoch(ms: int) -> str:
 
 
 def iso_of(ms: int) -> str:
-    """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes year 1, which is how Go writes a missing time."""
+    """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes a time in year 1, which is how Go writes a missing time."""
     if not 0 < ms <= LATEST:
         return "0001-01-01T00:00:00Z"
     return (_EPOCH + ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 HEAD = 64 << 10
-"""Number of bytes used to recognize a format."""
+"""Number of bytes to read from a file in order to recognize its format."""
 
 
 def open_regular(path: Path, *, links: bool = True, buffering: int = -1) -> BinaryIO:
-    """Open a regular file for reading. Without `links`, the last path component must not be a link. Raise OSError if it is not a regular
-    file.
+    """Open a regular file for reading. Raise OSError if it is not a regular file or,
+    if `links` is False, the last path component is a link.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
@@ -29,7 +29,7 @@ def open_regular(path: Path, *, links: bool = True, buffering: int = -1) -> Bina
 
 
 def read_head(path: Path, size: int = HEAD, *, links: bool = True) -> bytes:
-    """Return the beginning of a file, or empty bytes if it can't be read."""
+    """Return the beginning of a file, or empty bytes if the file can't be read."""
     try:
         with open_regular(path, links=links) as file:
             return file.read(size)
@@ -38,7 +38,9 @@ def read_head(path: Path, size: int = HEAD, *, links: bool = True) -> bytes:
 
 
 def read_inside(path: Path, *, inside: Path, limit: int) -> bytes | None:
-    """Return the content of a regular file below `inside`, or None if it is missing, reached by a symlink, or larger than `limit` bytes."""
+    """Return the content of a regular file below `inside`, or None if it is missing,
+    reached through a symlink, or larger than `limit` bytes.
+    """
     try:
         relative = Path(os.path.normpath(path)).relative_to(inside)
     except ValueError:
@@ -54,7 +56,7 @@ _DEPTH = 32
 
 
 def files_below(folder: Path, suffix: str = "", *, depth: int = _DEPTH) -> Iterator[Path]:
-    """Yield regular files with the suffix, sorted by name within each folder. Unreadable folders are skipped."""
+    """Yield the regular files with this suffix, sorted by name within each folder. Unreadable folders are skipped."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
     except OSError:

@@ -18,7 +18,7 @@ _KNOWN = frozenset({"type", "command", "timeout", "enabled"})
 
 
 def add_command_hooks(draft: ConfigurationBuilder, hooks: JsonObject, tools: Mapping[str, str], folder: str) -> None:
-    """Convert and add the hooks of a program, which have the form `{event: [{matcher, hooks: [{type, command, timeout}]}]}`.
+    """Convert the hooks of a program, which have the form `{event: [{matcher, hooks: [{type, command, timeout}]}]}`, and add them.
 
     `tools` maps the program's tool names to moot's. `folder` is the program's environment variable for the project folder. Hooks without
     an equivalent are reported as lost and kept as comments.
@@ -38,7 +38,7 @@ def add_command_hooks(draft: ConfigurationBuilder, hooks: JsonObject, tools: Map
 
 
 def _command(draft: ConfigurationBuilder, event: str, hook: JsonObject, folder: str) -> JsonObject:
-    """Convert one hook. Return an empty object if it is disabled or does not run a command."""
+    """Convert one hook. Return an empty object if the hook is disabled or does not run a command."""
     command, timeout = text(hook, "command"), hook.get("timeout")
     if not command or hook.get("type", "command") != "command" or hook.get("enabled") is False:
         return {}
@@ -52,7 +52,9 @@ def _command(draft: ConfigurationBuilder, event: str, hook: JsonObject, folder: 
 def run_hooks_of(
     draft: ConfigurationBuilder, agent: str, hooks: JsonObject, tools: Mapping[str, str], known: tuple[str, ...]
 ) -> JsonObject:
-    """Convert hooks of the form `{beforeRun: [{tool, args, skipIf}], afterRun: […]}`. `known` lists the variables that moot also has."""
+    """Convert hooks of the form `{beforeRun: [{tool, args, skipIf}], afterRun: […]}`.
+    `known` lists the variables that also exist in moot.
+    """
     found: JsonObject = {}
     for theirs, ours in (("beforeRun", "before_run"), ("afterRun", "after_run")):
         listed = hooks.get(theirs)

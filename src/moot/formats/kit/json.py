@@ -16,9 +16,9 @@ from moot.formats.kit.files import open_regular
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 MAX_ELEMENT = 64 << 20
-"""Maximum size of an array element in bytes. Larger elements are skipped and never loaded."""
+"""Maximum size of an array element, in bytes. Larger elements are skipped and never loaded."""
 _DOCUMENT = 256 << 20
-"""Default maximum size in bytes of a document that is loaded into memory."""
+"""Default maximum size of a document to load into memory, in bytes."""
 _CHUNK = 1 << 20
 _DEEPEST = 200
 """Maximum nesting depth of a truncated document that `parse_prefix` can read."""
@@ -33,7 +33,7 @@ _SCALAR = re.compile(rb'[^\s,\[\]{}"]+')
 _KEY = re.compile(rb'[\s,]*("(?:[^"\\]++|\\.)*+")\s*:\s*', re.DOTALL)
 _CLOSES = {ord("["): b"]", ord("{"): b"}"}
 MARK = b"\xef\xbb\xbf"
-"""The byte order mark that some programs write first."""
+"""The byte order mark with which some programs start a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ArrayItem:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A member of an object and the position of its value."""
+    """A member of an object, and the position of its value."""
 
     name: str
     begin: int
@@ -61,9 +61,7 @@ class Span:
 
 
 def parse_json(data: bytes | str) -> Json:
-    """Parse any JSON value. Unpaired surrogates, left by programs that cut text, become U+FFFD. Raise ValueError if it is not valid
-    JSON.
-    """
+    """Parse any JSON value. Unpaired surrogates, left by programs that truncate text, become U+FFFD. Raise ValueError for invalid JSON."""
     try:
         return loads(data)
     except ValueError:
@@ -89,13 +87,13 @@ def json_container(written: Json) -> Json:
 
 
 def json_object(written: Json) -> JsonObject:
-    """Parse a JSON object in a string. Return an empty object if there is none."""
+    """Parse a JSON object in a string. Return an empty object if the string contains none."""
     value = json_value(written)
     return value if isinstance(value, dict) else {}
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """Yield a file in chunks. Raise UsageError if it can't be read."""
+    """Yield the content of a file in chunks. Raise UsageError if it can't be read."""
     try:
         with open_regular(path) as file:
             while data := file.read(_CHUNK):
@@ -117,7 +115,7 @@ def read_document(path: Path, largest: int = _DOCUMENT) -> bytes:
 
 
 def array_items(chunks: Iterable[bytes]) -> Iterator[ArrayItem]:
-    """Yield the elements of the array at the beginning of the data, one at a time. Yield nothing if it is not an array."""
+    """Yield the elements of the array at the beginning of the data, one at a time. Yield nothing if there is no array."""
     scanner = _Scanner(iter(chunks))
     scanner.more()
     scanner.data = scanner.data.removeprefix(MARK).lstrip()
@@ -128,7 +126,7 @@ def array_items(chunks: Iterable[bytes]) -> Iterator[ArrayItem]:
 
 
 def elements(data: bytes, begin: int = 0) -> Iterator[ArrayItem]:
-    """Yield the elements of the array at position `begin`."""
+    """Yield the elements of the array that starts at position `begin`."""
     if data[begin : begin + 1] == b"[":
         yield from _elements(_Scanner(iter(()), data, begin + 1))
 
@@ -146,7 +144,7 @@ def _elements(scanner: _Scanner) -> Iterator[ArrayItem]:
 
 
 class _Scanner:
-    """A scanner that finds the ends of values in chunked data."""
+    """Scanner that finds the ends of values in chunked data."""
 
     def __init__(self, chunks: Iterator[bytes], data: bytes = b"", at: int = 0) -> None:
         self._chunks = chunks
@@ -154,7 +152,9 @@ class _Scanner:
         self.at = at
 
     def more(self) -> bool:
-        """Read more data and return whether there was any. The buffer is doubled, so that long values are not rescanned repeatedly."""
+        """Read more data and return whether there was any.
+        The size of the buffer doubles, so that long values are not rescanned too often.
+        """
         pieces, size = [self.data[self.at :]], 0
         needed = max(1, len(pieces[0]))
         while size < needed and (chunk := next(self._chunks, None)) is not None:
@@ -198,7 +198,7 @@ class _Scanner:
                 return (b"", "is truncated and too large to load") if too_large else (b"".join(buffered), "is truncated")
 
     def ends(self, depth: int, inside: bool) -> tuple[int, int, bool]:
-        """Return (position, depth, inside a string) at the end of the value, or at the end of the buffer if the value continues."""
+        """Return (position, depth, whether inside a string) at the end of the value, or at the end of the buffer if the value continues."""
         at = self.at
         if inside:
             rest = _REST.match(self.data, at)
@@ -244,7 +244,7 @@ def skip_separators(data: bytes, at: int) -> int:
 
 
 def member(data: bytes, name: str, begin: int = 0) -> Span | None:
-    """Return the first member called `name` of the object at position `begin`, or None."""
+    """Return the first member with the name `name` in the object at position `begin`, or None."""
     return next((span for span in members(data, begin) if span.name == name), None)
 
 
@@ -254,7 +254,7 @@ def members(data: bytes, begin: int = 0) -> Iterator[Span]:
 
 
 def members_at(data: bytes, names: tuple[str, ...], begin: int = 0) -> Iterator[tuple[tuple[str, ...], Span]]:
-    """Yield the members at a path of names, where `*` matches any name, each with its full path. Inner members come first.
+    """Yield the members at a path of names, in which `*` matches any name, each with its full path. Inner members come first.
 
     The data is scanned only once.
     """
@@ -299,7 +299,7 @@ def _end(data: bytes, begin: int) -> int:
 
 @lru_cache(maxsize=4)
 def parse_prefix(head: bytes) -> Json:
-    """Parse a JSON document that may be truncated, as far as possible. Return None if it is not JSON."""
+    """Parse as much as possible of a JSON document that may be truncated. Return None if it is not JSON."""
     text = head.removeprefix(MARK).strip()
     if text[:1] not in (b"[", b"{"):
         return None
@@ -312,7 +312,7 @@ def parse_prefix(head: bytes) -> Json:
 
 
 def _closed(text: bytes) -> Iterator[bytes]:
-    """Yield the truncated text with open strings and brackets closed, then also without the last incomplete member."""
+    """Yield the truncated text with open strings and brackets closed, and then the same without the last, incomplete member."""
     text = text.decode("utf-8", "ignore").encode()
     stack = bytearray()
     open_string = False
@@ -344,7 +344,7 @@ def _closers(stack: bytes | bytearray) -> bytes:
 
 
 MAX_DOCUMENT = 1 << 30
-"""Maximum size in bytes of a file that `load_document` loads."""
+"""Maximum size of a file that `load_document` loads, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,14 +362,14 @@ class Element:
 
 
 class PartialDocument:
-    """A JSON object in bytes that may be truncated."""
+    """A JSON object, given as bytes that may be truncated."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._spans: dict[str, tuple[int, int]] = {}
         start = skip_separators(data, len(MARK) if data.startswith(MARK) else 0)
         self.is_object = data[start : start + 1] == b"{"
-        """True if the data starts like an object."""
+        """True if the data starts with an object."""
         end = start + 1
         for span in members(data, start):
             self._spans.setdefault(span.name, (span.begin, span.end))
@@ -386,7 +386,7 @@ class PartialDocument:
         return list(self._spans)
 
     def raw(self, name: str) -> bytes:
-        """Return the bytes of a value, or nothing if it is missing."""
+        """Return the bytes of a value, or nothing if the value is missing."""
         start, end = self._spans.get(name, (0, 0))
         return self.data[start:end]
 
@@ -397,7 +397,7 @@ class PartialDocument:
         return None
 
     def text(self, name: str) -> str:
-        """Return a string value, or an empty string."""
+        """Return the value if it is a string, otherwise an empty string."""
         return text(self.value(name))
 
     def elements(self, name: str) -> Iterator[Element]:
@@ -412,7 +412,7 @@ class PartialDocument:
 
 
 def load_document(path: Path) -> PartialDocument:
-    """Load a JSON object. Raise UsageError if the file can't be read or is not an object."""
+    """Load a JSON object. Raise UsageError if the file can't be read or does not contain an object."""
     found = PartialDocument(read_document(path, MAX_DOCUMENT))
     if not found.is_object:
         raise UsageError(f"{str(path)!r} is not a JSON object.")
@@ -420,6 +420,6 @@ def load_document(path: Path) -> PartialDocument:
 
 
 def partial_document(head: bytes, name: str = "") -> PartialDocument:
-    """Parse the beginning of a file as an object, or as the object in its member `name`. Used to recognize formats."""
+    """Parse the beginning of a file as an object, or return the object in its member `name`. This is used to recognize formats."""
     found = PartialDocument(head)
     return PartialDocument(found.raw(name)) if name else found

@@ -41,9 +41,9 @@ class SessionRecord:
     """One record of a session."""
 
     id: str
-    """Id of the record, unique in the source. If the source repeats an id, a number is appended."""
+    """Id of the record, unique within the source. If the source repeats an id, a number is appended."""
     role: Role
-    """user: a prompt · assistant: a model call or tool outputs · system: instructions."""
+    """`user`: a prompt · `assistant`: a model call or tool outputs · `system`: instructions."""
     raw: bytes
     parts: tuple[Part, ...] = ()
     outputs: tuple[Output, ...] = ()
@@ -53,8 +53,9 @@ class SessionRecord:
     step: JsonObject | None = None
     """Model, usage and cost of the model call, as returned by the function `step`. None if the record is not a model call."""
     further_steps: tuple[JsonObject, ...] = ()
-    """Facts, like `step`, about model calls without any content, such as the one for a title. They have no `step-start`, so that they can
-    move to another message while the session grows."""
+    """Facts, as in `step`, about model calls without any content, such as a call for a title. They have no `step-start`, so that they can
+    be moved to a different message when the session grows.
+    """
     metadata: JsonObject | None = None
     identity: str = ""
     """Identity of the model call or prompt, as in `ImportedMessage.identities`."""
@@ -63,7 +64,7 @@ class SessionRecord:
 
 
 Records: TypeAlias = Iterator[SessionRecord | ImportedRecord | ImportedFacts]
-"""The contents of a session in the source's order."""
+"""The contents of a session, in the order of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Branches:
     forks: frozenset[str]
     """Ids of records with more than one successor. Their messages are kept in memory until the end."""
     nearest: dict[str, str | None]
-    """Id of a record that is not part of a message → id of its nearest ancestor that is."""
+    """Id of a record that is not part of a message → id of its nearest ancestor that is part of one."""
 
 
 def reasoning(text: str, metadata: JsonObject | None = None) -> Part:
@@ -91,7 +92,7 @@ def tool_call(id: str, name: str, arguments: Json, *, title: str = "") -> Part:
 
 
 def file(url: str, media_type: str, name: str = "") -> Part:
-    """Return a file part. Only the source's own program may be able to open its URL."""
+    """Return a file part. Its URL may work only in the program that it comes from."""
     part: Part = {"type": "file", "mediaType": media_type or media_type_of(url), "url": url}
     return {**part, "filename": name} if name else part
 
@@ -102,24 +103,24 @@ def file_of(data: bytes, media_type: str, name: str = "") -> Part:
 
 
 def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
-    """Return the known facts about a model call: finish_reason, usage, cost, ms. None values are left out."""
+    """Return the known facts about a model call: `finish_reason`, `usage`, `cost` and `ms`. Values that are None are omitted."""
     result: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
     return result | {name: value for name, value in facts.items() if value is not None and value != {}}
 
 
 def routed_step(model: str, **facts: Json) -> JsonObject:
-    """Return the facts about a model call as `step` does, for a model called `PROVIDER/MODEL` as LiteLLM does, or just `MODEL`."""
+    """Return the facts about a model call as `step` does, for a model whose name is `PROVIDER/MODEL`, as in LiteLLM, or just `MODEL`."""
     provider, _, name = model.partition("/")
     return step(name, provider, **facts) if name else step(model, "", **facts)
 
 
 def usage_without_cache(fresh: int | None, output: int | None, cache_read: int | None, cache_write: int | None) -> Usage:
-    """Return the usage of a model call. `fresh` is an input count without cached tokens, which are added."""
+    """Return the usage of a model call. `fresh` is the input count without cached tokens; these are added to it."""
     return Usage(None if fresh is None else fresh + (cache_read or 0) + (cache_write or 0), output, cache_read, cache_write)
 
 
 def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
-    """Find the branches of a session in a first pass over (id, parent, belongs to a message) in the source's order."""
+    """Find the branches of a session. `records` yields (id, parent, whether it belongs to a message) in the order of the source."""
     forks: set[str] = set()
     nearest: dict[str, str | None] = {}
     last: str | None = None
@@ -135,9 +136,9 @@ def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
 
 
 def entries_of(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
-    """Yield the entries of a conversation, then their fidelity counts.
+    """Yield the entries of a conversation, followed by their fidelity counts.
 
-    Without `tree`, each record follows the one before it. `head` is the last record of the active branch.
+    If there is no `tree`, each record follows the one before it. `head` is the last record of the active branch.
     """
     return with_counts(to_messages(records, tree, head))
 
@@ -145,7 +146,7 @@ def entries_of(records: Records, tree: Branches | None = None, head: str | None 
 def to_messages(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
     """Convert session records to messages. Other entries are yielded unchanged.
 
-    If a record repeats an earlier one, with the same id and bytes, only its bytes are kept.
+    If a record repeats an earlier record with the same id and bytes, only its bytes are kept.
     """
     converter = _Linear() if tree is None else _Branching(tree)
     seen: dict[str, int] = {}
@@ -168,7 +169,7 @@ def exact_records(message: Message, records: list[JsonObject], read: Callable[[J
 
 
 def with_counts(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield the entries unchanged, then the counts of kept and lost items."""
+    """Yield the entries unchanged, followed by the counts of kept and lost items."""
     kept, lost = Counter[str](), Counter[str]()
     titled = False
     for entry in entries:
@@ -190,7 +191,7 @@ class _Group:
     id: str
     parent: str | None
     inherited: tuple[SessionRecord, ...] = ()
-    """The records repeated from the message in which the branch of this message starts."""
+    """The records that are repeated from the message in which this message's branch starts."""
     own: list[SessionRecord] = field(default_factory=list[SessionRecord])
 
     @property
@@ -237,7 +238,7 @@ def _parts(records: tuple[SessionRecord, ...], role: Role) -> tuple[tuple[Part, 
 
 
 def _unique(part: Part, used_ids: set[str], step: int, at: int) -> Part:
-    """Return the call with an id that is unique in the message. Some programs and vendors reuse ids."""
+    """Return the call with an id that is unique within the message. Some programs and vendors reuse ids."""
     id = str(part.get("toolCallId") or "")
     own = id if id and id not in used_ids else f"{id}#{step}.{at}"
     used_ids.add(own)
@@ -301,7 +302,7 @@ class _Linear:
         self._open.own.append(one)
 
     def message_of(self, record: str) -> str | None:
-        """Return None: a session without branches always shows its last message."""
+        """Return None, because a session without branches always shows its last message."""
         return None
 
     def close(self) -> Iterator[Entry]:
@@ -312,7 +313,7 @@ class _Linear:
 
 
 class _Branching:
-    """Converter for sessions in which each record names its predecessor, so that records form a tree."""
+    """Converter for sessions in which each record refers to its predecessor, so that the records form a tree."""
 
     def __init__(self, tree: Branches) -> None:
         self._tree = tree
@@ -355,7 +356,9 @@ class _Branching:
             self._forked[group.id] = group
 
     def _parent_of(self, one: SessionRecord) -> Generator[Entry, None, tuple[str | None, tuple[SessionRecord, ...]]]:
-        """Return the parent message of a record. If a branch starts there in the middle of a message, also return the records to repeat."""
+        """Return the parent message of a record.
+        If the record starts a branch in the middle of that message, also return the records to repeat.
+        """
         if one.parent is None:
             return None, ()
         message, is_answer = self._message_by_record[one.parent]
@@ -374,7 +377,7 @@ class _Branching:
 
 
 def _fresh(seen: dict[str, int], id: str) -> str:
-    """Return the id, with a number appended if it is already used. Records of damaged sources may have none."""
+    """Return the id, with a number appended if it is already used. In damaged sources, records may have no id."""
     id = id or "unnamed"
     count = seen.get(id, 0)
     seen[id] = count + 1
@@ -387,7 +390,7 @@ def media_type_of(url: str, default: str = "application/octet-stream") -> str:
 
 
 def detect_media_type(data: bytes, default: str = "") -> str:
-    """Return the media type of common picture formats and PDF, detected by their magic bytes, or `default`."""
+    """Detect common picture formats and PDF by their magic bytes. Return the media type, or `default` for other data."""
     return next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), default)
 
 
@@ -405,7 +408,8 @@ Node: TypeAlias = tuple[str, str | None, T]
 
 
 def sort_tree(nodes: Iterable[Node[T]]) -> tuple[list[Node[T]], int]:
-    """Return the nodes (id, parent, value) with parents before children, otherwise in order, and the number of nodes that became roots.
+    """Sort the nodes (id, parent, value) so that parents precede their children, otherwise keeping the order.
+    Also return how many nodes became roots.
 
     A node whose parent is missing or part of a cycle becomes a root. If several nodes have the same id, only the first is kept.
     """

@@ -1,4 +1,4 @@
-"""Division of a message into its model calls, for formats that store one record for each model call."""
+"""Divide a message into its model calls, for formats that store one record for each model call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class Step:
 
 
 def model_calls(message: Message) -> list[Step]:
-    """Divide a message into at least one model call. Text or reasoning after a tool output starts another, even without `step-start`."""
+    """Divide a message into model calls, at least one.
+    Text or reasoning after a tool output starts a new call, even without a `step-start`.
+    """
     steps = [Step()]
     for part in message.parts:
         step = steps[-1]
@@ -61,9 +63,10 @@ def model_calls(message: Message) -> list[Step]:
 def records_of(
     messages: Iterable[Message], content: Callable[[tuple[Part, ...]], Json], step: Callable[[Step, bool], Iterator[JsonObject]]
 ) -> Iterator[JsonObject]:
-    """Yield messages in the form of a vendor's API.
+    """Yield messages in the format of a vendor's API.
 
-    `content` converts the parts of a prompt. `step` converts a model call; its second argument is True if the message has only one.
+    `content` converts the parts of a prompt. `step` converts a model call;
+    its second argument is True if the message contains only one call.
     """
     for message in messages:
         if message.role != "assistant":
@@ -80,7 +83,7 @@ def counts_of(step: JsonObject) -> dict[str, int]:
 
 
 def function_call(call: Part) -> JsonObject:
-    """Return a tool call in the form of OpenAI's API."""
+    """Return a tool call in the format of OpenAI's API."""
     value = call.get("input")
     arguments = value if isinstance(value, str) else dumps(value).decode()
     return {"id": str(call.get("toolCallId", "")), "type": "function", "function": {"name": tool_name(call), "arguments": arguments}}
@@ -98,12 +101,14 @@ def plain_call(call: Part) -> tuple[str, str, JsonObject]:
 
 
 def answer_text(call: Part) -> tuple[str, bool]:
-    """Return the output of a call as text, and whether it is an error. APIs require an output for every call."""
+    """Return the output of a call as text, and whether it is an error.
+    If there is no output, return a text anyway, because APIs require one.
+    """
     return output_text(call) if is_settled(call) else "The call has no output.", call.get("state") != "output-available"
 
 
 def output_text(call: Part) -> str:
-    """Return the output of a call as the text that a model reads."""
+    """Return the output of a call as the text that is sent to a model."""
     if call.get("state") == "output-error":
         return str(call.get("errorText", ""))
     if call.get("state") == "output-denied":
@@ -113,7 +118,7 @@ def output_text(call: Part) -> str:
 
 
 def pretty_bytes(value: Json) -> bytes:
-    """Return JSON indented by two spaces."""
+    """Return the value as JSON, indented by two spaces."""
     return json.dumps(loads(dumps(value)), indent=2, ensure_ascii=False).encode()
 
 

@@ -1,7 +1,7 @@
-"""Detection of content that a format left out of a message because it does not know the structure of a record.
+"""Detect content that a format left out of a message because it does not know the structure of a record.
 
-The strings of each record are compared with the message that was read from it. Strings that are missing from the message are reported
-as lost. Fields that only describe a record, such as ids and times, are ignored.
+The strings in each record are compared with the message that was read from the record. Strings that are missing from the message are
+reported as lost. Fields that only describe a record, such as ids and times, are ignored.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ _ABOUT = frozenset(
         *("timestamp", "created_at", "updated_at", "createdAt", "updatedAt"),
     )
 )
-"""Names of fields that only describe a record and are ignored."""
+"""Names of fields that only describe a record. They are ignored."""
 _WORDS = frozenset(("state", "source", "generationStatus"))
-"""Names of fields that only describe a record if their value is text. If it is an object, it may contain an output or a file."""
+"""Names of fields that only describe a record if their value is text. If the value is an object, it may contain an output or a file."""
 _IDS = ("Id", "ID", "_id", "Uuid", "Hash", "_hash")
 _SPEECH = frozenset(("content", "text", "parts", "message", "messages", "blocks", "thinking", "output"))
 """Names of fields in which most programs store the content of a message."""
 _ABOUT_BY_NAME: dict[str, bool] = {}
-"""Name of a field → whether it describes a record. There are few names, and each is looked up often."""
+"""Cache: name of a field → whether it describes a record. There are few names, and each of them is looked up often."""
 _NAMES = 10_000
-"""Maximum number of these names."""
+"""Maximum number of names in this cache."""
 _WITH_TEXT = (str, dict, list)
 """Types of values that may contain text."""
 _OPENS = frozenset(("{", "["))
 _JSON = json.JSONDecoder(strict=False)
 _SMALL = 3
-"""Maximum number of content fields of a record that is only a message. In larger records, unknown fields may describe the record."""
+"""Maximum number of content fields in a record that is only a message. In larger records, unknown fields may describe the record."""
 _LEAST = 3
-"""Minimum length of a string. Shorter strings are never reported as lost."""
+"""Minimum length of a string, in characters, to be reported as lost."""
 
 
 def read_checked(format: Format, conversations: Iterator[ImportedConversation], source: str = "") -> Iterator[ImportedConversation]:
-    """Yield the conversations, with a report of all content that the format left out.
+    """Yield the conversations, and report all content that the format left out.
 
-    A message that is empty because its structure is unknown becomes a record with a problem. Other missing content is counted as lost.
-    A record that contains the text of a message is also counted as lost, unless the format leaves it out on purpose. Conversations and
-    messages whose id is empty get one; those of conversations contain a hash of `source`, which is a path.
+    A message that is empty because its structure is unknown becomes a record with a problem. Other missing content is counted as lost. A
+    record that contains the text of a message but was not read is also counted as lost, unless the format omits it on purpose. If the id
+    of a conversation or message is empty, it is replaced by a new one; for conversations, that contains a hash of the path `source`.
     """
     unnamed, place = 0, blake2b(source.encode("utf-8", "replace"), digest_size=8).hexdigest()
     for conversation in conversations:
@@ -80,10 +80,10 @@ def _is_never_known(_: JsonObject) -> bool:
 
 @dataclass(slots=True)
 class _Checked:
-    """Checker for one conversation. It compares each message with the records that it was read from."""
+    """Checker for one conversation. It compares each message with the records from which the message was read."""
 
     is_known: Callable[[JsonObject], bool]
-    """Function that returns whether the format leaves out a record on purpose."""
+    """Function that returns whether the format omits a record on purpose."""
     removed: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Id of a message that was replaced by a record → its parent."""
     unnamed: int = 0
@@ -141,9 +141,9 @@ class _Checked:
 
 
 def unread(message: ImportedMessage, is_known: Callable[[JsonObject], bool]) -> list[str]:
-    """Return the paths of strings in a message's records that are missing from the message.
+    """Return the paths of strings that are in a message's records but not in the message.
 
-    Strings outside of content blocks count only if nothing else in the record was read. Records for which `is_known` is true are skipped.
+    Strings outside content blocks count only if nothing else in the record was read. Records for which `is_known` is true are skipped.
     """
     known: _Known | None = None
     found: list[str] = []
@@ -158,7 +158,7 @@ def unread(message: ImportedMessage, is_known: Callable[[JsonObject], bool]) -> 
 
 
 def _values(raw: bytes) -> Iterator[Json]:
-    """Yield the JSON values in raw bytes, up to the first that is not JSON."""
+    """Yield the JSON values in raw bytes, up to the first value that is not JSON."""
     try:
         yield from [loads(line) for line in raw.splitlines()]
         return
@@ -194,7 +194,7 @@ class _Known:
         self._joined: str | None = None
 
     def has(self, text: str) -> bool:
-        """Return whether the message contains the text, or most of it. A short text must be equal to one of its strings."""
+        """Return whether the message contains the text, or most of it. A short text must be equal to one of the message's strings."""
         if text in self.strings or len(text.strip()) < _LEAST:
             return text in self.strings
         if self._joined is None:
@@ -220,7 +220,7 @@ def _collect(value: Json, into: set[str]) -> None:
 
 
 class _Strings:
-    """Comparison of one record's strings with a message. A block is an object in a list, such as a content block."""
+    """The comparison of one record's strings with a message. A block is an object in a list, such as a content block."""
 
     __slots__ = ("any_read", "inside", "known", "outside")
 
@@ -228,9 +228,9 @@ class _Strings:
         self.known = known
         self.any_read = False
         self.outside: list[str] = []
-        """Paths of missing strings outside of blocks."""
+        """Paths of missing strings that are outside blocks."""
         self.inside: list[str] = []
-        """Paths of missing strings in blocks."""
+        """Paths of missing strings that are inside blocks."""
 
     def walk(self, value: Json, place: str, block: str | None) -> None:
         """Compare all strings in a value. `block` is the path of the innermost block."""
@@ -251,7 +251,7 @@ class _Strings:
                 self.walk(one, inner, inner if isinstance(one, dict) else block)
 
     def places(self) -> list[str]:
-        """Return the paths to report. Strings outside of blocks may be missing if any other string was read."""
+        """Return the paths to report. If any other string was read, missing strings outside blocks are not reported."""
         return self.inside or (self.outside[:1] if not self.any_read else [])
 
     def _compare(self, value: str, place: str, block: str | None) -> None:
@@ -272,12 +272,12 @@ def _is_small(value: Json) -> bool:
 
 
 def _fields(value: JsonObject) -> int:
-    """Return the number of fields with content, including those of inner objects."""
+    """Return the number of fields that have content, including fields of inner objects."""
     return sum(_fields(one) if isinstance(one, dict) else 1 for name, one in value.items() if not _is_about(name, one))
 
 
 def _is_about(name: str, value: Json) -> bool:
-    """Return whether a field describes a record."""
+    """Return whether a field only describes a record."""
     about = _ABOUT_BY_NAME.get(name)
     if about is None:
         about = name in _ABOUT or name.endswith(_IDS)
@@ -298,7 +298,7 @@ def _parsed(value: str) -> Json:
 
 
 def _has_speech(value: Json, *, inside: bool) -> bool:
-    """Return whether a value has text in a field that programs use for messages."""
+    """Return whether a value contains text in a field that programs use for messages."""
     if isinstance(value, str):
         return inside and len(value.strip()) >= _LEAST
     if isinstance(value, list):

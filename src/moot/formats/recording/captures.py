@@ -23,21 +23,23 @@ from moot.types.message import Message, MessageStatus, text_part
 from moot.types.run import Run
 
 Shape: TypeAlias = Literal["stdout", "wire", "rpc"]
-"""stdout: the agent's output · wire: both directions of a pipe as lines `{dir, t, msg}` · rpc: the same without direction and time."""
+"""`stdout`: the agent's output · `wire`: both directions of a pipe as lines `{dir, t, msg}` · `rpc`:
+both directions, but without direction and time.
+"""
 
 LOOKED_AT = 50
-"""Number of lines used to recognize a capture. Lines before the first match may be noise."""
+"""Number of lines to examine in order to recognize a capture. Lines before the first match may be noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A type of captured stream, and the converter that reads it."""
+    """A type of captured stream, and its converter."""
 
     converter: str
     agent_type: str
     shape: Shape
     marks: Callable[[JsonObject], bool]
-    """Predicate that is true for a line or JSON-RPC message that only this type of capture contains."""
+    """Predicate that is true for lines or JSON-RPC messages that occur only in this type of capture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ CAPTURES: tuple[Capture, ...] = (
 
 
 def recognize(lines: Sequence[Line], agent_type: str = "") -> Capture | None:
-    """Return the type of capture, restricted to `agent_type` if given, or None. Raise UsageError if no converter exists for that agent
-    type.
+    """Return the type of capture, or None if it is unknown. If `agent_type` is given, only its types are considered. Raise UsageError if
+    there is no converter for this agent type.
     """
     shape = _shape(lines)
     if shape is None:
@@ -124,7 +126,7 @@ class _Frame:
     sent: bool
     message: JsonObject
     at: int
-    """Microseconds since the epoch."""
+    """Time in microseconds since the epoch."""
 
 
 def convert_capture(capture: Capture, lines: Sequence[Line], *, source_id: str, at: int, name: str) -> Recording:
@@ -167,7 +169,7 @@ def convert_capture(capture: Capture, lines: Sequence[Line], *, source_id: str, 
 
 
 def _named(capture: Capture, frames: Sequence[_Frame]) -> str:
-    """Return the agent type. For `acp` the name that the agent reports is appended."""
+    """Return the agent type. For `acp`, the name that the agent reports is appended."""
     if capture.agent_type != "acp":
         return capture.agent_type
     for frame in frames:
@@ -179,7 +181,7 @@ def _named(capture: Capture, frames: Sequence[_Frame]) -> str:
 
 
 def _frames(capture: Capture, lines: Sequence[Line], at: int) -> list[_Frame]:
-    """Return the lines with direction and time. A line without a time gets the time of the previous line."""
+    """Return the lines with direction and time. If a line has no time, the time of the previous line is used."""
     last = max((_elapsed(line.value) for line in lines if line.value is not None), default=0.0)
     stamps = (_stamp(line.value) for line in lines if line.value is not None)
     begin = next((stamp for stamp in stamps if stamp is not None), at - int(last * 1_000_000))
@@ -251,7 +253,7 @@ class _RunFrames:
     frames: list[_Frame] = field(default_factory=list[_Frame])
     prompt: str | None = None
     past: bool = False
-    """True if the run is older than the capture: the agent only repeated it while it loaded its session."""
+    """True if the run is older than the capture, and the agent only repeated it while loading its session."""
     loaded: bool = False
     """True if the agent loaded an existing session before the run."""
     answered: bool = False
@@ -268,7 +270,7 @@ class _RunFrames:
 
 
 def _split_runs(frames: Sequence[_Frame]) -> list[_RunFrames]:
-    """Divide the lines into runs. Each prompt starts a run, including past prompts that an agent repeats while it loads a session.
+    """Divide the lines into runs. Each prompt starts a run. This includes past prompts that an agent repeats while loading a session.
 
     Lines before the first prompt belong to the first run.
     """
@@ -312,7 +314,7 @@ class _CaptureBuilder:
         self._converter = converter
 
     def add(self, part: _RunFrames, number: int) -> None:
-        """Add a prompt, if the capture contains it, and the run that answers it."""
+        """Add a prompt if the capture contains it, and the run that answers it."""
         frames, prompt = part.frames, part.prompt
         at = frames[0].at if frames else 0
         if prompt is not None:

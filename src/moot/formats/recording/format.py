@@ -1,4 +1,4 @@
-"""The format `recording`: reading and writing of its JSON Lines files."""
+"""The format `recording`: read and write its JSON Lines files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MARK = "recording"
 
 
 def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
-    """Yield the lines of a recording: conversation, messages, runs, exchanges, events, then the contents that they reference."""
+    """Yield the lines of a recording: conversation, messages, runs, exchanges, events, and finally the contents that these reference."""
     yield _line({MARK: VERSION, "moot": program, "conversation": values.conversation_facts(recording.conversation)})
     for message in recording.messages:
         yield _line({"message": values.message_facts(message, deleted=message.id in recording.deleted)})
@@ -84,7 +84,7 @@ def header_of(line: bytes) -> JsonObject | None:
 
 @dataclass(slots=True)
 class Draft:
-    """A recording being read line by line. An unreadable line is kept and affects no other line."""
+    """A recording that is being read line by line. An unreadable line is kept and does not affect other lines."""
 
     conversation: Conversation
     messages: list[JsonObject] = field(default_factory=list[JsonObject])
@@ -95,7 +95,7 @@ class Draft:
     notes: list[str] = field(default_factory=list[str])
     lost: Counter[str] = field(default_factory=Counter[str])
     raws: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    """Message id → the most complete line about it."""
+    """Message id → the most complete line about the message."""
     junk: list[bytes] = field(default_factory=list[bytes])
 
     @classmethod
@@ -148,7 +148,9 @@ class Draft:
         self.contents[hashlib.sha256(data).hexdigest()] = Content(data, str(facts.get("media_type") or "application/octet-stream"))
 
     def whole(self) -> Recording:
-        """Return the recording with valid references: parents precede children, runs have a message, events belong to existing runs."""
+        """Return the recording with valid references: parents precede their children,
+        each run has a message, and events belong to existing runs.
+        """
         runs = {run.id: run for run in self.runs if run.id and run.message and self._is_told(run)}
         events = [self._settled(event, runs) for event in self.events]
         messages, deleted = self._messages(events, runs)
@@ -189,7 +191,7 @@ class Draft:
         rows = {str(row.get("id")): row for row in self.messages if row.get("id")}
         for id, (_, event) in bodies.items():  # a message without its own line is restored from its event
             rows.setdefault(id, {"id": id, "seq": event.seq, "created_at": event.at // 1000})
-        for event in events:  # a message that a run wrote is also restored
+        for event in events:  # a message that was written by a run is also restored
             if event.kind == "tree" and (operation := _body(event)).get("op") == "answer" and operation.get("run") in runs:
                 answer: JsonObject = {"id": operation.get("message"), "parent": operation.get("parent"), "created_at": event.at // 1000}
                 rows.setdefault(str(operation.get("message")), {**answer, "seq": event.seq})
@@ -213,7 +215,7 @@ class Draft:
 
 
 def _bodies_of(events: Iterable[Event]) -> dict[str, tuple[JsonObject, Event]]:
-    """Return a mapping from each message id to the body with all changes applied and the message's first event."""
+    """Return a mapping from each message id to the message's first event and its body with all changes applied."""
     found: dict[str, tuple[JsonObject, Event]] = {}
     for event in events:
         body = _body(event)
@@ -274,7 +276,7 @@ class RecordingFormat:
         return (bool(rest) or path.suffix == self.suffix) and recognize(lines) is not None
 
     def recordings(self, path: Path, agent_type: str = "") -> Iterator[Recording]:
-        """Yield each recording of the file, or the single conversation of a capture. Raise UsageError if it can't be read."""
+        """Yield each recording in the file, or the single conversation in a capture. Raise UsageError if the file can't be read."""
         try:
             lines = path.read_bytes().splitlines(keepends=True)
         except OSError as error:
@@ -292,7 +294,7 @@ class RecordingFormat:
         return ExportFile(b"".join(lines_of(recording, moot.__version__)), recording.fidelity)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        """Yield the conversations as messages only."""
+        """Yield the conversations with their messages only."""
         lines = path.read_bytes().splitlines(keepends=True)
         first = next((at for at, line in enumerate(lines) if header_of(line) is not None), None)
         if first is None:

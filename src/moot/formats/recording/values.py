@@ -116,7 +116,7 @@ def message_facts(value: Message, *, deleted: bool) -> JsonObject:
 
 
 def message_of(value: JsonObject, conversation: str, body: JsonObject) -> Message:
-    """Return the message of a line. Fields in `body`, from the message's event, take precedence over those of the line."""
+    """Return the message in a line. Fields in `body`, which comes from the message's event, take precedence over those in the line."""
     read = _Reading({**value, **{name: fact for name, fact in body.items() if fact is not None}})
     role, status = read.text("role"), read.text("status")
     return Message(
@@ -157,7 +157,7 @@ def event_facts(event: Event) -> JsonObject:
 
 
 def frame_of(value: JsonObject, run: str | None) -> Event:
-    """Return the `raw` event in the JSON of a frame. Raise ValueError if it has no readable raw bytes."""
+    """Return the `raw` event for the JSON of a frame. Raise ValueError if the frame has no readable raw bytes."""
     read = _Reading(value)
     raw = raw_of(value)
     if raw is None:
@@ -167,7 +167,7 @@ def frame_of(value: JsonObject, run: str | None) -> Event:
 
 
 def event_of(value: JsonObject) -> Event:
-    """Return the event in the JSON of an `event` line. Raise ValueError if its kind, its raw bytes or the message in it can't be read."""
+    """Return the event for the JSON of an `event` line. Raise ValueError if its kind, its raw bytes or the message in it can't be read."""
     read = _Reading(value)
     phase = read.text("phase")
     if not read.text("kind"):
@@ -214,7 +214,7 @@ def _facts(value: object, names: tuple[str, ...]) -> JsonObject:
 
 
 class _Reading:
-    """A JSON object whose fields may have the wrong type, which is read as missing."""
+    """A JSON object. A field of the wrong type is read as missing."""
 
     def __init__(self, value: JsonObject) -> None:
         self.value = value

@@ -1,5 +1,6 @@
-"""Startup of the interactive `moot chat list`. The list appears at once, because it is drawn before the modules for actions are
-imported."""
+"""Startup of the interactive `moot chat list`.
+The list appears immediately, because it is drawn before the modules for actions are imported.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ KEYS: Mapping[str, Action] = {
 RETITLES = frozenset({"r"})
 """Actions after which the conversation may no longer match the filter."""
 FIRST, _PAGE = 40, 200
-"""Rows of the first page, enough for a screen, and of later pages."""
+"""Number of rows on the first page, enough for a screen, and on later pages."""
 _NANO = 1_000_000_000
 
 
@@ -64,7 +65,7 @@ def items_of(page: Page[Conversation], live: Mapping[str, RunStatus], now: float
 
 
 def pages_of(read: Read, wanted: ListFilter, live: Mapping[str, RunStatus], now: float, first: Page[Conversation] | None = None) -> Items:
-    """Return the conversations as rows, most recent activity first. `first` is a page that was already read."""
+    """Return the conversations as rows, most recent activity first. `first` is the first page if it has already been read."""
     if first is not None and first.next_cursor is None:
         return items_of(first, live, now)
 
@@ -79,7 +80,7 @@ def pages_of(read: Read, wanted: ListFilter, live: Mapping[str, RunStatus], now:
 
 
 def money(conversation: Conversation) -> str:
-    """Format the cost, with the number of runs whose price is unknown."""
+    """Format the cost, including the number of runs whose price is unknown."""
     if 0 < (conversation.cost or 0) < _NANO // 100 and not conversation.unpriced_runs:
         return "<$0.01"
     return describe_cost(conversation.cost, conversation.unpriced_runs, digits=2) or "-"
@@ -103,7 +104,7 @@ def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float)
 
 
 Start: TypeAlias = Literal["", "here", "archived", "deleted"]
-"""List to show first. Empty means this directory, or all directories if it has no conversations."""
+"""The list to show first. Empty means this directory, or all directories if this one has no conversations."""
 _HERE, _ALL, _ARCHIVED, _DELETED = range(4)
 _TITLES = ("all directories", "archived", "deleted")
 
@@ -120,7 +121,7 @@ class Snapshot:
     page: Page[Conversation] | None = None
     """First page of conversations; None if reading it requires an engine."""
     live: Mapping[str, RunStatus] = field(default_factory=dict[str, RunStatus])
-    """Status of live runs by conversation."""
+    """Status of each conversation's live run."""
     at: float = 0.0
     """Time at which the snapshot was read, in seconds since the epoch."""
 
@@ -148,7 +149,7 @@ def first_scope(start: Start, *, empty: bool) -> int:
 
 
 def lists(directory: Path) -> tuple[ListFilter, ...]:
-    """Return the filters of the four lists, in the order in which Tab switches between them."""
+    """Return the filters of the four lists, in the order in which Tab cycles through them."""
     return (ListFilter(directory=str(directory)), ListFilter(), ListFilter(archived=True), ListFilter(deleted=True, archived=None))
 
 
@@ -165,8 +166,8 @@ _LOOP = "moot.cli.commands.chat.browser_loop:loop"
 
 
 def browse(output: Lines, filter: str, start: Start) -> int:
-    """Browse the conversations in this directory, or all conversations if it has none. Return the exit code of the continued conversation,
-    or 0.
+    """Browse the conversations in this directory, or all conversations if there are none here.
+    Return the exit code of the conversation that was continued, or 0.
 
     Raise ConfigError or StoreError on failure.
     """

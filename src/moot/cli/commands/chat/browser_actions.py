@@ -46,7 +46,7 @@ async def delete_messages(engine: Engine, conversation: Conversation, output: Ou
 
 
 async def delete(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Delete a conversation after confirmation, or restore a deleted one."""
+    """Delete a conversation after confirmation, or restore a deleted conversation."""
     if conversation.deleted_at is not None:
         await engine.store.conversations.delete(conversation.id, restore=True)
         output.say(f"moot: restored {_name(conversation)}")
@@ -73,7 +73,7 @@ async def archive(engine: Engine, conversation: Conversation, output: Output) ->
 
 
 async def fork(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Copy the shown branch to a new conversation."""
+    """Copy the current branch to a new conversation."""
     made = await engine.store.tree.fork(conversation.id)
     output.say(f"moot: forked {_name(conversation)} as {made.id[:13]} ({made.title})")
 
@@ -86,14 +86,14 @@ async def copy_id(_: Engine, conversation: Conversation, output: Output) -> None
 
 
 async def show(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Print the messages."""
+    """Print the messages of the conversation."""
     say_head(conversation, output)
     branch = await engine.store.conversations.branch(conversation.id)
     print_messages(await with_edits(engine.store, branch), output)
 
 
 async def use_as_previous(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Make this the conversation that `moot run --reply` continues."""
+    """Make `moot run --reply` continue this conversation."""
     await engine.store.conversations.update(conversation.id, touch=True)
     output.say(f"moot: 'moot run --reply' will continue {_name(conversation)}")
 

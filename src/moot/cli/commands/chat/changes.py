@@ -1,4 +1,4 @@
-"""The commands `moot chat delete`, `restore`, `rename`, `archive`, `settings`, `fork` and `switch`, which never lose data."""
+"""The commands `moot chat delete`, `restore`, `rename`, `archive`, `settings`, `fork` and `switch`. None of them loses data."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def fork(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Copy a conversation, up to and including a message, to a new one. Without a message, copy the shown branch."""
+    """Copy a conversation, up to and including a message, to a new one. If no message is given, copy the current branch."""
     async with opened_at(conversation, output) as (engine, found):
         at = None if message is None else find_message(await engine.store.tree.nodes(found.id), message).id
         created = await engine.store.tree.fork(found.id, message=at, title=title)

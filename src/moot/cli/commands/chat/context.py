@@ -22,7 +22,7 @@ async def context(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Show what fills the context of a conversation's next request, without sending anything."""
+    """Show what the context of a conversation's next request consists of, without sending anything."""
     async with opened_at(conversation, output) as (engine, found):
         report = await context_report(engine, found, prompt=prompt, references=True)
     if request and not json:

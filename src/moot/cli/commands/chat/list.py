@@ -50,7 +50,7 @@ def list_(
     json: AsJson = False,
     output: Annotated[Lines, Plain],
 ) -> int:
-    """List conversations, most recent activity first. On a terminal, let the user continue and change them."""
+    """List conversations, most recent activity first. In a terminal, let the user continue and change them."""
     filters = project or agent or model or since or until
     if output.attended and not (plain or json or cursor or limit or host or filters):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
@@ -80,7 +80,7 @@ def list_(
 
 
 def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
-    """Return a page of conversations and the status of live runs by conversation.
+    """Return a page of conversations and the status of each conversation's live run.
 
     Raise UsageError for an invalid cursor, and StoreError if reading fails.
     """
@@ -98,7 +98,7 @@ def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
 
 
 def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStatus], output: Lines) -> None:
-    """Print a page as a table and store its list numbers."""
+    """Print a page of conversations as a table and store their list numbers."""
     rows = [
         [
             str(number),

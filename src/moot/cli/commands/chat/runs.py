@@ -35,11 +35,11 @@ from moot.types.message import Part
 from moot.types.run import TERMINAL, Run
 
 _LOOPS = Registry("moot.loops", {"terminal": "moot.cli.repl.loop:run_repl"})
-"""Loaded on first use, because the REPL is not needed in a pipe."""
+"""Import paths, loaded on first use, because the REPL is not needed in a pipe."""
 
 
 def stays(flags: RunFlags, shown: ShowFlags, output: Output) -> bool:
-    """Return whether to keep the conversation open: on a terminal, and without options that apply to a single answer."""
+    """Return whether to keep the conversation open: in a terminal, if no option applies only to a single answer."""
     about_one = (flags.schema, flags.max_steps, flags.max_cost, flags.timeout)
     return output.attended and shown.form() == "text" and flags.on_busy == "reject" and all(flag is None for flag in about_one)
 
@@ -61,7 +61,7 @@ Words = Annotated[str, Parameter(metavar="PROMPT", help="Text of the prompt, wit
 
 
 async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = NO_FLAGS, shown: ShowFlags = NO_SHOW, output: Out) -> int:
-    """Start a conversation. On a terminal, keep it open for further prompts."""
+    """Start a conversation. In a terminal, keep it open for further prompts."""
     staying = stays(flags, shown, output)
     typed = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
     return await stay(None, typed.parts, flags, output) if staying else await perform(Request(typed, flags, shown), output)
@@ -77,7 +77,7 @@ async def continue_(
     shown: ShowFlags = NO_SHOW,
     output: Out,
 ) -> int:
-    """Continue a conversation, or answer its last message. On a terminal, keep the conversation open."""
+    """Continue a conversation, or answer its last message. In a terminal, keep the conversation open."""
     typed = gather(" ".join(prompt) or None, file or [], output, needed=False)
     if typed and again:
         raise UsageError("--again does not take a prompt.", fix=f"moot chat continue {conversation} --again")
@@ -104,7 +104,7 @@ async def resume(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: 
 
 
 async def attach(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> int:
-    """Follow a live run from the start of its answer to its end. Detaching does not stop it."""
+    """Follow a live run from the start of its answer to the end. Detaching does not stop the run."""
     display = make_show(shown, output)
     async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
@@ -135,11 +135,13 @@ async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> 
 
 
 _INTERVAL = 0.5
-"""Seconds between two queries with --watch."""
+"""Number of seconds between two updates with --watch."""
 
 
 LATE = 60.0
-"""Seconds after a run's wake-up time within which a process must continue it. After that, the process is assumed to have ended."""
+"""Maximum number of seconds between a run's wake-up time and its continuation.
+After that, the process that should continue it is assumed to have ended.
+"""
 
 
 @dataclass(frozen=True, slots=True)

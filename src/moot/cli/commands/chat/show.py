@@ -29,9 +29,10 @@ from moot.types.tree import Node
 
 
 def tree_lines(nodes: Sequence[Node], *, deleted: bool = False) -> Iterator[str]:
-    """Yield a line for each message: `*` on the shown branch, its number, role and first line. The text is untrusted and not cleaned.
+    """Yield a line for each message: `*` if it is on the current branch, its number, role and first line.
+    The text is untrusted and not cleaned.
 
-    Deleted messages are skipped unless `deleted`; their children are attached to their parent.
+    Unless `deleted` is True, deleted messages are skipped and their children are attached to the parent of the deleted message.
     """
     kept, behind = _kept(nodes, deleted)
     width = len(str(max(kept, default=0)))
@@ -46,7 +47,9 @@ def tree_lines(nodes: Sequence[Node], *, deleted: bool = False) -> Iterator[str]
 
 
 def _forks(numbers: Sequence[int], below: str) -> list[tuple[int, str, str]]:
-    """Return the children of a message, last first, each with its number, the prefix of its line, and the prefix of the lines below."""
+    """Return the children of a message, last one first, each with its number,
+    the prefix of its line, and the prefix of the lines below it.
+    """
     if len(numbers) == 1:
         return [(numbers[0], below, below)]
     last = len(numbers) - 1
@@ -57,7 +60,7 @@ def _forks(numbers: Sequence[int], below: str) -> list[tuple[int, str, str]]:
 
 
 def _kept(nodes: Sequence[Node], deleted: bool) -> tuple[dict[int, Node], dict[int, list[int]]]:
-    """Return the messages to draw by number, and the children of each. 0 is the root."""
+    """Return the messages to draw, keyed by number, and the children of each. 0 is the root."""
     numbers: dict[str | None, int] = {None: 0}
     kept: dict[int, Node] = {}
     behind: dict[int, list[int]] = {}
@@ -73,7 +76,7 @@ def _kept(nodes: Sequence[Node], deleted: bool) -> tuple[dict[int, Node], dict[i
 
 
 _AROUND = 7
-"""Default number of messages, with the requested one in the middle."""
+"""Default number of messages to print, with the requested message in the middle."""
 
 
 async def show_around(engine: Engine, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
@@ -116,7 +119,7 @@ _PAGE = 512
 
 
 async def show_raw(store: Store, conversation: str, messages: Sequence[Message] | None, output: Output, *, json: bool) -> None:
-    """Print the raw data of these messages, or of all messages: with headings on a terminal, only the received bytes in a pipe."""
+    """Print the raw data of these messages, or of all messages. A terminal shows it with headings; a pipe gets only the received bytes."""
     of_runs = None if messages is None else {message.run for message in messages if message.run is not None}
     places = None if messages is None else {message.first_seq for message in messages if message.run is None}
     shown = _Json(output, conversation) if json else _Screen(output, store) if output.stdout_terminal else _Pipe()
@@ -143,7 +146,7 @@ class _Pipe:
 
 
 class _Json:
-    """Writer of one JSON document, written while reading, because the raw data may be larger than memory."""
+    """Writer of one JSON document. It writes while the raw data is being read, because that may be larger than memory."""
 
     def __init__(self, output: Output, conversation: str) -> None:
         self._output = output

@@ -47,7 +47,7 @@ def start(
     shown: ShowFlags = NO_SHOW,
     output: Annotated[Lines, Plain],
 ) -> int:
-    """Start a conversation in this terminal. Without a terminal, print the answer to the prompt."""
+    """Start a conversation in this terminal. If there is no terminal, print the answer to the prompt."""
     if resume is not None and continue_ is not None:
         raise UsageError("--resume and --continue cannot be used together.")
     conversation = continue_ if resume is None else resume

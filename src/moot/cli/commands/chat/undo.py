@@ -30,7 +30,7 @@ class UndoFlags:
     yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False
 
     def part(self) -> UndoPart | None:
-        """Return the chosen part, or None if there is none. Raise UsageError if there are several."""
+        """Return the part chosen by the options, or None if there is none. Raise UsageError if several parts are chosen."""
         chosen: dict[UndoPart, bool] = {"talk": self.talk, "files": self.files, "both": self.both}
         if sum(chosen.values()) > 1:
             raise UsageError("--talk, --files and --both can't be combined.", fix="Use --both for messages and files.")
@@ -72,7 +72,7 @@ async def redo(conversation: Which, /, *, flags: UndoFlags = NO_FLAGS, json: AsJ
 
 
 async def _confirmed(plan: UndoPlan, output: Output) -> bool:
-    """Show what will happen and ask the user to confirm. Raise NeedsApproval if there is no one to ask."""
+    """Show what will happen and ask the user to confirm. Raise NeedsApproval if the user can't be asked."""
     question = f"{plan.action.capitalize()} “{plan.title}”: {plan.counts()}?"
     if not output.attended:
         raise NeedsApproval(f"{question} This needs confirmation.", fix="Use --yes.")

@@ -40,7 +40,7 @@ _SUMMARY = 72
 
 @asynccontextmanager
 async def _opened(output: Output) -> AsyncGenerator[tuple[Settings, McpServers]]:
-    """Provide connections to MCP servers for the block, and close them at its end."""
+    """Provide connections to MCP servers, and close them at the end of the block."""
     settings = configured(output).settings
     async with anyio.create_task_group() as group:
         try:
@@ -310,7 +310,7 @@ async def read_resource(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Print a resource. Data that is not text is written unchanged, but not to a terminal."""
+    """Print a resource. Data that is not text is written unchanged, but never to a terminal."""
     async with _opened(output) as (settings, servers):
         found = await servers.read(_server(settings, name), uri, str(here()))
     if json:

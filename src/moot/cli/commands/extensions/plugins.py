@@ -171,7 +171,7 @@ def disable_plugin(name: Name, /, *, json: AsJson = False, output: Out) -> None:
 
 
 async def remove_plugin(name: Name, /, *, yes: Yes = False, json: AsJson = False, output: Out) -> int:
-    """Delete a plugin with everything that it contains."""
+    """Delete a plugin and everything that it contains."""
     home = home_of(os.environ)
     found = await to_thread.run_sync(installed_plugin, home, name)
     parts = _parts(found)
@@ -184,7 +184,7 @@ async def remove_plugin(name: Name, /, *, yes: Yes = False, json: AsJson = False
 
 
 def _parts(found: Installed) -> str:
-    """Return what a plugin contains as one line."""
+    """Summarize the contents of a plugin in one line."""
     if found.plugin is None:
         return "its files"
     content = plugin_json(found.plugin, found.decision.left_out)

@@ -1,4 +1,4 @@
-"""The commands of `moot skills`: list, show, check, and decide about skills."""
+"""The commands of `moot skills`: list, show and check skills, and choose which ones to use."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def set_policy(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Set whether the scripts of a skill may run: never, with approval of each run, or without approval until the skill changes."""
+    """Set whether the scripts of a skill may run: never, with an approval for each run, or without approval until the skill changes."""
     home = configured(output).settings.home
     skill = find_skill(home, name, str(here()))
     chosen: ScriptPolicy = policy
@@ -317,7 +317,9 @@ async def search_indexes(
 
 
 def _installed(entry: Entry, skills: dict[str, Json], settings: Settings) -> str:
-    """Return `yes` for an installed entry, `older` if its content differs from the index, or an empty text if it is not installed."""
+    """Return `yes` if the entry is installed, `older` if its installed content differs from the index,
+    or an empty string if it is not installed.
+    """
     if entry.kind == "agent":
         return "yes" if (settings.home / AGENTS / f"{entry.name}{SUFFIX}").is_file() else ""
     if entry.name not in skills:
@@ -400,7 +402,7 @@ async def update_skill(
 
 
 async def _current(skill: Skill, source: JsonObject, commit: str) -> list[Candidate]:
-    """Return the skills that the source of an installed skill contains now."""
+    """Return the skills that the source of an installed skill currently contains."""
     place = str(source.get("url") or source.get("path"))
     if source.get("kind") == "index":
         return [await read_entry(skill.name, [place])]

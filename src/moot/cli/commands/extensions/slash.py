@@ -65,7 +65,7 @@ def _to_json(facts: CommandFacts) -> JsonObject:
 
 
 async def show_command(name: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """Print a command: its arguments, and the text of a custom one."""
+    """Print a command: its arguments and, for a custom command, its text."""
     async with _opened(output) as (_, catalogue):
         command = catalogue.find(name.removeprefix("/"), listing=_LISTING)
         facts = catalogue.facts_of(name.removeprefix("/"))
@@ -137,7 +137,7 @@ async def run_command(
 
 
 async def _carried_out(context: CommandContext, reply: Reply) -> str:
-    """Carry out a reply without a user interface, and return the text to print."""
+    """Perform the action of a command's reply without a user interface, and return the text to print."""
     if isinstance(reply, Save):
         store = context.engine.store
         path = await save_conversation(store, await store.conversations.get(reply.conversation), reply.format, Path(context.directory))

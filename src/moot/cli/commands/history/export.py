@@ -255,7 +255,7 @@ def _copy(path: Path, size: int, conversation: Conversation) -> StoredCopy:
 
 
 async def _register(engine: Engine, files: Sequence[StoredCopy], output: Output) -> None:
-    """Record exported files for the receipt of a later purge, if the home is writable."""
+    """Record exported files, so that the receipt of a later purge can list them. Do nothing if moot's home is not writable."""
     try:
         await engine.store.erasure.register_files(files)
     except StoreError as error:

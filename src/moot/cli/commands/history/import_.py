@@ -38,7 +38,7 @@ _NOTES = 20
 
 
 def print_configuration(found: ForeignConfiguration, file: Path | None, output: Output) -> None:
-    """Print counts and notes, and where the configuration was or can be written."""
+    """Print counts and notes, and the path to which the configuration was or can be written."""
     counts = ", ".join(f"{count:,} {name}" for name, count in count_items(found).items())
     if not counts and not found.unsupported and not found.lost:
         return
@@ -56,14 +56,14 @@ def print_configuration(found: ForeignConfiguration, file: Path | None, output: 
 
 
 _FEW = 10
-"""Maximum number of conversations listed one by one. More are summarized in a table."""
+"""Maximum number of conversations to list individually. If there are more, they are summarized in a table."""
 _FAILED = 20
 _NAMED = 3
-"""Maximum number of unrecognized files to name."""
+"""Maximum number of unrecognized files to list."""
 _BAR = 16
 _OUTCOMES = {"known": "already imported", "empty": "empty"}
 _ESTIMATE_AFTER = 3.0
-"""Seconds after which the rate is good enough to estimate the remaining time."""
+"""Number of seconds after which the rate is reliable enough to estimate the remaining time."""
 
 
 class ImportProgress:
@@ -106,7 +106,7 @@ class ImportProgress:
 def _report_json(
     report: Report, indexed: tuple[int, int], seconds: tuple[float, float], configuration: ForeignConfiguration | None
 ) -> JsonObject:
-    """Return the report as JSON. `seconds` contains the durations of storing and indexing."""
+    """Return the report as JSON. `seconds` contains how long storing and indexing took."""
     document: JsonObject = {
         **report.to_json(),
         "index": {"done": indexed[0], "total": indexed[1]},
@@ -222,7 +222,7 @@ def _say_by_format(report: Report, output: Output) -> None:
 
 
 def _say_problems(report: Report, output: Output) -> None:
-    """Print notes, and unreadable records of the first conversations that have any."""
+    """Print notes, and the unreadable records of the first few conversations that have any."""
     for note in [note for one in report.brought if not one.problems for note in one.notes][:_FEW]:
         output.say(f"moot: {note}", "yellow")
     bad = [one for one in report.brought if one.problems]
@@ -273,16 +273,16 @@ def _duration(seconds: float) -> str:
 _FOLLOW = "moot.cli.commands.history.import_watch:follow"
 """Import path, so that the file watcher is imported only with --watch."""
 _ROUND = 30.0
-"""Seconds of indexing after which the progress of other processes is checked."""
+"""Number of seconds of indexing between two checks of the progress of other processes."""
 _STUCK = 60.0
-"""Seconds without progress after which the command ends, although another process has not completed the search index."""
+"""Number of seconds without progress after which the command ends, even if another process has not completed the search index."""
 _LOOK_AGAIN = 0.1
 _COUNTING = 1.0
-"""Seconds of counting after which progress is shown."""
+"""Number of seconds of counting after which progress is shown."""
 _SEALING = 10.0
-"""Maximum seconds to spend on compressing the rest of the log. Later commands continue it."""
+"""Maximum number of seconds to spend on compressing the rest of the log. Later commands continue the compression."""
 _KEPT_FREE = 1 << 20
-"""Size in bytes of the free pages to keep in the database."""
+"""Total size of the free pages to keep in the database, in bytes."""
 
 
 async def import_(
@@ -348,9 +348,9 @@ async def import_(
 
 
 async def _finish(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
-    """Complete the search index and the statistics, compress the rest of the log and return free pages.
+    """Complete the search index and the statistics, compress the rest of the log and release free pages.
 
-    Return the number of indexed and of all messages.
+    Return the number of indexed messages and the total number of messages.
     """
     store = engine.store
     moved = time.monotonic()
@@ -374,7 +374,7 @@ async def _finish(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
 
 
 async def _listed(sources: Iterator[Source], report: Report, *, complete: bool) -> list[Source]:
-    """List the sources. With `complete`, add agent folders that can't be read to the report."""
+    """List the sources. If `complete` is True, add agent folders that can't be read to the report."""
     found = await list_sources(sources)
     if complete:
         report.unread = await anyio.to_thread.run_sync(unread_folders, Path.home(), os.environ, found)
@@ -382,13 +382,13 @@ async def _listed(sources: Iterator[Source], report: Report, *, complete: bool) 
 
 
 def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool, lenient: bool = False) -> Iterator[Source]:
-    """Yield the sources to read, each once. Raise UsageError if the only path cannot be read.
+    """Yield the sources to read, each once. Raise UsageError if there is only one path and it cannot be read.
 
-    If `lenient`, paths without conversations are skipped, because they contain only settings.
+    If `lenient` is True, paths without conversations are skipped, because they contain only settings.
     """
     seen: set[Path] = set()
     for source in _each(paths, report, engine.settings.database.parent, format, all=all, lenient=lenient):
-        if source.path not in seen:  # a directory and its subdirectory may both be given
+        if source.path not in seen:  # a directory and one of its subdirectories may both be given
             seen.add(source.path)
             yield source
 
@@ -408,7 +408,7 @@ def _each(paths: tuple[Path, ...], report: Report, data: Path, format: str, *, a
 
 
 async def _configuration(paths: tuple[Path, ...], engine: Engine, format: str, file: Path | None, *, all: bool) -> ForeignConfiguration:
-    """Collect the programs' configuration, and write it to the file if one is given."""
+    """Collect the configuration of the programs, and write it to a file if one is given."""
     servers = [file for path in paths for file in files_at(path)] + (files_at(Path.home(), is_home=True) if all else [])
     sources = _sources(paths, Report(), engine, format, all=all, lenient=bool(servers))
     found = await anyio.to_thread.run_sync(configuration_of, sources, servers)

@@ -19,7 +19,7 @@ from moot.types.imports import ImportCounts
 
 
 async def follow(engine: Engine, places: Places, wanted: ImportOptions, output: Output, *, json: bool, verbose: bool) -> int:
-    """Import until interrupted, reporting each new or updated conversation (as lines of JSON with `json`). Return the exit code."""
+    """Import until interrupted, and report each new or updated conversation, as lines of JSON if `json` is True. Return the exit code."""
     report = Report()
     progress = ImportProgress(output, report)
     report.on_change = progress.show

@@ -97,7 +97,7 @@ def _dollars(value: float | None) -> str:
 
 
 def _per_million(table: Price | None) -> dict[str, float | None]:
-    """Return dollars per million tokens, and per 1,000 web searches."""
+    """Return the prices in dollars per million tokens, and per 1,000 web searches."""
     names = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
     found: dict[str, float | None] = {name: _scaled(getattr(table, name, None), 1000) for name in names}
     return {**found, "web_search": _scaled(table.web_search if table is not None else None, 1_000_000)}

@@ -131,7 +131,7 @@ async def move(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Change the folder of all conversations and projects in it. Print the number of conversations."""
+    """Update the path of a folder that was moved, in all of its conversations and projects. Print the number of conversations."""
     before, after = map(_absolute, (old, new))
     if before == after:
         raise UsageError(f"The former and the current path are both {before!r}.")
@@ -204,5 +204,5 @@ def _facts(project: Project) -> JsonObject:
 
 
 def _absolute(path: Path) -> str:
-    """Return the path without resolving symbolic links, because the folder may not exist anymore."""
+    """Return the absolute path without resolving symbolic links, because the folder may not exist anymore."""
     return os.path.normpath(here() / path.expanduser())

@@ -63,7 +63,7 @@ async def compare(conversation: First, other: Second, /, *, json: AsJson = False
 
 
 def _print_comparison(comparison: JsonObject, output: Output, *, json: bool) -> None:
-    """Print a word-by-word comparison. Differences are colored, and also marked with brackets for output without color."""
+    """Print a word-by-word comparison. Differences are colored. In output without color, they are marked with brackets."""
     if json:
         output.json(comparison)
         return
@@ -133,11 +133,11 @@ def _count(side: dict[str, Any], name: str) -> str:
 
 
 _ORIGINAL_SETTINGS = frozenset({"recorded", "unattended"})
-"""Settings that only apply to the original run."""
+"""Settings that apply only to the original run."""
 
 
 async def run_again(engine: Engine, conversation: Conversation, output: Output, *, json: bool) -> int:
-    """Repeat every finished run of the shown branch offline. Return 1 if anything differs."""
+    """Repeat every finished run of the current branch offline. Return 1 if anything differs."""
     found: list[Rerun] = []
     for message in await engine.store.conversations.branch(conversation.id):
         if message.run is None:
@@ -168,7 +168,7 @@ def _print_result(one: Rerun, number: int, output: Output) -> None:
 
 
 async def run_with(engine: Engine, source: Conversation, model: str, output: Output, *, json: bool) -> int:
-    """Send the prompts of the shown branch to another model in a new conversation, and compare the two."""
+    """Send the prompts of the current branch to another model in a new conversation, and compare the two conversations."""
     branch = await engine.store.conversations.branch(source.id)
     prompts = [message for message in branch if message.role == "user"]
     if not prompts:
@@ -285,11 +285,11 @@ class _Player:
         self._jsonl = jsonl
         self._calls = 0
         self._at = 0
-        """Original time of the last event in microseconds."""
+        """Original time of the last event, in microseconds since the epoch."""
         self._shown_at = 0.0
 
     async def play(self, branch: Sequence[Message], begin: int) -> None:
-        """Play the messages from the event `begin` on."""
+        """Play the messages, starting with the event `begin`."""
         for message in branch:
             if message.last_seq >= begin:
                 await self._message(message, begin)

@@ -31,7 +31,7 @@ _READING = 5.0
 _SCANNING = 20.0
 """Time limit for comparing messages with a regular expression, in seconds."""
 _ID = 18
-"""Number of characters of an id to print. They contain its timestamp and sequence, so they are unique in practice."""
+"""Number of characters of an id to print. They contain the id's timestamp and sequence, so they are unique in practice."""
 
 
 def search(
@@ -132,12 +132,12 @@ def _print_hit(number: int, hit: Hit, width: int, output: Lines) -> None:
 
 
 def _fitted(text: str, output: Lines) -> str:
-    """Return the text on one line and safe to print, with its matches between U+0002 characters."""
+    """Return the text on one line, safe to print, with each match enclosed in U+0002 characters."""
     return "\x02".join(" ".join(output.fit(piece).split("\n")) for piece in text.replace("\x03", "\x02").split("\x02"))
 
 
 def _snippet(hit: Hit, width: int, output: Lines) -> str:
-    """Return the snippet, wrapped to the width, or the context if there is one, with matches highlighted."""
+    """Return the context of the match if there is one, otherwise the snippet, wrapped to the width. Matches are highlighted."""
     if hit.context:
         lines = [_fitted(line, output) for line in hit.context.split("\n")]
     else:

@@ -1,4 +1,4 @@
-"""Searches that need the full store: to complete the index, resolve a conversation, or search by meaning."""
+"""Searches that need the full store, in order to complete the index, resolve a conversation reference, or search by meaning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moot.types.store import Store
 _UPDATE = 1.0
 """Seconds between progress updates."""
 _YIELD = 0.05
-"""Seconds to yield to other processes that also embed answers."""
+"""Number of seconds to wait so that other processes can embed answers too."""
 
 
 async def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, directory: str, wait: float, output: Lines) -> SearchPage:
@@ -46,7 +46,7 @@ async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -
 
 
 async def find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:
-    """Return a page of results.
+    """Return a page of search results.
 
     Raise UsageError if the query is invalid, NotFound if the conversation doesn't exist, and StoreError if the database can't be read.
     """
@@ -58,6 +58,6 @@ async def find_messages(settings: Settings, query: str, asked: SearchOptions, di
 
 
 async def _conversation(store: Store, settings: Settings, asked: SearchOptions, directory: str) -> str | None:
-    """Return the id of the conversation in `asked`, or None if there is none."""
+    """Return the id of the conversation that `asked` refers to, or None if it refers to none."""
     reference = asked.conversation
     return None if reference is None else (await find_in(store, settings.home / "state", reference, directory)).id

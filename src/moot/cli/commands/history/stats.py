@@ -27,7 +27,7 @@ By = Literal["hour", "day", "week", "month", "hour-of-day", "model", "agent", "p
 _SHOW = "moot.cli.commands.history.usage:show_usage"
 _LARGEST = 1 << 20
 _PATIENCE = 0.2
-"""Maximum seconds to wait for the first byte on stdin. An agent writes it before it starts the command."""
+"""Maximum number of seconds to wait for the first byte on stdin. An agent writes this byte before it starts the command."""
 _TODAY = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0), coalesce(sum(runs), 0) FROM answer_slot WHERE slot >= ?"
 _SESSION = (
     "WITH RECURSIVE tree(no, id) AS (SELECT c.no, c.id FROM import_conversation AS i JOIN conversation AS c ON c.no = i.conversation"
@@ -73,7 +73,9 @@ def stats(
 
 
 def status_line(state: JsonObject, now: int) -> str:
-    """Return the model, the session's cost, today's cost, and the used share of each limit. `state` comes from the agent; may be empty."""
+    """Return the model, the session's cost, today's cost, and the used share of each limit.
+    `state` comes from the agent and may be empty.
+    """
     today, session, windows = (0, 0, 0), (0, 0, 0), tuple[UsageWindow, ...]()
     told = _number(_object(state.get("cost")).get("total_cost_usd"))
     model = _object(state.get("model"))
@@ -100,7 +102,7 @@ def _sums(connection: Connection, sql: str, value: int | str) -> tuple[int, int,
 
 
 def _limits(state: JsonObject, windows: tuple[UsageWindow, ...], now: int) -> list[str]:
-    """Return the current block with the time left, and the used share of each limit in the agent's state and of each recorded one."""
+    """Return the current block with the time left, and the used share of each limit, both those in the agent's state and recorded ones."""
     shown = [_block(window, now) for window in windows if window.resets and window.used is None]
     for name, length in _LIMITS.items():
         limit = _object(_object(state.get("rate_limits")).get(name))
@@ -117,14 +119,14 @@ def _block(window: UsageWindow, now: int) -> str:
 
 
 def span(ms: int) -> str:
-    """Return a duration such as `2h 41m`."""
+    """Format a duration, such as `2h 41m`."""
     minutes = max(0, ms) // 60_000
     hours, rest = divmod(minutes, 60)
     return f"{hours // 24}d {hours % 24}h" if hours >= 24 else f"{hours}h {rest:02}m" if hours else f"{rest}m"
 
 
 def length_of(window: UsageWindow) -> str:
-    """Return the length of a window, such as `5 h` or `7 d`."""
+    """Format the length of a window, such as `5 h` or `7 d`."""
     hours, minutes = divmod(window.minutes, 60)
     return f"{window.minutes} min" if minutes else f"{hours} h" if hours < 48 or hours % 24 else f"{hours // 24} d"
 
@@ -140,7 +142,9 @@ def _midnight(now: int) -> int:
 
 
 def _state() -> JsonObject:
-    """Return the JSON object that the agent wrote to stdin. Return an empty one for other input, because a status line must not fail."""
+    """Return the JSON object that the agent wrote to stdin.
+    Return an empty object for any other input, because a status line must not fail.
+    """
     if sys.stdin.isatty() or not select.select([sys.stdin], [], [], _PATIENCE)[0]:
         return {}
     try:
@@ -158,5 +162,5 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    """Return a number from the agent's state. Return None for anything else, and for a value that is too large or negative."""
+    """Return a number from the agent's state. Return None for a value that is negative, too large or not a number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _IMPOSSIBLE else None

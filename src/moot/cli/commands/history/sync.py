@@ -19,7 +19,7 @@ from moot.imports.hosts.sync import HostReport, sync_hosts
 from moot.types.canonical import Json
 
 _INDEXING = 30.0
-"""Maximum seconds to spend on the search index before the command ends. Later commands continue it."""
+"""Maximum number of seconds to spend on the search index before the command ends. Later commands continue the indexing."""
 
 
 class _SyncProgress:
@@ -51,7 +51,7 @@ async def sync(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Fetch agents' files from other machines over ssh, and import them."""
+    """Fetch agents' files from other machines over SSH, and import them."""
     async with opened(output) as engine:
         settings = engine.settings
         wanted = ImportOptions.of(settings, dry_run=dry_run)
@@ -75,7 +75,7 @@ async def sync(
 
 
 def _hosts(settings: Settings, names: tuple[str, ...]) -> list[HostSettings]:
-    """Return the machines with these names, or all. Raise UsageError for an unknown name."""
+    """Return the machines with these names, or all machines if no names are given. Raise UsageError for an unknown name."""
     if not settings.hosts:
         raise UsageError(
             "No other machines are configured.", fix="Add them to the 'hosts' section of the configuration; see docs/import.md."

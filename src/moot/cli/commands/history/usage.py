@@ -31,9 +31,9 @@ from moot.types.windows import UsageWindow, UsageWindows
 
 _ALL: tuple[By, ...] = ("day", "model", "agent", "project", "host", "tool", "window")
 _WAIT = 30.0
-"""Maximum seconds to count new answers before incomplete totals are printed."""
+"""Maximum number of seconds to spend counting new answers. After that, incomplete totals are printed."""
 _RECENT = 31
-"""Number of days shown if no period is given, so that a table fits a screen."""
+"""Number of days to show if no period is given, so that the table fits on a screen."""
 
 
 async def show_usage(
@@ -118,7 +118,7 @@ def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
         output.say("moot: no answers in this period", "dim")
         return
     groups = _groups(found)
-    if not found.hosts:  # all conversations are of this machine
+    if not found.hosts:  # all conversations are from this machine
         groups = {**groups, "host": {"": found.total}}
         wanted = [name for name in wanted if name != "host" or len(wanted) == 1]
     for number, name in enumerate(wanted):
@@ -144,7 +144,7 @@ def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
 
 _HEAD = ("ANSWERS", "FAILED", "STEPS", "INPUT", "CACHED", "OUTPUT", "FIRST TOKEN", "TOKENS/S", "COST")
 _SELDOM = ("FIRST TOKEN", "TOKENS/S", "STEPS", "FAILED", "CACHED", "PROJECTED", "RATE", "ANSWERS", "CALLS")
-"""Columns left out on a narrow terminal, in this order."""
+"""Columns to leave out in a narrow terminal, in this order."""
 _NARROWEST = 12
 
 
@@ -156,7 +156,7 @@ def _row(name: str, counts: Counts) -> list[str]:
 
 
 def _print_fitted(output: Output, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a name and numbers. On a terminal, leave out columns and shorten names until a line fits."""
+    """Print lines with a name and numbers. In a terminal, leave out columns and shorten names until the lines fit."""
     table = [[output.fit(" ".join(cell.split())) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     kept = list(range(len(head)))
@@ -174,14 +174,14 @@ def _print_fitted(output: Output, head: Sequence[str], rows: Sequence[Sequence[s
 
 
 def _coloured(text: str, row: Sequence[str], output: Output) -> str:
-    """Return the line with the cost at its end in colour: yellow if part of the cost is unknown."""
+    """Color the cost at the end of the line: yellow if part of the cost is unknown."""
     cost = row[-1]
     style = "yellow" if "unpriced" in cost else "green"
     return text[: -len(cost)] + output.styled(cost, style) if cost.startswith(("$", "1", "2", "3", "4", "5", "6", "7", "8", "9")) else text
 
 
 def _print_windows(windows: UsageWindows, output: Output, zone: tzinfo, now: int, *, blocks: bool) -> None:
-    """Print the current periods of subscriptions, and with `blocks`, also the earlier blocks."""
+    """Print the current periods of subscriptions and, if `blocks` is True, also the earlier blocks."""
     if windows.current:
         output.data("" if blocks else "\n")
         rows = [_window_row(one, _left(one, now), one.projected_cost(now)) for one in windows.current]
@@ -236,7 +236,7 @@ def _cost(counts: Counts) -> str:
 
 
 async def budgets(*, json: AsJson = False, output: Out) -> None:
-    """Print the configured budgets: how much is spent in the current period, and when it ends."""
+    """Print the configured budgets: how much has been spent in the current period, and when the period ends."""
     async with opened(output) as engine:
         found = await budget_states(engine.runtime, LOCAL_USER)
         places = [_place(engine, state) for state in found]
@@ -254,7 +254,7 @@ async def budgets(*, json: AsJson = False, output: Out) -> None:
 
 
 def _place(engine: Engine, state: BudgetState) -> str:
-    """Return the file and line of a budget with a problem."""
+    """Return the file and line in which a budget with a problem is defined."""
     if not state.problem or engine.configuration is None:
         return ""
     key = "user" if state.problem.startswith("User") else "project"

@@ -62,7 +62,7 @@ def install(
     json: AsJson = False,
     output: Annotated[Lines, Plain],
 ) -> None:
-    """Write the completion script where the shell looks for it, and print what else to do."""
+    """Write the completion script to the place where the shell looks for it, and print any remaining steps."""
     chosen = shell or PurePath(os.environ.get("SHELL", "")).name
     if chosen not in SCRIPTS:
         fix = "Choose a shell, for example: moot completion install bash"

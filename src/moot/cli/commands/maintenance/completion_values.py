@@ -20,7 +20,7 @@ Value = tuple[str, str]
 
 CONVERSATIONS = 100
 _PLAIN = re.compile(r"[\w .,:+/@-]+")
-"""Titles are untrusted: only those without special shell characters are offered."""
+"""Matches titles that can be offered. Titles are untrusted, so those with special shell characters are not."""
 
 
 def values(kind: str, part: str) -> Iterable[Value]:

@@ -73,7 +73,7 @@ async def check(*, json: AsJson = False, output: Out) -> None:
 
 
 def flat(value: JsonObject, prefix: str = "") -> JsonObject:
-    """Flatten nested mappings to dotted keys. Lists and empty mappings stay values."""
+    """Flatten nested mappings to dotted keys. Lists and empty mappings are kept as values."""
     result: JsonObject = {}
     for key, item in value.items():
         path = f"{prefix}.{key}" if prefix else key
@@ -114,13 +114,15 @@ def set_(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Set a value in the user's configuration file after checking it. Comments and order are kept."""
+    """Check a value and set it in the user's configuration file. The file's comments and order are kept."""
     path = home_of(os.environ) / FILE
     set_value(path, key, parse_value(value, key), os.environ)
-    loaded = configured(output)  # a layer above may override the value
+    loaded = configured(output)  # a layer with higher precedence may override the value
     origin = _layer(loaded, key)
     for problem in loaded.doubt.message.splitlines() if loaded.doubt is not None else ():
-        if f": {key}: " in problem:  # an unknown provider or model; a bare name of a model may belong to a server that isn't running
+        if (
+            f": {key}: " in problem
+        ):  # an unknown provider or model; a model's name without a provider may belong to a server that isn't running
             output.say(f"moot: {problem}", "yellow")
     if json:
         output.json({"ok": True, "file": str(path), "key": key, "origin": origin})
@@ -134,7 +136,7 @@ TEMPLATE = "# moot's configuration; `moot config show` lists every setting, docs
 
 
 async def edit(*, output: Out) -> None:
-    """Edit the user's configuration file. Save it only if it is valid; otherwise print the error and offer to edit it again."""
+    """Edit the user's configuration file. Save the file only if it is valid; otherwise print the error and offer to edit the text again."""
     if not output.attended:
         raise UsageError("Editing requires a terminal.", fix="moot config set KEY VALUE")
     path = home_of(os.environ) / FILE

@@ -45,9 +45,9 @@ State: TypeAlias = Literal["ok", "note", "broken"]
 _DAY = 86_400
 _NARROW = 40
 _SHOWN = 4
-"""Number of characters shown from the end of a key."""
+"""Number of characters to show from the end of a key."""
 _LONG = 20
-"""Minimum length of a key whose end is shown."""
+"""Minimum length of a key for its end to be shown, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,9 @@ def terminal(output: Output) -> Finding:
 
 
 def clock(settings: Settings, now: float | None = None) -> Finding:
-    """Check that the clock is not behind the installation and the database. `now` is in seconds."""
+    """Check that the clock is not behind the time of the installation or of the last write to the database.
+    `now` is in seconds since the epoch.
+    """
     now = time.time() if now is None else now
     shown = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now))
     fix = "Set the clock. moot sorts conversations by it, and TLS certificates are checked against it."
@@ -120,7 +122,7 @@ def clock(settings: Settings, now: float | None = None) -> Finding:
 
 
 MINIMUM_FREE = 200_000_000
-"""Free bytes on the disk below which the check fails."""
+"""Minimum free disk space in bytes. With less, the check fails."""
 
 
 Check: TypeAlias = Callable[[Settings], Finding | Awaitable[Finding]]
@@ -253,7 +255,7 @@ async def _sandbox(settings: Settings) -> Finding:
 
 
 def _plugins(settings: Settings) -> Finding:
-    """Check that everything that other packages provide can be loaded, and that installed plugins are unchanged."""
+    """Check that everything provided by other packages can be loaded, and that installed plugins have not changed."""
     found = [f"{plugin.name} ({plugin.folder})" for plugin in used_plugins(settings.home)]
     faults: list[str] = []
     for registry in extensible():
@@ -266,7 +268,7 @@ def _plugins(settings: Settings) -> Finding:
             try:
                 registry.make(name, *([replace(entry, home=settings.home)] if registry is PROVIDERS else []))
             except ConfigError:
-                pass  # a problem of its settings, not of the plugin
+                pass  # a problem with its settings, not with the plugin
             except MootError as error:
                 faults.append(error.message)
     words = "; ".join(found) or "none"
@@ -300,7 +302,7 @@ def _weights(settings: Settings) -> Finding:
 def _machine(settings: Settings) -> Finding:
     try:
         check_machine(find(DEFAULT).size)
-    except MootError as error:  # not a problem of the installation: there are other models
+    except MootError as error:  # not a problem with the installation: there are other models
         return Finding("embedded model", "note", error.message, error.fix)
     return Finding("embedded model", "ok", "can run on this machine")
 

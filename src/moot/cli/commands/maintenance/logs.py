@@ -34,7 +34,7 @@ def file_of(home: Path) -> Path:
 
 
 def level_of(environ: Mapping[str, str]) -> int:
-    """Return the level that MOOT_LOG sets, or info."""
+    """Return the log level set by MOOT_LOG; the default is info."""
     return LEVELS.get(environ.get("MOOT_LOG", "").lower(), logging.INFO)
 
 
@@ -62,7 +62,7 @@ class FileHandler(logging.Handler):
             entry["error"] = self._redacted(f"{record.exc_info[0].__name__}: {record.exc_info[1]}")[:LONGEST]
         line = dumps(entry) + b"\n"
         with contextlib.suppress(OSError, ValueError):  # a full disk, a directory without write permission
-            os.write(self._opened(), line)  # one call: lines of several processes never mix
+            os.write(self._opened(), line)  # a single call, so that lines of several processes never mix
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -71,7 +71,9 @@ class FileHandler(logging.Handler):
         super().close()
 
     def _opened(self) -> int:
-        """Return the log file's descriptor. Rotate a full file, and reopen one that another process rotated. Raise OSError on failure."""
+        """Return the log file's descriptor.
+        Rotate the file if it is full, and reopen it if another process has rotated it. Raise OSError on failure.
+        """
         if self._descriptor is not None:
             mine = os.fstat(self._descriptor)
             with contextlib.suppress(FileNotFoundError):
@@ -92,7 +94,7 @@ class FileHandler(logging.Handler):
         lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if self._full():  # no other process has rotated it meanwhile
+            if self._full():  # no other process has rotated it in the meantime
                 self._path.replace(self._path.with_suffix(".jsonl.1"))
         finally:
             os.close(lock)
@@ -105,7 +107,7 @@ class FileHandler(logging.Handler):
 
 
 READ = 8 * 1024 * 1024
-"""Maximum number of bytes that are read from the end of a log file."""
+"""Maximum number of bytes to read from the end of a log file."""
 PAUSE = 0.2
 _AGO = re.compile(r"(\d+)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -211,7 +213,7 @@ def _print(entry: Entry, output: Lines, *, as_json: bool) -> None:
 
 
 def _begin(since: str) -> str:
-    """Return the earliest timestamp to print, as written in the log."""
+    """Return the earliest timestamp to print, in the format of the log."""
     if not since:
         return ""
     if match := _AGO.fullmatch(since):

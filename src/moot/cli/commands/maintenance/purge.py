@@ -144,7 +144,9 @@ def _check_exclusive(*ways: bool) -> None:
 
 
 async def _inactive(engine: Engine, *, deleted: bool, before: int | None) -> list[Conversation]:
-    """Return conversations without activity since `before`, optionally only deleted ones. A deletion counts as the last activity."""
+    """Return conversations that have had no activity since `before`, optionally only deleted ones.
+    Deleting a conversation counts as activity.
+    """
     found: list[Conversation] = []
     for shelf in (True,) if deleted else (True, False):
         cursor: str | None = None
@@ -186,7 +188,7 @@ async def _confirmed(items: Sequence[str], what: str, *, yes: bool, output: Outp
 
 
 async def _read(source: Path | None, output: Output) -> tuple[str, ...]:
-    """Read strings from a file, from stdin, or from a hidden prompt."""
+    """Read strings from a file, from stdin, or from a prompt that hides the input."""
     if source is not None and str(source) != "-":
         try:
             text = await to_thread.run_sync(partial(source.read_text, encoding="utf-8"))

@@ -19,7 +19,7 @@ from moot.types.maintenance import ScanReport, ScanScope, SecretFinding, SecretP
 from moot.types.store import Store
 
 _ID = 18
-"""Number of characters of an id to print, enough to be unique in practice."""
+"""Number of characters of an id to print, which are enough to be unique in practice."""
 EVERY = "all"
 """Fingerprint that selects all findings."""
 
@@ -68,7 +68,7 @@ async def scan(
 
 
 async def scanned(store: Store, scope: ScanScope, output: Output, *, unchanged: bool = False) -> ScanReport:
-    """Scan, showing the progress, and return the result."""
+    """Scan all stored data, show the progress, and return the result."""
     report = ScanReport()
     with Progress(output) as progress:
         async with aclosing(store.erasure.scanner.scan(scope, unchanged=unchanged)) as reports:
@@ -79,7 +79,7 @@ async def scanned(store: Store, scope: ScanScope, output: Output, *, unchanged: 
 
 
 def select_findings(report: ScanReport, fingerprints: Sequence[str]) -> list[SecretFinding]:
-    """Return the findings with these fingerprints or fingerprint prefixes. Raise NotFound if one matches no finding, or several."""
+    """Return the findings with these fingerprints or fingerprint prefixes. Raise NotFound if any of them matches no finding or several."""
     if EVERY in fingerprints:
         return list(report.findings.values())
     found: dict[str, SecretFinding] = {}

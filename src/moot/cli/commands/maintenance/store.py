@@ -31,7 +31,7 @@ async def store_stats(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Scan the whole database and print the size of its parts and the largest conversations."""
+    """Scan the whole database, and print the sizes of its parts and the largest conversations."""
     async with await open_store(configured(output).settings) as store:
         with Progress(output) as progress:
             progress.show("scanning …")
@@ -135,7 +135,7 @@ async def backup(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Write the whole home to one file, even while it is in use, and verify the file."""
+    """Write the whole of moot's home to one file, even while the home is in use, and verify the file."""
     if check is not None:
         if to is not None:
             raise UsageError("A destination and --check cannot be used together.")
@@ -164,7 +164,9 @@ async def restore(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Restore a home from a backup, completely or not at all. A home that contains data is replaced only if `--replace` is given."""
+    """Restore moot's home from a backup, either completely or not at all.
+    A home that contains data is replaced only if `--replace` is given.
+    """
     home = into or home_of(os.environ)
     found, aside = await to_thread.run_sync(partial(restored, file.expanduser(), home, replace=replace))
     if json:

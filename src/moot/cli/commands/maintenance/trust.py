@@ -89,7 +89,7 @@ def _trusted_skills(home: Path, skills: list[Skill], output: Output) -> list[Pat
 
 
 def _show_hooks(output: Output, directory: Path, home: Path) -> None:
-    """Print the hooks and checks of a trusted project, whose commands run without approval."""
+    """Print the hooks and checks of a trusted project, because their commands run without approval."""
     settings = load(home=home, environ=os.environ, directory=directory).settings
     hooks = settings.hooks
     lines = [f"  {event}: {visible(hook.command)}" for event, listed in hooks.items() for hook in listed if hook.folder]
@@ -107,7 +107,7 @@ def _show_hooks(output: Output, directory: Path, home: Path) -> None:
 def _is_valid(path: Path, text: str, output: Output, *, only: bool) -> bool:
     """Return whether the file is valid, and report an invalid agent or command.
 
-    Raise ConfigError if the configuration file is invalid. With `only`, also raise it for an invalid agent or command.
+    Raise ConfigError if the configuration file is invalid. If `only` is True, also raise it for an invalid agent or command.
     """
     is_command = COMMANDS_FOLDER in path.parts
     if path.suffix != SUFFIX and not is_command:

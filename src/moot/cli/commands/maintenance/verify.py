@@ -21,11 +21,11 @@ from moot.types.exchange import converter_of
 from moot.types.verify import DamageKind, Receipt, Translations, Upgrade
 
 SHOWN = 200
-"""Maximum number of runs printed one by one. The others are counted."""
+"""Maximum number of runs to print individually. Further runs are only counted."""
 
 
 async def _upgrade(translations: Translations, conversation: str | None, output: Output, *, store: bool, json: bool) -> int:
-    """Print what changes in each run and store the result of the new conversion. Return 1 if a run had to be skipped."""
+    """Print the changes in each run and store the result of the new conversion. Return 1 if a run had to be skipped."""
     progress = Progress(output)
     shown: list[Upgrade] = []
     changed = same = skipped = 0

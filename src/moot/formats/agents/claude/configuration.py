@@ -32,7 +32,7 @@ _TOOLS = {
     "AskUserQuestion": "ask_user",
 }
 _ABOVE = 6
-"""Maximum number of a session's parent folders that are searched for the settings."""
+"""Maximum number of a session's parent folders to search for settings."""
 _ACTIONS: tuple[Literal["deny", "ask", "allow"], ...] = ("deny", "ask", "allow")
 _RULE = re.compile(r"([\w*.-]+)(?:\((.*)\))?", re.DOTALL)
 _MODES = {"acceptEdits": "edits", "plan": "plan", "default": "ask"}

@@ -35,7 +35,7 @@ from moot.types.format import InstallableSession as Placement
 
 AGENT = "claude-code"
 _LOOKED_AT = 50
-"""Maximum number of lines examined to recognize a session."""
+"""Maximum number of lines to examine in order to recognize a session."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTE = 1 << 20
 """Maximum size of a file with facts about a session, in bytes."""
@@ -43,7 +43,7 @@ _ASIDE = "agent-aside_question-"
 _LONGEST = 200
 """Maximum length of a folder name. Claude Code shortens a longer name and appends a hash."""
 _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
-"""Keys that identify a session if its first line is longer than the examined beginning of the file."""
+"""Keys by which a session is recognized if its first line is longer than the examined beginning of the file."""
 
 
 class ClaudeFormat:
@@ -72,7 +72,8 @@ class ClaudeFormat:
         session, own, is_background = _session_of(path)
         if path.stem.startswith("agent-") and session:
             call = call_that_began(path, session)
-            # calls in the files of both a session and its sub-agent are the sub-agent's, except in a copy of the session for an aside
+            # calls that are in the files of both a session and its sub-agent are the sub-agent's, except in a copy of the session for an
+            # aside
             rank = 1 if path.stem.startswith(_ASIDE) else -1
             yield ImportedConversation(f"{session}/{path.stem}", SessionReader(AGENT).entries(json_lines(path)), session, call, rank=rank)
             return
@@ -120,7 +121,9 @@ class ClaudeFormat:
         return ExportFile(data, self._fidelity(exported))
 
     def _fidelity(self, exported: ExportedConversation) -> Fidelity:
-        """Return the fidelity counts. A sub-agent's title is lost, and a branch that starts after the last message is only approximated."""
+        """Return the fidelity counts. The title of a sub-agent is lost,
+        and a branch that starts after the last message is only approximated.
+        """
         untitled: Mapping[str, FidelityLevel] = {thing: keeping for thing, keeping in self.holds.items() if thing != "titles"}
         ends = [(one.others, one.messages[-1].id) for one, _ in with_descendants(exported) if one.messages]
         longer = sum(any(message.parent == end for message in others) for others, end in ends)
@@ -149,7 +152,7 @@ def folder_of(directory: str) -> str:
 
 
 def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
-    """Yield files that are named like sessions, in a projects folder or its parent. The files are not opened."""
+    """Yield the files whose names look like those of sessions, in a projects folder or its parent. The files are not opened."""
     projects = folder / "projects"
     for path in files_below(projects if projects.is_dir() and not projects.is_symlink() else folder, ".jsonl", depth=depth):
         if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
@@ -176,7 +179,7 @@ def _desktop_facts(path: Path, session: str) -> ImportedFacts | None:
 
 
 def _session_of(path: Path) -> tuple[str, str, bool]:
-    """Return the session ids in the file's lines and in its name, and whether the session runs in the background.
+    """Return the session id in the file's lines, the one in the file's name, and whether the session runs in the background.
 
     Raise UsageError if no line belongs to a session.
     """

@@ -13,7 +13,7 @@ from moot.types.message import Part, is_tool, text_of, text_part, tool_name
 ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
 """Types of lines that belong to the session's tree, which is formed by `uuid` and `parentUuid`."""
 _BESIDE = frozenset({"queue-operation", "last-prompt", "mode", "permission-mode", "api-request", "api-request-shape", "custom-title"})
-"""Types of lines without a message that may be the first in a session file."""
+"""Types of lines that contain no message but may come first in a session file."""
 _RECORDS = _BESIDE | {"ai-title", "api-request-blob", "cost-state", "file-history-snapshot", "summary"}
 """Types of lines that contain no message and don't belong to the session's tree."""
 PART = "moot-part"
@@ -36,14 +36,14 @@ def is_session_line(value: JsonObject) -> bool:
     if kind == "summary":
         return isinstance(value.get("summary"), str) and "leafUuid" in value
     if text(value, "sessionId").startswith("session-") and "message" in value:
-        return False  # another program's, whose lines only look the same
+        return False  # from another program, whose lines only look the same
     if not isinstance(value.get("sessionId"), str):
         return kind == "file-history-snapshot" and "messageId" in value and "snapshot" in value
     return kind in _BESIDE or kind == PART or (kind in ENTRY_TYPES and "parentUuid" in value and "isSidechain" in value)
 
 
 def is_without_message(line: JsonObject) -> bool:
-    """Return whether an import leaves out the line on purpose. Examples are the program's notices and outputs of unknown calls."""
+    """Return whether an import omits the line on purpose. Examples are notices from the program and outputs of unknown calls."""
     kind = text(line, "type")
     if kind not in ("user", "assistant"):
         return kind in _RECORDS or (kind in ENTRY_TYPES and bool(text(line, "uuid")))
@@ -53,7 +53,7 @@ def is_without_message(line: JsonObject) -> bool:
 
 
 def _is_typed(content: Json, known: frozenset[str]) -> bool:
-    """Return whether content, also that of tool outputs, is text or has only blocks of known types."""
+    """Return whether content, including that of tool outputs, is text or consists only of blocks of known types."""
     if not isinstance(content, list):
         return content is None or isinstance(content, str)
     return all(text(block, "type") in known and _is_typed(obj(block).get("content"), _IN_OUTPUTS) for block in content)
@@ -65,7 +65,7 @@ _IN_OUTPUTS = frozenset({"text", "image", "document", "tool_reference"})
 
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:
-    """Return the parts of a prompt, or nothing for lines that the program wrote: command output, hooks, interruptions, summaries."""
+    """Return the parts of a prompt, or nothing for lines that the program itself wrote: command output, hooks, interruptions, summaries."""
     mark, message = obj(line, EXACTLY), obj(line, "message")
     if "message" in mark and isinstance(line.get("message"), dict):  # moot wrote the line
         return tuple(objects(mark, "parts")) if isinstance(mark.get("parts"), list) else user_parts(message.get("content"))
@@ -78,7 +78,7 @@ def prompt_of(line: JsonObject) -> tuple[Part, ...]:
 
 
 def moot_message_of(line: JsonObject) -> str:
-    """Return the id of the moot message that the line was written for, or an empty string."""
+    """Return the id of the message of moot for which the line was written, or an empty string."""
     return text(line, EXACTLY, "message")
 
 
@@ -145,12 +145,12 @@ def block_of(part: Part) -> JsonObject | None:
 
 
 def call_id(part: Part) -> str:
-    """Return the call id with only the characters that the API accepts."""
+    """Return the call id, reduced to the characters that the API accepts."""
     return _ID.sub("_", str(part.get("toolCallId") or "")) or "call"
 
 
 def content_of(parts: tuple[Part, ...]) -> str | list[Json]:
-    """Return the content of a prompt in the API's form. Unsupported files are replaced by text."""
+    """Return the content of a prompt in the format of the API. Unsupported files are replaced by text."""
     texts = [part for part in parts if part.get("type") == "text"]
     if len(parts) == len(texts) == 1:
         return str(texts[0].get("text", ""))
@@ -201,7 +201,7 @@ def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
 
 
 def _is_content(output: Json) -> bool:
-    """Return whether the output is text followed by pictures, which can be read back unchanged."""
+    """Return whether the output consists of text followed by pictures, so that it can be read back unchanged."""
     pieces = items(output, "value")
     if not pieces or text(output, "type") != "content" or obj(output).keys() != {"type", "value"}:
         return False

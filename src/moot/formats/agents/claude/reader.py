@@ -1,7 +1,7 @@
 """Conversion of session files to conversations. The tree of lines is divided into one message for each prompt and one for its answer.
 
-Each line is converted using only the lines before it. So when a file grows, its earlier messages stay the same or get longer. Memory use
-is small: one number for each line of the tree.
+Each line is converted using only the lines before it. So when a file grows, its earlier messages stay the same or get longer. Little
+memory is needed: one number for each line of the tree.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _TITLE = 80
 
 @dataclass(slots=True)
 class SessionFacts:
-    """Title, directory, cost and other facts about a session known so far."""
+    """The title, directory, cost and other facts that are known about a session so far."""
 
     directory: str = ""
     created_at: int = 0
     updated_at: int = 0
     head: str | None = None
     dollars: float = 0.0
-    """Cost in dollars, from the newest line that has one."""
+    """Cost in dollars, taken from the newest line that contains it."""
     named: str = ""
     """Title chosen by the user, or else by the agent."""
     by_person: bool = False
     first_prompt: str = ""
     """Beginning of the first prompt."""
     summaries: dict[int, str] = field(default_factory=dict[int, str])
-    """Hash of a line's id → summary of the session that ends with the line. Some files begin with summaries of other sessions."""
+    """Hash of a line's id → summary of the session that ends with this line. Some files start with summaries of other sessions."""
     metadata: JsonObject = field(default_factory=empty)
 
     def learn(self, line: JsonObject, at: int) -> None:
@@ -61,12 +61,12 @@ class SessionFacts:
             self.metadata["session_id"] = session
 
     def ask(self, parts: tuple[Part, ...]) -> None:
-        """Use the first prompt with text as a fallback title."""
+        """Use the first prompt that contains text as a fallback title."""
         if not self.first_prompt:
             self.first_prompt = " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
 
     def name(self, line: JsonObject) -> None:
-        """Read a line with a title."""
+        """Read a line that contains a title."""
         match line.get("type"), line.get("leafUuid"):
             case "custom-title", _ if isinstance(title := line.get("customTitle"), str) and title:
                 self.named, self.by_person = title, True
@@ -96,7 +96,7 @@ class SessionFacts:
 
 @dataclass(slots=True)
 class Sidechain:
-    """A sub-agent whose lines are in the session file of its parent."""
+    """A sub-agent whose lines are in its parent's session file."""
 
     id: str
     agent: str
@@ -116,7 +116,7 @@ class Sidechains:
         self._answered: dict[str, str] = {}
 
     def take(self, offset: int, value: JsonObject) -> None:
-        """Assign a line to the sub-agent that it names, else to its parent line's sub-agent, else to a new one."""
+        """Assign a line to the sub-agent whose id it contains, or else to the sub-agent of its parent line, or else to a new sub-agent."""
         uuid, parent, agent = value.get("uuid"), value.get("parentUuid"), value.get("agentId")
         number = self._agents.get(agent) if isinstance(agent, str) else None
         if number is None and isinstance(parent, str):
@@ -139,7 +139,7 @@ class Sidechains:
         self._asked.setdefault(hash(prompt), []).append(call)
 
     def answered(self, call: str, line: JsonObject) -> None:
-        """Record the output of a call, which may name its sub-agent."""
+        """Record the output of a call. The output may contain the id of the call's sub-agent."""
         if isinstance(agent := at(line, "toolUseResult", "agentId"), str):
             self._answered[agent] = call
 
@@ -156,7 +156,7 @@ _NOTE = 1 << 20
 
 
 def call_that_began(path: Path, session: str) -> str | None:
-    """Return the id of the call that started a sub-agent, from its metadata file or the parent session's file, or None."""
+    """Return the id of the call that started a sub-agent, as found in its metadata file or in the parent session's file, or None."""
     note = _object(read_head(path.with_suffix(".meta.json"), _NOTE, links=False))
     if isinstance(call := note.get("toolUseId"), str) and call:
         return call
@@ -177,7 +177,7 @@ def _object(data: bytes) -> JsonObject:
 
 
 def _call_of(line: JsonObject, agent: str) -> str | None:
-    """Return the call whose output names the agent."""
+    """Return the call whose output contains the agent's id."""
     if at(line, "toolUseResult", "agentId") != agent:
         return None
     calls = (block.get("tool_use_id") for block in objects(line, "message", "content"))
@@ -193,15 +193,15 @@ class SessionReader:
     def __init__(self, agent: str, sidechains: Sidechains | None = None) -> None:
         self._agent = agent
         self._sidechains = sidechains
-        """Collector for the lines of sub-agents. None if the session itself belongs to a sub-agent."""
+        """Collects the lines of sub-agents. None if the session itself belongs to a sub-agent."""
         self._about = SessionFacts()
         self._drafts = Drafts(ClaudeMessage)
         self._places: dict[int, int] = {}
-        """Hash of a line's id, for lines of the tree → index of the message that it belongs to."""
+        """Hash of the id of a line in the tree → index of the message that the line belongs to."""
         self._calls: dict[str, int] = {}
-        """Id of a tool call without an output → index of its message."""
+        """Id of a tool call that has no output → index of its message."""
         self._written: dict[str, int] = {}
-        """Id in moot, for messages that moot exported → index of the message."""
+        """Id in moot of a message that moot exported → index of the message."""
         self._tail = NO_PARENT
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
@@ -271,7 +271,7 @@ class SessionReader:
         return draft is not None
 
     def _place_of(self, parent: object) -> int:
-        """Return the index of the parent message. A line with an unknown parent follows the previous line."""
+        """Return the index of the parent message. A line with an unknown parent is assumed to follow the previous line."""
         if not isinstance(parent, str):
             return NO_PARENT
         found = self._places.get(hash(parent))
@@ -314,9 +314,9 @@ class SessionReader:
         return draft
 
     def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft[ClaudeMessage] | None:
-        """Add tool outputs to the message with their call.
+        """Add tool outputs to the message that contains their call.
 
-        Return that message, which may be anywhere in the tree because calls run in parallel.
+        Return this message, which may be anywhere in the tree because calls run in parallel.
         """
         found: Draft[ClaudeMessage] | None = None
         for block in results:
@@ -333,7 +333,9 @@ class SessionReader:
         return found
 
     def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft[ClaudeMessage] | None:
-        """Return the message that the line belongs to, if it is a context summary or a prompt sent while the agent was working."""
+        """Return the message that the line belongs to,
+        if the line is a context summary or a prompt that was sent while the agent was working.
+        """
         if moot_message_of(value):
             return self._assistant(line, value, uuid, place, 0)
         draft = self._drafts.answer(place)

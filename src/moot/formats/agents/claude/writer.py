@@ -1,6 +1,6 @@
 """Conversion of conversations to sessions that Claude Code can resume.
 
-Parts that the model's API would reject, such as unsigned reasoning, are written to lines and fields that Claude Code ignores and moot
+Parts that the model's API would reject, such as unsigned reasoning, are written to lines and fields that Claude Code ignores and that moot
 reads back.
 """
 
@@ -20,13 +20,13 @@ from moot.types.format import ExportedConversation
 from moot.types.message import Message, Part, is_tool, tool_name
 
 VERSION = "2.1.330"
-"""Version of Claude Code whose format is written."""
+"""The version of Claude Code in whose format sessions are written."""
 SPACE = uuid.UUID("6f9f1f0e-3a52-5d6c-9d2b-7c1f54a0e9b1")
-"""Namespace of generated ids."""
+"""UUID namespace for generated ids."""
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """Yield the lines of a session file: sub-agents, then the messages, with the active branch last, then the title."""
+    """Yield the lines of a session file: sub-agents, then the messages with the active branch last, then the title."""
     for one, parent in reversed(list(with_descendants(exported))):
         yield from _SessionWriter(one, session, _named(one.conversation.id) if parent is not None else "").lines()
     if exported.conversation.title:
@@ -82,7 +82,7 @@ class _SessionWriter:
         yield self._line("user", message, body, meta=message.role == "system")
 
     def _line(self, kind: str, message: Message, body: JsonObject, *, meta: bool = False) -> bytes:
-        """Return a line whose parent is the previous line of the message, or the line before the message."""
+        """Return a line whose parent is the previous line of the message or, for the first line, the line before the message."""
         self.line_count += 1
         id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.line_count}"))
         line: JsonObject = {"parentUuid": self.last[message.id], "isSidechain": bool(self.side)}
@@ -174,7 +174,7 @@ class _Step:
 
     @property
     def cost(self) -> float | None:
-        """Cost of the model call in dollars, if known."""
+        """Cost of the model call in dollars, if it is known."""
         cost = self.recorded.get("cost")
         return cost / 1e9 if isinstance(cost, int) and not isinstance(cost, bool) else None
 
@@ -185,7 +185,7 @@ def _count(counts: JsonObject, name: str) -> int:
 
 
 def _exact(part: Part, block: JsonObject) -> JsonObject:
-    """Return the fields of a part that its block can't express."""
+    """Return the fields of a part that can't be expressed in its block."""
     if not is_tool(part):
         return {} if part.keys() <= {"type", "text", "state"} else {"part": part}
     if (block["name"], block["id"], block["input"]) == (tool_name(part), part.get("toolCallId"), part.get("input")):
@@ -194,7 +194,7 @@ def _exact(part: Part, block: JsonObject) -> JsonObject:
 
 
 def _steps(parts: Sequence[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
-    """Yield each model call with the steering messages before it."""
+    """Yield each model call together with the steering messages before it."""
     steering, current = list[Part](), list[Part]()
     started = False
     for part in parts:

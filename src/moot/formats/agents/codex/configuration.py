@@ -14,7 +14,7 @@ from moot.types.format import ForeignConfiguration
 
 _FILE = "config.toml"
 _ABOVE = 6
-"""Maximum number of a session's parent folders that are searched for the settings."""
+"""Maximum number of a session's parent folders to search for settings."""
 _EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "max"}
 _READ = ("model", "model_reasoning_effort", "profiles", "profile", "mcp_servers", "sandbox_mode", "sandbox_workspace_write")
 _REASONS = {

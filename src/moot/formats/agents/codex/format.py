@@ -23,12 +23,12 @@ from moot.types.format import InstallableSession as Placement
 
 AGENT = "codex"
 _LOOKED_AT = 20
-"""Maximum number of lines examined to recognize a session."""
+"""Maximum number of lines to examine in order to recognize a session."""
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
-"""Keys that identify a session if its first line is longer than the examined beginning of the file."""
+"""Keys by which a session is recognized if its first line is longer than the examined beginning of the file."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _PACKED, _PACKED_HEAD = (f"moot.formats.agents.codex.packed:{name}" for name in ("packed_lines", "packed_head"))
-"""Functions that are loaded by name, because their module imports a large package."""
+"""Names of functions that are loaded on first use, because their module imports a large package."""
 
 
 class CodexFormat:
@@ -89,7 +89,7 @@ class CodexFormat:
 
 
 def _sessions(folder: Path) -> Iterator[Path]:
-    """Yield the session files in a folder, in its `sessions` and in its `archived_sessions`, with or without a folder for each day.
+    """Yield the session files in a folder and in its subfolders `sessions` and `archived_sessions`, with or without a folder for each day.
 
     Newer versions of Codex compress old files.
     """

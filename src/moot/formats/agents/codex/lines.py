@@ -44,7 +44,7 @@ def is_rollout_line(value: JsonObject) -> bool:
 
 
 def is_without_message(line: JsonObject) -> bool:
-    """Return whether an import leaves out text of the line on purpose, for example because another line has the same text."""
+    """Return whether an import omits text of the line on purpose, for example because another line contains the same text."""
     kind, item = normalize(line)
     if kind != "response_item":
         return kind in _LINES
@@ -115,7 +115,7 @@ def _call_id(part: Part) -> str:
 
 
 def content_of(parts: tuple[Part, ...]) -> list[Json]:
-    """Return the content of a prompt in the API's form. Unsupported files are replaced by text."""
+    """Return the content of a prompt in the format of the API. Unsupported files are replaced by text."""
     return [_content_item(part) for part in with_texts(parts) if part.get("type") in ("text", "file")]
 
 

@@ -1,6 +1,6 @@
-"""Codex sessions that the program has compressed, `rollout-….jsonl.zst`.
+"""Sessions that Codex has compressed, `rollout-….jsonl.zst`.
 
-This module is loaded by name, because it imports a large package.
+This module is loaded only when needed, because it imports a large package.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LARGEST = 4 << 30
 """Maximum size in bytes of a decompressed session."""
 _RATIO = 200
 _SMALL = 64 << 20
-"""Size in bytes up to which a file may expand to more than `_RATIO` times its size."""
+"""Decompressed size, in bytes, up to which a file may expand to more than `_RATIO` times its size."""
 _CHUNK = 1 << 20
 
 
 def packed_lines(path: Path, largest: int = _LARGEST) -> Iterator[Line]:
-    """Decompress a session while it is read, and yield its lines. Raise UsageError if it can't be decompressed or expands too much.
+    """Decompress a session while it is being read, and yield its lines. Raise UsageError if it can't be decompressed or expands too much.
 
     `largest` is the maximum size of the decompressed session in bytes.
     """

@@ -25,12 +25,13 @@ _TRIES = 20
 
 
 def parent_of(meta: JsonObject) -> str | None:
-    """Return the id of the parent session from the metadata in the first line, or None."""
+    """Return the id of the parent session, as found in the metadata in the first line, or None."""
     return text(meta, "source", "subagent", "thread_spawn", "parent_thread_id") or None
 
 
 def call_that_began(path: Path, session: str, parent: str, packed: Callable[[Path], Iterable[Line]]) -> str | None:
-    """Return the id of the call in the parent session's file that started this session, or None. The call's output names the session.
+    """Return the id of the call in the parent session's file that started this session, or None. The call's output contains the session's
+    id.
 
     `packed` reads a compressed file.
     """
@@ -57,10 +58,10 @@ def _call_of(line: bytes) -> str | None:
 
 
 class _Identities:
-    """Identities of a session's prompts and model calls, which forks of the session repeat.
+    """Identities of a session's prompts and model calls, which are repeated in forks of the session.
 
     A call is identified by the id of its turn and its number in the turn. Old versions of Codex wrote no turn ids. In their sessions, a
-    call is identified by everything before it and the id of the original session, because two sessions may begin with the same words.
+    call is identified by everything before it and the id of the original session, because two sessions may start with the same words.
     """
 
     def __init__(self) -> None:
@@ -74,7 +75,7 @@ class _Identities:
         if kind == "session_meta":  # the session's own metadata, then that of the copied session
             self._session = text(body, "forked_from_id") or parent_of(body) or text(body, "id") or self._session
             return
-        if not self._turn:  # otherwise it is not used any more
+        if not self._turn:  # otherwise it is no longer used
             self._before.update(raw.rstrip().replace(time.encode(), b"", 1))
         if kind == "turn_context" and (turn := text(body, "turn_id")) and turn != self._turn:
             self._turn, self._number = turn, 0
@@ -111,11 +112,11 @@ class SessionReader:
         self._drafts = Drafts(lambda at: CodexMessage(at, self._model))
         self._tail = NO_PARENT
         self._parents: list[int] = []
-        """Index of the message before each prompt."""
+        """For each prompt, the index of the message before it."""
         self._ids = set[int]()
         self._model = ""
         self._turn_started = self._turn_active = False
-        """True once a turn has started, and once the model has produced output in it, respectively."""
+        """Two flags: True once a turn has started, and True once the model has produced output in it."""
         self._facts = ImportedFacts()
         self._directory = ""
         self._title = ""
@@ -126,7 +127,7 @@ class SessionReader:
         self._total: Json = None
         self._identities = _Identities()
         self._answering = ""
-        """Id in moot of the newest answer, if moot exported it."""
+        """The id in moot of the newest answer, if this answer was exported by moot."""
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
         """Yield the entries of the lines. Facts about the conversation are yielded after its first messages and at the end."""
@@ -195,7 +196,7 @@ class SessionReader:
         return None
 
     def _begin(self, body: JsonObject) -> None:
-        """Read the session's metadata. In the file of a fork, the original session's metadata may follow and is ignored."""
+        """Read the session's metadata. In the file of a fork, the original session's metadata may follow; it is ignored."""
         if "session_id" in self._metadata:
             return
         self._metadata["session_id"] = str(body.get("id") or "")
@@ -271,7 +272,7 @@ class SessionReader:
         return draft
 
     def _id(self, item: JsonObject, line: Line) -> str:
-        """Return the item's own id, or one with its line number if it has none or its id was used before."""
+        """Return the item's own id, or an id with its line number if the item has none or its id has already been used."""
         id = item.get("id")
         if not isinstance(id, str) or not id or hash(id) in self._ids:
             return f"line-{line.number}"
@@ -320,7 +321,7 @@ class SessionReader:
         return draft
 
     def _shown(self, item: JsonObject, draft: Draft[CodexMessage] | None, at: int) -> Draft[CodexMessage] | None:
-        """Return the message that a display event repeats, or None. Add the event's item to an answer unless it is text or reasoning."""
+        """Return the message that a display event repeats, or None. Unless the event's item is text or reasoning, add it to an answer."""
         if item.get("type") == "UserMessage":
             return draft if draft is not None and draft.prompt is not None else None
         if draft is None or draft.prompt is not None:
@@ -330,7 +331,7 @@ class SessionReader:
         return draft
 
     def _counted(self, info: JsonObject, limits: JsonObject, at: int) -> Draft[CodexMessage] | None:
-        """Record the token count and the limits from a display event. A repeated total is not another model call."""
+        """Record the token count and the limits from a display event. A repeated total does not mean another model call."""
         if limits and (draft := self._drafts.answer(self._tail)) is not None:
             draft.answer.limited(limits, at)
         before, total, last = self._total, info.get("total_token_usage"), info.get("last_token_usage")
@@ -354,7 +355,7 @@ class SessionReader:
         return draft
 
     def _roll_back(self, turns: Json) -> None:
-        """Undo the newest `turns` prompts, so that the next message becomes a sibling of the first one undone."""
+        """Undo the newest `turns` prompts, so that the next message becomes a sibling of the first undone message."""
         if type(turns) is int and 0 < turns <= len(self._parents):
             self._tail = self._parents[-turns]
             del self._parents[-turns:]

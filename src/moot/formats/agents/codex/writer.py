@@ -1,7 +1,7 @@
 """Conversion of conversations to sessions that Codex can resume.
 
 Parts that the model's API would reject, such as reasoning without encrypted content, are written to lines and fields that Codex ignores
-and moot reads back.
+and that moot reads back.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from moot.types.format import ExportedConversation
 from moot.types.message import Message, Part, is_tool, text_of
 
 _VERSION = "0.169.0"
-"""Version of Codex whose format is written."""
+"""The version of Codex in whose format sessions are written."""
 SPACE = uuid.UUID("1b0de4a6-5c1f-5d0e-8a53-64f1a7b3c9d2")
-"""Namespace of generated ids."""
+"""UUID namespace for generated ids."""
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """The format `crush`: the database of Crush in each project, `PROJECT/.crush/crush.db`, listed in `~/.local/share/crush/projects.json`.
 
-The token counts only cover the last model call, so they are not read. The cost covers the whole session, including its sub-agents, and is
-stored with the first answer. Reference: the schema documented by other programs that read the database.
+The token counts cover only the last model call, so they are not read. The cost covers the whole session, including its sub-agents. moot
+stores it with the first answer. Reference: the schema documented by other programs that read the database.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _READ = {
 }
 """Type of a part → the field of its data that is read."""
 _LIST = 4 << 20
-"""Maximum size of the list of projects, in bytes."""
+"""Maximum size of the file with the list of projects, in bytes."""
 
 
 class Crush(ReadOnly):

@@ -1,8 +1,8 @@
 """The format `goose`: the database of Goose, `~/.local/share/goose/sessions/sessions.db`.
 
-The ledger has a row for each model call. Calls for summaries are added to the answer before them. Without a ledger, the totals of the
-session are stored with its first answer. Reference: `crates/goose/src/session/session_manager.rs` of https://github.com/block/goose, and
-the schema documented by other programs that read the database.
+The ledger has a row for each model call. Calls for summaries are added to the answer before them. If there is no ledger, moot stores the
+totals of the session with its first answer. Reference: `crates/goose/src/session/session_manager.rs` of https://github.com/block/goose,
+and the schema documented by other programs that read the database.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Row: TypeAlias = tuple[bytes, JsonObject]
 _NOTICES = frozenset(
     {"systemNotification", "toolConfirmationRequest", "conversationCompacted", "summarizationRequested", "contextLengthExceeded"}
 )
-"""Types of content that contains no text of the conversation."""
+"""Types of content that don't contain text of the conversation."""
 
 
 class Goose(ReadOnly):
@@ -100,7 +100,8 @@ def _is_answer(value: JsonObject) -> bool:
 
 
 def _calls_of_answers(ledger: list[_Row], answers: int) -> dict[int, list[_Row]]:
-    """Return the model calls for each answer, by the answer's position: its own call, then calls for summaries, which have no answer.
+    """Return the model calls for each answer, keyed by the answer's position:
+    its own call, then calls for summaries, which have no answer of their own.
 
     The call of an answer that is still being written is added to the answer before it.
     """

@@ -1,6 +1,6 @@
 """The format `hermes`: the database of Hermes Agent, `~/.hermes/state.db`.
 
-Tokens and cost are known only for the whole session; they are stored with its first answer. The transcripts in `sessions/` repeat the
+Tokens and cost are known only for the whole session. moot stores them with the first answer. The transcripts in `sessions/` repeat the
 database. Reference: the schema documented by other programs that read the database.
 """
 

@@ -1,4 +1,4 @@
-"""Conversion between message parts and content of Google's API, which the sessions of Gemini CLI and Qwen Code contain."""
+"""Conversion between message parts and the content format of Google's API, which is used in sessions of Gemini CLI and Qwen Code."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def outputs_of(content: Json) -> tuple[Output, ...]:
 
 
 def usage_of(value: JsonObject, *names: str) -> Usage:
-    """Return the token usage. `names` are the fields for prompt, answer, cached, reasoning and total tokens, in this order.
+    """Return the token usage. `names` are the names of the fields for prompt, answer, cached, reasoning and total tokens, in this order.
 
     Reasoning tokens are added to the output tokens if the total shows that they are counted separately.
     """
@@ -61,7 +61,7 @@ def usage_of(value: JsonObject, *names: str) -> Usage:
 
 
 def tokens_of(usage: JsonObject) -> JsonObject:
-    """Return token usage in the fields of Gemini CLI, which counts reasoning tokens separately."""
+    """Return token usage in the format of Gemini CLI, which counts reasoning tokens separately."""
     prompt, output, cached, thoughts = (whole_number(usage, name) or 0 for name in ("input", "output", "cache_read", "reasoning"))
     output = max(output - thoughts, 0)
     return {"input": prompt, "output": output, "cached": cached, "thoughts": thoughts, "tool": 0, "total": prompt + output + thoughts}
@@ -88,7 +88,7 @@ def _part(piece: JsonObject, number: int) -> Part | None:
 
 
 def with_files(output: Json, parts: Sequence[Part]) -> Json:
-    """Return a tool output with the files in the parts."""
+    """Return a tool output, extended with the files in the parts."""
     files = [part for part in parts if part["type"] == "file"]
     return {"type": "content", "value": list[Json]([text_part(output if isinstance(output, str) else ""), *files])} if files else output
 
@@ -133,7 +133,7 @@ def response_of(part: Part) -> tuple[JsonObject, list[Json]]:
 
 
 def shown(answer: JsonObject) -> str:
-    """Return a tool output as the text that the programs show."""
+    """Return a tool output as the text that is shown by the programs."""
     response = obj(answer, "response")
     value = response.get("error" if "error" in response else "output")
     return value if isinstance(value, str) else dumps(value).decode()

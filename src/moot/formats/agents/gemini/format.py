@@ -1,11 +1,10 @@
 """The format `gemini`: chats of Gemini CLI, `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`, and the older `.json`.
 
 The file is a log of changes. It has a header and messages, and a message with a repeated id replaces the earlier one. `{"$set": …}` sets
-header fields, or in `messages` a new list of messages. `{"$rewindTo": id}` goes back to a message; the messages after it are kept as a
-branch. Chats of sub-agents are in a folder named by their parent's id. Tool outputs are stored with the call and again as a user message.
-Reference:
-`packages/core/src/services/chatRecordingService.ts` and `chatRecordingTypes.ts` of https://github.com/google-gemini/gemini-cli, and chats
-of Gemini CLI 0.61.0.
+header fields or, in `messages`, a new list of messages. `{"$rewindTo": id}` goes back to a message; moot keeps the messages after it as a
+branch. Chats of sub-agents are in a folder whose name is the parent's id. Tool outputs are stored with the call and again as a user
+message. Reference: `packages/core/src/services/chatRecordingService.ts` and `chatRecordingTypes.ts` of
+https://github.com/google-gemini/gemini-cli, and chats of Gemini CLI 0.61.0.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _OWNER = ".project_root"
 """File in a project's folder that contains the path of the project."""
 _UPDATED = b'{"$set":{"lastUpdated":'
 SPACE = uuid.UUID("7f6d5b0a-94c1-5b7e-8d0b-3f5f3c8a1e42")
-"""Namespace of generated ids."""
+"""UUID namespace for generated ids."""
 _HEADER = ("sessionId", "projectHash", "startTime")
 _SPEECH = frozenset({"user", "gemini"})
 _TOKENS = ("input", "output", "cached", "thoughts", "total")
@@ -63,7 +62,7 @@ _TOKENS = ("input", "output", "cached", "thoughts", "total")
 
 @dataclass(slots=True)
 class _Message:
-    """A message and the records about it."""
+    """A message, and the records that changed it."""
 
     value: JsonObject
     raws: list[bytes] = field(default_factory=list[bytes])
@@ -204,7 +203,7 @@ def _answers_only(value: JsonObject) -> bool:
 
 
 def _record(id: str, message: _Message, settled: frozenset[str]) -> SessionRecord:
-    """Convert a message. `settled` contains the ids of calls that are stored together with their outputs."""
+    """Convert a message. `settled` contains the ids of the calls that are stored together with their outputs."""
     value, raw, when = message.value, b"".join(message.raws), milliseconds(message.value, "timestamp")
     content = value.get("content")
     if value["type"] == "gemini":
@@ -266,7 +265,7 @@ def _facts(facts: JsonObject, folder: Path) -> ImportedFacts:
 
 
 def _project_folder(place: Path, directory: str) -> Path:
-    """Return the folder for a project directory, as Gemini CLI finds or names it."""
+    """Return the folder that Gemini CLI uses or would create for a project directory."""
     owners = {path.parent.name: _owner(path) for path in sorted(place.glob(f"*/{_OWNER}"))}
     listed = json_object(read_head(place.parent / "projects.json", _REGISTRY).decode("utf-8", "replace"))
     names = obj(listed, "projects")
@@ -287,7 +286,9 @@ def _owner(path: Path) -> str:
 
 
 def _lines(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """Yield the lines of a chat. Each line depends only on the messages so far, so a conversation that grows keeps its earlier lines."""
+    """Yield the lines of a chat. Each line depends only on the messages so far,
+    so the earlier lines stay the same when a conversation grows.
+    """
     conversation = exported.conversation
     at = iso_or_epoch(conversation.created_at or next((message.created_at for message in exported.messages), 0))
     directory = conversation.directory or "/"

@@ -1,10 +1,11 @@
 """The format `opencode`: OpenCode's database, `~/.local/share/opencode/opencode.db`, the output of `opencode export`, and the messages
 and the event stream of `opencode serve`.
 
-Rows of `session`, `message` and `part` are the current state, and rows of `event` its history. Events are append-only, so they are used as
-a message's raw if there are any. A sub-agent's session names its parent, and the parent's `task` call names the session. OpenCode 2 stores
-its sessions in `session_v2` and `session_message` of the same database. Reference: schema, rows and exports of OpenCode 1.18.33, and
-`packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of https://github.com/anomalyco/opencode.
+Rows of `session`, `message` and `part` contain the current state, and rows of `event` its history. Events are append-only, so they are
+used as the raw data of a message if there are any. A sub-agent's session contains the id of its parent, and the parent's `task` call
+contains the id of the session. OpenCode 2 stores its sessions in the tables `session_v2` and `session_message` of the same database.
+Reference: schema, rows and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of
+https://github.com/anomalyco/opencode.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ _MESSAGES = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created, i
 _PARTS = "SELECT * FROM part WHERE message_id = ? ORDER BY id"
 _EVENTS = """SELECT seq, CASE WHEN NOT json_valid(data) THEN NULL WHEN json_extract(data, '$.info.role') IS NULL
     THEN json_extract(data, '$.part.messageID') ELSE json_extract(data, '$.info.id') END FROM event WHERE aggregate_id = ? ORDER BY seq"""
-"""Query for the events of a session, each with the id of its message, if any."""
+"""Query for the events of a session, each with the id of its message if it has one."""
 _EVENT = "SELECT * FROM event WHERE aggregate_id = ? AND seq = ?"
 _CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? AND json_valid(data)
     AND json_extract(data, '$.state.metadata.sessionId') = ?"""
@@ -199,7 +200,7 @@ class _Database:
         return None if row is None else row[0]
 
     def _copied(self, session: str) -> dict[tuple[str, int], str]:
-        """Return the identities of the messages of OpenCode 1 in a session and in those that it was forked from."""
+        """Return the identities of the messages of OpenCode 1 in a session and in the sessions from which it was forked."""
         found: dict[tuple[str, int], str] = {}
         seen: set[str] = set()
         while session and session not in seen and has_schema(self.tables, _OWN):
@@ -215,10 +216,10 @@ class _Database:
         return _Identities(str(self._value(_PROJECT, session) or ""))
 
     def _older(self, session: JsonObject, problems: list[str], *, events: bool) -> Iterator[tuple[int, SessionRecord | ImportedRecord]]:
-        """Yield the messages of OpenCode 1 with their times of creation, then the events without a message."""
+        """Yield the messages of OpenCode 1 with the times at which they were created, followed by the events without a message."""
         id, connection = text(session, "id"), self.connection
         identities = self._identities(id)
-        event_map: dict[str, list[int]] = {}  # the key "" holds events without a message
+        event_map: dict[str, list[int]] = {}  # the key "" contains the events without a message
         for row in readable_rows(connection, problems, _EVENTS, id) if events else ():
             event_map.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
         for row in readable_rows(connection, problems, _MESSAGES, id):
@@ -386,7 +387,7 @@ def _is_event_stream(head: bytes) -> bool:
 
 @dataclass(slots=True)
 class _Session:
-    """A session of an event stream: the current state of its messages, in the order of their first events."""
+    """A session in an event stream: the current state of its messages, in the order of their first events."""
 
     info: JsonObject = field(default_factory=empty)
     messages: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])

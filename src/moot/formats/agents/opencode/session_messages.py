@@ -45,7 +45,7 @@ _NAMING = "SELECT data FROM session_message WHERE session_id = ? AND type = 'ass
 def later_messages(
     connection: Connection, session: str, problems: list[str], copied: Copied, *, has_older: bool
 ) -> Iterator[tuple[int, SessionRecord | ImportedRecord]]:
-    """Yield the messages of a session that are not in the tables of OpenCode 1, with their times of creation.
+    """Yield the messages of a session that are not in the tables of OpenCode 1, each with the time at which it was created.
 
     `copied` has the identities of messages that a fork may have copied. `has_older` is true if the database has the older tables.
     """

@@ -1,8 +1,9 @@
 """The format `vibe`: sessions of Mistral Vibe in its unified log, each in a folder `~/.vibe/logs/session/unified/ID/`.
 
-`CURRENT` names a generation. Its manifest lists chunks, which together contain the history up to its sequence number, and the journal
-continues from there with `projection_delta` records. Usage is available for model calls whose result is still in a journal. Reference:
-`mistralai_vibe_local_harness.vibe._storage` and `._projection` of mistral-vibe 3.0.2 on PyPI, and one of its sessions.
+The file `CURRENT` contains the name of a generation. The manifest of the generation lists chunks, which together contain the history up to
+a sequence number, and the journal continues from there with `projection_delta` records. Usage is available only for model calls whose
+result is still in a journal. Reference: `mistralai_vibe_local_harness.vibe._storage` and `._projection` of mistral-vibe 3.0.2 on PyPI, and
+one of its sessions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _STORE = "mistral.vibe.unified-session-store/"
 
 @dataclass(slots=True)
 class _Entry:
-    """A history entry and the bytes it came from."""
+    """A history entry, and the bytes from which it was read."""
 
     value: JsonObject
     raws: list[bytes]
@@ -112,7 +113,7 @@ def _records(folder: Path, current: JsonObject, about: JsonObject) -> Records:
 
 
 def _log(folder: Path, current: JsonObject) -> _Log:
-    """Return the history of the newest generation with its journal applied."""
+    """Return the history of the newest generation, with its journal applied."""
     log = _Log()
     generation = folder / "generations" / Path(text(current, "generation")).name
     manifest = _json(generation / "manifest.json")
@@ -205,7 +206,7 @@ def _steps(log: _Log, model: str) -> Iterator[SessionRecord | ImportedRecord]:
             continue
         if kind == "effect" and not _is_read(entry.value):
             yield ImportedRecord(b"", problem=f"the output of call {id!r} has an unknown shape")
-        kinds = {text(one.value, "type") for one in open_}  # reasoning or text after text or a tool call starts another model call
+        kinds = {text(one.value, "type") for one in open_}  # reasoning or text that follows text or a tool call starts a new model call
         if open_ and (role == "user" or (kind != "effect" and not kinds.isdisjoint(("effect", "message")))):
             yield _step(open_, log, model)
             open_ = []

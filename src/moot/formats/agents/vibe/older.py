@@ -1,7 +1,7 @@
 """The format `vibe-old`: sessions of Mistral Vibe 1 and 2, `~/.vibe/logs/session/session_TIME_ID/{messages.jsonl, meta.json}`.
 
-Lines are OpenAI messages. Tokens are known only for the whole session; they are stored with its first answer. Reference: `vibe.core` of
-mistral-vibe 2.18.
+Each line is an OpenAI message. Tokens are known only for the whole session.
+moot stores them with the first answer. Reference: `vibe.core` of mistral-vibe 2.18.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from moot.types.usage import Usage
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 _MESSAGES = "messages.jsonl"
 _YOUNG = 60
-"""Seconds after the last change to the messages during which the program may still be writing the metadata."""
+"""Number of seconds after the last change to the messages during which the program may still be writing the metadata."""
 
 
 class VibeOld(ManyFiles):
@@ -57,7 +57,7 @@ class VibeOld(ManyFiles):
 
 
 def _about(path: Path) -> tuple[bytes, JsonObject]:
-    """Return the session's metadata and its bytes, or empty values if it can't be read."""
+    """Return the session's metadata and its bytes, or empty values if the metadata can't be read."""
     try:
         raw = read_document(path)
         return raw, obj(parse_json(raw))
@@ -98,7 +98,7 @@ def _totals(about: JsonObject) -> JsonObject:
 
 
 def _message(line: Line, value: JsonObject, about: JsonObject, raw: bytes = b"", totals: JsonObject | None = None) -> SessionRecord:
-    """Convert a message. `raw` is the metadata with the totals, which grow with the session."""
+    """Convert a message. `raw` contains the metadata with the totals, which grow with the session."""
     id = text(value, "message_id") or str(line.number)
     identity = f"vibe:{text(value, 'message_id')}" if text(value, "message_id") else ""
     at = milliseconds(about, "start_time") if line.number == 1 else 0

@@ -27,7 +27,7 @@ _REST: Mapping[str, str] = {
     "plan_model": "moot has one model for each agent",
     "small_model": "moot has one model for each agent",
 }
-"""Field of an agent that has no equivalent in moot → the reason."""
+"""Field of an agent without an equivalent in moot → the reason."""
 _CLAUDE_TOOLS = {
     "Bash": "shell",
     "Read": "read_file",
@@ -63,7 +63,7 @@ def configuration(database: Path) -> ForeignConfiguration:
 
 
 def _rows(connection: Connection, there: set[str], queries: Mapping[str, str]) -> Iterator[JsonObject]:
-    """Yield the rows of the tables that exist, without deleted ones."""
+    """Yield the rows of those tables that exist, without deleted rows."""
     for table, query in queries.items():
         if table in there:
             yield from [row for row in row_objects(connection, query) if row.get("deleted_at") is None]
@@ -120,7 +120,7 @@ def _server(draft: ConfigurationBuilder, server: JsonObject) -> None:
 
 
 def _task(draft: ConfigurationBuilder, task: JsonObject, agents: Mapping[str, str]) -> None:
-    """Add a scheduled task: `schedule_type` is cron, interval (minutes) or once."""
+    """Add a scheduled task. Its `schedule_type` is `cron`, `interval` (in minutes) or `once`."""
     name, value = text(task, "name") or str(task.get("id")), str(task.get("schedule_value") or "")
     if task.get("status") not in (None, "active"):
         draft.lose(f"cron job {name!r}", f"its status is {task.get('status')}, but moot's jobs are always enabled", task)
@@ -137,7 +137,7 @@ def _task(draft: ConfigurationBuilder, task: JsonObject, agents: Mapping[str, st
 
 
 def _schedule(draft: ConfigurationBuilder, schedule: JsonObject, agents: Mapping[str, str]) -> None:
-    """Add an entry of the newer scheduler as a cron job, if it sends a prompt to an agent."""
+    """Add an entry of the newer scheduler as a cron job if the entry sends a prompt to an agent."""
     name, input = text(schedule, "name") or str(schedule.get("id")), json_object(schedule.get("job_input_template"))
     trigger = json_object(schedule.get("trigger"))
     prompt = text(input, "prompt") or text(input, "message")

@@ -82,7 +82,7 @@ def _tool(block: JsonObject) -> Part:
 
 
 def _file(block: JsonObject, *, is_picture: bool) -> Part:
-    """Return a file part with a URL. Local files are not read, so only Cherry Studio may be able to open the URL."""
+    """Return a file part with a URL. Local files are not read, so the URL may work only in Cherry Studio."""
     about = obj(block, "file")
     fallback = "image/png" if is_picture else "application/octet-stream"
     kind = _PICTURES.get(str(about.get("ext") or "").lower(), fallback)
@@ -107,7 +107,7 @@ _COUNTS = {
 
 
 def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessage | ImportedRecord:
-    """Return the message of a row, or the row as a record with a description of its problem."""
+    """Return the message in a row. If it can't be read, return the row as a record with a description of the problem."""
     written = json_value(row.get("data")) or json_value(row.get("content"))
     plain = text(written)  # unless it is damaged JSON
     content: JsonObject = written if isinstance(written, dict) else {"parts": [text_part(plain)]} if plain[:1] not in ("", "{", "[") else {}
@@ -131,7 +131,7 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
 def _streamed(content: JsonObject) -> list[Part]:
     """Return the parts from a stored stream.
 
-    The stream contains the agent's messages, chunks of the AI SDK, or plain text, checked in this order.
+    The stream contains the agent's messages, chunks of the AI SDK, or plain text. These are tried in this order.
     """
     answer = ClaudeMessage()
     for one in objects(content, "rawAgentMessages"):
@@ -231,10 +231,11 @@ SESSIONS = (
         "SELECT DISTINCT session_id FROM session_messages WHERE session_id NOT IN (SELECT id FROM sessions) ORDER BY 1",
     ),
 )
-"""Tables of the sessions and their messages in each version of the schema, newest first, with the queries for all sessions, for the
-messages of a session, and for the ids of deleted sessions whose messages remain."""
+"""For each version of the schema, newest first: the tables of sessions and their messages, and the queries for all sessions, for the
+messages of a session, and for the ids of deleted sessions whose messages still exist.
+"""
 _RESUME = ("runtime_resume_token", "agent_session_id")
-"""Columns with the session id of the agent that Cherry Studio starts. The last value found is used."""
+"""Columns that contain the session id of the agent that Cherry Studio starts. The last value found is used."""
 _KEPT = ("agent_type", "agent_id", "instructions", "description", "permission_mode")
 
 
@@ -277,7 +278,7 @@ def _session_entries(connection: Connection, query: str, session: JsonObject, wo
 
 
 def _transcript(home: Path, session: str, tally: Tally) -> Iterator[Entry]:
-    """Yield the lines of the session file that the started agent wrote. They contain data that the database no longer has."""
+    """Yield the lines of the session file written by the agent that was started. They contain data that is no longer in the database."""
     if not session or "/" in session or session.startswith("."):
         return
     for folder in (home / ".claude", home / "Agents" / ".claude", home.parent / ".claude"):
@@ -313,7 +314,7 @@ def _facts(session: JsonObject, workspaces: dict[str, str], resumed: str, tally:
 
 
 def topics(connection: Connection) -> Iterator[ImportedConversation]:
-    """Yield chats, oldest first, without deleted ones."""
+    """Yield the chats that have not been deleted, oldest first."""
     for topic in _all(connection, "SELECT * FROM topic ORDER BY created_at, id"):
         yield ImportedConversation(str(topic["id"]), _topic_entries(connection, topic))
 
@@ -362,7 +363,9 @@ def _all(connection: Connection, query: str) -> list[JsonObject]:
 
 
 DATABASES = ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrystudio.sqlite", "data/agents.db")
-"""Database paths below the program's folder, newest first. Newer versions migrate older databases but leave them in place."""
+"""Paths of databases below the program's folder, newest first.
+Newer versions of the program migrate older databases but leave them in place.
+"""
 _FOLDERS = ("CherryStudio", "cherrystudio")
 _OWN = (
     *({messages: {"session_id", "role", "created_at"}, table: {"agent_id"}} for table, messages, *_ in SESSIONS),

@@ -96,7 +96,7 @@ def _profile(draft: ConfigurationBuilder, name: str, profile: JsonObject, contex
 
 
 def _shell_context(draft: ConfigurationBuilder, name: str, contexts: Mapping[str, JsonObject]) -> JsonObject:
-    """Return hooks that put the output of a shell context's commands before each prompt."""
+    """Return hooks that insert the output of a shell context's commands before each prompt."""
     commands = {key: command for key, command in obj(contexts.get(name), "vars").items() if isinstance(command, str) and command.strip()}
     if not commands or any("{{" in command for command in commands.values()):
         draft.lose(f"shellContexts {name!r}", "it is missing, has no commands, or a command contains braces", contexts.get(name))
@@ -115,7 +115,7 @@ def _server(draft: ConfigurationBuilder, name: str, server: JsonObject) -> None:
 
 
 def _bans(draft: ConfigurationBuilder, bans: Json) -> None:
-    """Convert banned word sequences, which clai refuses anywhere in a command, to deny rules."""
+    """Convert banned word sequences to deny rules. clai refuses commands that contain such a sequence anywhere."""
     for ban in items(bans):
         if isinstance(ban, str) and ban.strip():
             draft.rule("shell", "deny", f"{ban.strip()}*")
@@ -131,7 +131,7 @@ COPIES = ("globalScope.json", "prevQuery.json")
 """Files that contain a copy of the latest chat. Older versions of clai use the second name."""
 
 _APART = 1024
-"""Maximum difference in size between a chat and its copy, in bytes. They differ in id, time and source."""
+"""Maximum difference in size between a chat and its copy, in bytes. The id, time and source of the two differ."""
 
 
 def encrypted_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Json]]:
@@ -147,7 +147,7 @@ def encrypted_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Jso
 
 
 def bound_to(chat: Path, id: str) -> list[str]:
-    """Return the directories in which this chat is or was the active one, newest first."""
+    """Return the directories in which this chat is or was the active chat, newest first."""
     folder = chat.parent / "dirs"
     try:
         stamp = folder.stat().st_mtime_ns
@@ -158,7 +158,9 @@ def bound_to(chat: Path, id: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
-    """Return the directories of each chat. `stamp`, the folder's mtime, is part of the cache key: it changes when a binding is replaced."""
+    """Return the directories of each chat.
+    `stamp` is the folder's mtime, which changes when a binding is replaced. It is part of the cache key.
+    """
     found: dict[str, list[tuple[str, str]]] = {}
     for file in files_below(folder, ".json", depth=1):
         binding = PartialDocument(read_inside(file, inside=folder, limit=MAX_SETTINGS) or b"")
@@ -171,7 +173,7 @@ def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
 
 
 def is_copy(path: Path, found: PartialDocument) -> bool:
-    """Return whether the file is a copy, that is, whether another chat in the folder has the same messages."""
+    """Return whether the file is a copy: another chat in the folder has the same messages."""
     messages = found.raw("messages")
     for other in files_below(path.parent, ".json", depth=1):
         if other.name in COPIES or abs(other.stat().st_size - len(found.data)) > _APART:
@@ -186,7 +188,9 @@ _PREFIXES = {"ollama": "ollama", "or": "openrouter", "hf": "huggingface", "novit
 
 
 def read_chat(path: Path) -> Iterator[ImportedConversation]:
-    """Yield the chat of a file, or nothing if it is only a copy of another chat. Raise UsageError if it is not a chat."""
+    """Yield the chat in a file, or nothing if the file is only a copy of another chat.
+    Raise UsageError if the file does not contain a chat.
+    """
     found = load_document(path)
     if "messages" not in found or not found.text("id"):
         raise UsageError(f"{str(path)!r} is not a clai chat.")
@@ -260,7 +264,7 @@ class _ChatReader:
 
     def _facts(self) -> ImportedFacts:
         found, tally = self._found, self._turns.tally
-        tally.weaken("times")  # a query's time is when its answer was completed
+        tally.weaken("times")  # the time of a query is the time at which its answer was completed
         tally.lose("usage", sum(len(rest) for rest in self._queries.values()))
         bound = bound_to(self._path, self._id)
         named = [query.get("model") for query in objects(found.value("queries")) if query.get("model")]
@@ -321,7 +325,7 @@ def _model(name: str) -> tuple[str, str]:
 
 _FOLDER = "conversations"
 _LOOKED_AT = 20
-"""Number of files examined to recognize a folder."""
+"""Number of files to examine in order to recognize a folder."""
 
 
 class Clai:
@@ -346,7 +350,7 @@ class Clai:
         return [Path(base or home / ".config") / ".clai", home / "Library" / "Application Support" / ".clai", home / ".clai"]
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Yield the chats, then the files that contain a copy of the latest chat."""
+        """Yield the chats, followed by the files that contain a copy of the latest chat."""
         copies: list[Path] = []
         for file in _files(folder):
             if file.name in COPIES:

@@ -16,7 +16,9 @@ HOLDS: dict[str, FidelityLevel] = {
     **dict.fromkeys(("messages", "pictures", "costs"), "kept"),
     **dict.fromkeys(("reasoning", "tool calls", "times", "models", "usage"), "approximated"),
 }
-"""Approximations: reasoning of a model call is joined, tool outputs become text, only answers have times, cache writes are omitted."""
+"""Fidelity of the items that the format can hold. The reasoning of a model call is joined, tool outputs become text, only answers have
+times, and cache writes are omitted.
+"""
 
 
 def write_chat(exported: ExportedConversation) -> ExportFile:

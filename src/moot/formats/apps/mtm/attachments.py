@@ -17,7 +17,7 @@ from moot.types.message import Part, text_part
 
 _LINK = re.compile(r"!\[[^\]\n]{0,200}\]\((data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]+|file://[^)\s]+|https?://[^)\s]+)\)")
 _PASTED = "mutsumi_images"
-"""Name of the folder in which Mutsumi stores pasted pictures, inside the system's folder for temporary files."""
+"""Name of the folder for pasted pictures, which Mutsumi creates inside the system's folder for temporary files."""
 _LARGEST = 20 << 20
 
 
@@ -78,7 +78,7 @@ def _attached(name: str, content: str, facts: JsonObject) -> Part:
 
 
 def write_snapshots(parts: tuple[Part, ...], metadata: JsonObject) -> tuple[JsonObject | None, list[Part]]:
-    """Return the snapshots to store with a prompt (or None), and the files that can't be stored because they are not text."""
+    """Return the snapshots to store with a prompt, or None, and the files that can't be stored because they are not text."""
     files: list[Json] = []
     tools: list[Json] = []
     left: list[Part] = []

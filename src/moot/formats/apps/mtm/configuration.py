@@ -18,7 +18,7 @@ EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _SETTINGS = "settings.json"
 _HOMES = (Path(".config"), Path("Library") / "Application Support")
 _ABOVE = 12
-"""Maximum number of parent folders of a project that are searched for user settings."""
+"""Maximum number of a project's parent folders to search for user settings."""
 _PREFIX = "mutsumi."
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
@@ -39,16 +39,16 @@ _SETS: JsonObject = {
     "deliver": ["shell", "write", "edit", "mkdir"],
     "dispatch": ["dispatch_subagents", "get_agent_types"],
 }
-"""Built-in tool sets, used if the settings define none."""
+"""Built-in tool sets. They are used if the settings define none."""
 _ALL: list[Json] = ["read", "deliver", "dispatch"]
 _OF_TYPES: JsonObject = {"chat": ["read"], "reviewer": ["read"], "implementer": _ALL, "orchestrator": _ALL}
-"""Agent type → its tool sets, for built-in types whose settings omit them."""
+"""Agent type → its tool sets. They apply to built-in types if the settings don't contain them."""
 _MODELS = {"defaultModel": "main", "titleGeneratorModel": "small", "compressModel": "compaction"}
 _CHILDREN: Mapping[str, tuple[str, ...]] = {
     "implementer": ("implementer", "reviewer"),
     "orchestrator": ("implementer", "reviewer"),
 }
-"""Agent type → the types that it may start, for built-in types whose settings omit them."""
+"""Agent type → the types that it may start. They apply to built-in types if the settings don't contain them."""
 _DISPATCH = "dispatch_subagents"
 _RULES = Path(".mutsumi") / "rules"
 _RULE_BYTES = 200_000
@@ -81,7 +81,7 @@ def configuration(source: Path) -> ForeignConfiguration:
 
 
 def _files(source: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield each settings file with the folder that must contain it. Later files take precedence."""
+    """Yield each settings file together with the folder that must contain it. Later files take precedence."""
     project = _project_of(source)
     for above in islice(project.parents, _ABOVE):
         for editor in EDITORS:

@@ -1,4 +1,4 @@
-"""Conversion of notebooks to conversations: unversioned notebooks have messages of OpenAI's API, version 1 has its own blocks."""
+"""Conversion of notebooks to conversations. Unversioned notebooks contain messages of OpenAI's API; version 1 has blocks of its own."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _block(block: JsonObject, message: JsonObject) -> Part | None:
 
 
 def _signatures(block: JsonObject, message: JsonObject, name: str) -> JsonObject:
-    """Return the provider's signatures of the reasoning, by API dialect if it is known, so that they can be sent back."""
+    """Return the provider's signatures of the reasoning, so that they can be sent back. They are keyed by API dialect if that is known."""
     signed: JsonObject = {key: block[key] for key in (*SIGNATURES, "redacted") if block.get(key)}
     if not signed:
         return {}
@@ -150,11 +150,11 @@ KEPT = (
     *("parent_agent_id", "allowed_uris", "is_task_finished", "reasoning_effort"),
     *("activeRules", "activeSkills", "enabledMcpTools", "sub_agents_list"),
 )
-"""Metadata of notebooks that moot has no field for. It is stored unchanged and written back on export."""
+"""Metadata of notebooks for which moot has no field. It is stored unchanged and written back on export."""
 
 
 def read_file(path: Path) -> ImportedConversation:
-    """Read a notebook. Raise UsageError if it is not a notebook or has an unknown version."""
+    """Read a notebook. Raise UsageError if the file is not a notebook or has an unknown version."""
     found = load_document(path)
     facts = obj(found.value("metadata"))
     if not isinstance(facts.get("uuid"), str) and "context" not in found:

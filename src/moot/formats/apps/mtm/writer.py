@@ -19,7 +19,9 @@ HOLDS: dict[str, FidelityLevel] = {
     **dict.fromkeys(("messages", "titles", "pictures"), "kept"),
     **dict.fromkeys(("files", "reasoning", "tool calls"), "approximated"),
 }
-"""Text files become context snapshots, the reasoning of a model call is joined, and tool outputs become text."""
+"""Fidelity of the items that the format can hold.
+Text files become context snapshots, the reasoning of a model call is joined, and tool outputs become text.
+"""
 
 
 def unversioned(exported: ExportedConversation) -> ExportFile:
@@ -31,7 +33,9 @@ def unversioned(exported: ExportedConversation) -> ExportFile:
 
 
 def metadata_of(exported: ExportedConversation) -> JsonObject:
-    """Return the notebook's metadata. It grants access only to the conversation's folders. An imported notebook keeps its metadata."""
+    """Return the notebook's metadata, which grants access only to the conversation's folders. If the conversation was imported from a
+    notebook, its metadata is kept.
+    """
     conversation = exported.conversation
     origin = conversation.origin if conversation.origin is not None and conversation.origin.get("format") in FORMATS else empty()
     kept: JsonObject = {name: value for name, value in obj(origin, "metadata").items() if name in KEPT}
@@ -90,7 +94,9 @@ HOLDS_ONE: dict[str, FidelityLevel] = {
     **dict.fromkeys(("messages", "titles", "pictures", "times", "models", "reasoning"), "kept"),
     **dict.fromkeys(("files", "signatures", "tool calls", "usage", "costs"), "approximated"),
 }
-"""Only one provider's signatures are kept. Adjacent model calls are merged and their usage is added up."""
+"""Fidelity of the items that version 1 can hold. Only the signatures of one provider are kept.
+Adjacent model calls are merged and their usage is added up.
+"""
 _APIS = {"anthropic": ANTHROPIC, "openai": "openai-responses", "google": "google-generative-ai"}
 _OTHER_API = "openai-completions"
 _NONE = "no output was stored"

@@ -62,14 +62,14 @@ _TASK = {
     "task_author": "task.author",
     "task_tags": "task.tags",
 }
-"""Variable in the task watcher's prompt → moot's name for it."""
+"""Variable in the task watcher's prompt → name of the variable in moot."""
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _WATCHED = {"created": ("created",), "updated": ("status", "updated"), "commented": ("commented",)}
 _READ = (
     *("providers", "agent", "agents", "profiles", "permissions", "cron", "webhooks", "taskWatcher", "custom_tools", "channels"),
     *("context", "commands", "tools"),
 )
-"""Sections that are converted, or whose settings are reported individually."""
+"""Sections that are converted or whose settings are reported individually."""
 
 
 def configuration(home: Path) -> ForeignConfiguration:
@@ -106,7 +106,7 @@ def configuration(home: Path) -> ForeignConfiguration:
 
 
 def settings_of(home: Path, draft: ConfigurationBuilder | None = None) -> JsonObject:
-    """Return the settings, or nothing and a note if the file can't be read."""
+    """Return the settings. If the file can't be read, return nothing and a note."""
     data = read_inside(home / CONFIGURATION, inside=home, limit=MAX_SETTINGS)
     if data is None:
         return {}
@@ -176,7 +176,7 @@ class _Context:
         self._base = home / folder
 
     def of(self, agent: str, *, own_only: bool) -> str:
-        """Return the global context and the agent's context, or only the agent's with `own_only`. `agent` may be empty."""
+        """Return the global context and the agent's context or, if `own_only` is True, only the agent's. `agent` may be empty."""
         folders = [] if own_only else [self._base / "global"]
         folders += [self._base / "agents" / agent] if agent and "/" not in agent else []
         return "\n\n".join(text for folder in folders for text in self._texts(folder))
@@ -234,7 +234,7 @@ def _custom_tools(draft: ConfigurationBuilder, tools: JsonObject) -> dict[str, s
 
 
 def _command(draft: ConfigurationBuilder, name: str, command: JsonObject) -> None:
-    """Add a command. Its shell line runs before the prompt, and its output precedes the prompt."""
+    """Add a slash command. Its shell line runs before the prompt, and the output is inserted before the prompt."""
     line, prompt = text(command, "command").strip(), text(command, "prompt")
     if "`" in line or "\n" in line:
         draft.lose(f"commands {name!r}", "a shell line in a command can't contain backquotes or line breaks", command)
@@ -340,7 +340,7 @@ def _job(draft: ConfigurationBuilder, job: JsonObject, tools: Mapping[str, str])
 
 
 def _named(section: JsonObject) -> str:
-    """Return the agent that a section names; `profile` is the older key."""
+    """Return the name of the agent in a section. `profile` is the older key."""
     name = text(section, "agent") or text(section, "profile")
     return entry_name(name) if name else ""
 

@@ -33,7 +33,7 @@ _SUMMARY = "[Conversation Summary]"
 
 
 def conversations(connection: Connection) -> Iterator[ImportedConversation]:
-    """Yield sessions, oldest first. Messages of a missing session become a conversation with that session's id."""
+    """Yield sessions, oldest first. Messages of a missing session become a conversation with the id of that session."""
     known: set[str] = set()
     for row in rows(connection, "SELECT * FROM sessions ORDER BY created_at, id"):
         if isinstance(row, str):
@@ -136,19 +136,19 @@ CREATE INDEX idx_messages_session ON messages(session_id, id);
 _SESSION = "INSERT INTO sessions (id, key, model, provider, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
 _MESSAGE = "INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES (?, ?, ?, ?, ?, ?)"
 _PROVIDERS = ("ollama", "openai", "anthropic")
-"""TAI's providers."""
+"""Names of TAI's providers."""
 
 _LATEST = 253_402_300_799_999
 """The end of the year 9999, in ms."""
 
 HOLDS: Holds = {"messages": "kept", "tool calls": "approximated", "times": "approximated"}
-"""Approximations: tool outputs become text, and times are rounded to seconds."""
+"""Fidelity of the items that the format can hold. Tool outputs become text, and times are rounded to seconds."""
 _Row = tuple[str, str | None, str | None, str | None]
 """A row: role, content, tool_calls, tool_call_id."""
 
 
 def database(exported: ExportedConversation) -> ExportFile:
-    """Return a database with one session. The session has no key, so that it can't replace another one."""
+    """Return a database with one session. The session has no key, so that it can't replace another session."""
     conversation = exported.conversation
     model, _, provider = conversation.model.rpartition("@")
     model, provider = (model, provider) if model else (conversation.model, "")

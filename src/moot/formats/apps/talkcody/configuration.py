@@ -45,14 +45,14 @@ _PARTS = {
     "global_memory": "memory",
     "project_memory": "memory",
 }
-"""Provider in TalkCody's dynamic prompts → the equivalent part of moot's system prompts."""
+"""Provider in TalkCody's dynamic prompts → equivalent part of moot's system prompts."""
 
 _SKILLS = "moot uses skills in ~/.talkcody/skills and .talkcody/skills; run 'moot skills add FOLDER' for others"
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SETTINGS = Path(".talkcody") / "settings.json"
 _ABOVE = 4
-"""Maximum number of parent folders of the database that are searched for settings files."""
+"""Maximum number of the database's parent folders to search for settings files."""
 
 
 def configuration(database: Path) -> ForeignConfiguration:

@@ -1,4 +1,4 @@
-"""Tasks of TalkCody's database as conversations: one record for each model call, tool call and output."""
+"""Conversion of the tasks in TalkCody's database to conversations, with one record for each model call, tool call and output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Record(NamedTuple):
     id: str
     role: str
     content: Json
-    """Text, JSON text of an object (tool rows of the database), or objects."""
+    """Text, an object as JSON text (in tool rows of the database), or objects."""
     raw: bytes
     lead: bytes = b""
     at: int = 0
@@ -79,7 +79,7 @@ class Rows:
         yield from self.turns.end()
 
     def _settled(self) -> Iterator[Entry]:
-        """Yield the last answer as an unreadable record, if it is empty and no tool call followed."""
+        """Yield the last answer as an unreadable record if it is empty and was not followed by a tool call."""
         record, self._empty = self._empty, None
         if record is not None:
             yield self.turns.broken(
@@ -152,7 +152,7 @@ def _result(value: JsonObject, call: str, name: str) -> _Tool:
 
 
 def _envelope(record: Record) -> list[_Tool | None]:
-    """Return the tool calls that TalkCody's server stores in the answer's own row."""
+    """Return the tool calls that TalkCody's server stores in the row of the answer itself."""
     value = _parsed(record.content, '{"content"') if isinstance(record.content, str) and record.role == "assistant" else None
     calls = objects(value, "content", "calls") if text(value, "content", "type") == "tool_calls" else []
     return [_Tool(str(one.get("id") or ""), str(one.get("name") or ""), one.get("input"), is_output=False) for one in calls]
@@ -168,7 +168,7 @@ _LARGEST = 64 << 20
 def attached(row: JsonObject, home: Path) -> Part | None:
     """Return the attached file of a row, or None if it is missing.
 
-    Only TalkCody's attachments folder is read, because the database may come from someone else and name any file.
+    Only files in TalkCody's attachments folder are read, because the database may come from someone else and contain any path.
     """
     folder = home / "attachments"
     written = str(row.get("file_path") or "")
@@ -196,7 +196,7 @@ _TOTALS = ("cost", "input_token", "output_token", "request_count", "context_usag
 
 
 def conversations(connection: Connection, home: Path) -> Iterator[ImportedConversation]:
-    """Yield tasks, oldest first. Messages of missing tasks come last, with the task id that they name."""
+    """Yield tasks, oldest first. Messages of missing tasks come last, under the task id that they contain."""
     there = frozenset(tables(connection))
     projects = {str(one["id"]): one for one in row_objects(connection, "SELECT * FROM projects")} if "projects" in there else {}
     for row in rows(connection, "SELECT * FROM conversations ORDER BY created_at, id"):
@@ -270,7 +270,7 @@ class _Task:
         )
 
     def _note(self, until: int = 0) -> None:
-        """Add usage recorded before `until` to the open answer, because usage rows don't name the message that they belong to."""
+        """Add usage that was recorded before `until` to the open answer, because usage rows don't say which message they belong to."""
         while self._usage and (not until or milliseconds(self._usage[0].get("created_at")) < until):
             usage = self._usage.pop(0)
             if not self._turns.is_open():
@@ -281,7 +281,7 @@ class _Task:
             self._turns.note({**facts, "cost": money(usage, "cost")})
 
     def _extra_records(self) -> Iterator[Entry]:
-        """Yield the task's to-do list and its latest compacted history, which TalkCody continues from."""
+        """Yield the task's to-do list and its latest compacted history, from which TalkCody continues."""
         for row in self._of("todos", "SELECT * FROM todos WHERE conversation_id = ? ORDER BY created_at, rowid"):
             self._turns.tally.kept["records"] += 1
             yield ImportedRecord(dumps(row) + b"\n", {"todo": row})

@@ -1,4 +1,4 @@
-"""Reading and writing of snapshots, version 1.0. Nested tool calls are read as child conversations."""
+"""Read and write snapshots of version 1.0. Nested tool calls are read as child conversations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEEPEST = 8
 
 
 def read_snapshot(path: Path) -> Iterator[ImportedConversation]:
-    """Read a snapshot. Raise UsageError if it is not a snapshot or has an unknown version."""
+    """Read a snapshot. Raise UsageError if the file is not a snapshot or has an unknown version."""
     found = load_document(path)
     task = PartialDocument(found.raw("task"))
     if not task.text("id") or "messages" not in found:

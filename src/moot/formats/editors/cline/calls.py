@@ -1,4 +1,4 @@
-"""Token counts and costs of a task's model calls, which are stored in the list of displayed entries."""
+"""Read the token counts and costs of a task's model calls from the list of displayed entries."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _DELETED = frozenset({"api_req_deleted", "deleted_api_reqs"})
 
 
 class Counted(NamedTuple):
-    """A step, and the bytes that it was read from.
+    """A step, and the bytes from which it was read.
 
-    The bytes become part of the answer, so that the answer changes when its tokens become known or move to another answer.
+    The bytes become part of the answer, so that the answer changes when its tokens become known or are moved to a different answer.
     """
 
     raw: bytes
@@ -39,10 +39,10 @@ class Calls:
     calls: list[tuple[int, Counted]] = field(default_factory=list[tuple[int, Counted]])
     """Time and step of each model call."""
     others: list[tuple[int, Counted]] = field(default_factory=list[tuple[int, Counted]])
-    """Number of calls before a cost that belongs to no call, and the step with the cost."""
+    """For each cost that belongs to no call: the number of calls before it, and the step with the cost."""
 
     def take(self, raw: bytes, shown: JsonObject) -> None:
-        """Add an entry of `ui_messages.json`, if it has tokens or costs."""
+        """Add an entry of `ui_messages.json` if it contains tokens or costs."""
         say, at = text(shown, "say"), milliseconds(shown, "ts")
         if say == "api_req_started" or say in _DELETED:
             about = json_object(text(shown, "text"))
@@ -57,12 +57,14 @@ class Calls:
             self.others.append((len(self.calls), Counted(raw, {**self._model(at), **step("", cost=cost)})))
 
     def total(self, item: JsonObject) -> JsonObject:
-        """Return the totals in the task's entry in the task list as a step, or an empty object if a call is known."""
+        """Return the totals from the task's entry in the task list as a step, or an empty object if any call is known."""
         facts = self._facts(item, ("tokensIn", "tokensOut", "cacheReads", "cacheWrites", "totalCost"))
         return {**self._model(1 << 62), **facts, TOTAL_OF: "session"} if facts and not self.calls else {}
 
     def placed(self, answers: list[int], item: ArrayItem) -> dict[int, list[Counted]]:
-        """Return the steps of each answer, by the answer's position. `answers` contains the time of each answer, or 0 if it is unknown."""
+        """Return the steps of each answer, keyed by the answer's position.
+        `answers` contains the time of each answer, or 0 if it is unknown.
+        """
         found: dict[int, list[Counted]] = {}
         last = len(answers) - 1
         if last < 0:
@@ -85,7 +87,7 @@ class Calls:
             usage = Usage(sent, output, read, written)
         else:
             usage = usage_without_cache(sent, output, read, written)
-        cost = money(about, names[4]) or None  # a price that is not known is written as 0
+        cost = money(about, names[4]) or None  # an unknown price is written as 0
         return step("", usage=usage.to_json(), cost=cost) if usage.input or usage.output or cost else {}
 
     def _model(self, at: int) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Reader for the entries that a task displayed, used if the messages that were sent to the model are missing."""
+"""Reader for the entries that a task displayed. It is used if the messages that were sent to the model are missing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_shown(body: JsonObject) -> bool:
 
 
 def _kind(shown: JsonObject) -> str:
-    """Return the content that an entry displays."""
+    """Return the kind of content that an entry displays."""
     return text(shown, text(shown, "type")) if text(shown, "type") in ("say", "ask") else ""
 
 
@@ -84,7 +84,7 @@ class _Step:
 
 
 def messages_shown(task: Task, item: ArrayItem, *, counts_cache: bool) -> Records:
-    """Yield the messages that were shown. Partial entries are left out, because a complete one with the same time follows."""
+    """Yield the messages that were shown. Partial entries are omitted, because each is followed by a complete entry with the same time."""
     calls = calls_in((), task.metadata(), item, counts_cache=counts_cache)
     step: _Step | None = None
     prompted = False
@@ -113,7 +113,7 @@ def messages_shown(task: Task, item: ArrayItem, *, counts_cache: bool) -> Record
 
 
 def _end(step: _Step | None, calls: Calls, item: ArrayItem) -> Records:
-    """Yield the last model call, and the costs that belong to no call."""
+    """Yield the last model call, and the costs that don't belong to any call."""
     others = [counted for _, counted in calls.others]
     if step is None:
         yield from (ImportedRecord(one.raw, problem="a cost belongs to no answer, so it is not counted") for one in others)

@@ -1,9 +1,9 @@
 """The formats `cline`, `roo` and `kilo-legacy`: tasks of Cline, Roo Code and Kilo Code's old extension, each in its own folder.
 
-`api_conversation_history.json` has the messages as they were sent to the model, with text that the program added. `ui_messages.json` has
-the displayed entries, including the tokens and cost of each model call. If the first file is missing, the messages are read from the second
-one. References: `apps/vscode/src/core/storage/disk.ts` and `shared/HistoryItem.ts` of https://github.com/cline/cline, and
-`packages/types/src/{history,message}.ts` of https://github.com/RooCodeInc/Roo-Code.
+`api_conversation_history.json` contains the messages as they were sent to the model, including text that the program added.
+`ui_messages.json` contains the displayed entries, including the tokens and cost of each model call. If the first file is missing, the
+messages are read from the second one. References: `apps/vscode/src/core/storage/disk.ts` and `shared/HistoryItem.ts` of
+https://github.com/cline/cline, and `packages/types/src/{history,message}.ts` of https://github.com/RooCodeInc/Roo-Code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Tasks(ReadOnly):
     stored_files: tuple[str, ...] = (HISTORY, SHOWN, ITEM, METADATA)
     suffix = ".json"
     extension = ""
-    """Id of the extension, which is the name of its folder in `globalStorage`."""
+    """Id of the extension. It is also the name of the extension's folder in `globalStorage`."""
     counts_cache = True
     """True if the program's input count includes cached tokens."""
 
@@ -118,7 +118,9 @@ _PROGRAMS = {"saoudrizwan.claude-dev": "cline", ".cline": "cline", "rooveterinar
 
 
 def _program_of(task: Path) -> str:
-    """Return the program that wrote a task. Cline's ids are times, the other programs' are UUIDs, and only Roo has `history_item.json`."""
+    """Return the program that wrote a task.
+    Cline's ids are times, those of the other programs are UUIDs, and only Roo writes `history_item.json`.
+    """
     named = next((_PROGRAMS[part] for part in reversed(task.parts) if part in _PROGRAMS), "")
     if named:
         return named

@@ -64,7 +64,7 @@ class _CallInText(NamedTuple):
 
 
 def is_text_block(body: JsonObject) -> bool:
-    """Return whether a record is a block of text. Its text is read without the tags that the program added."""
+    """Return whether a record is a block of text. Such text is read without the tags that the program added."""
     return body.get("type") == "text" and isinstance(body.get("text"), str) and not body.keys() - {"type", "text", "cache_control"}
 
 
@@ -80,7 +80,7 @@ def typed_text(text: str) -> str | None:
 
 
 def _output_in(text: str) -> tuple[str, str] | None:
-    """Return a tool's name and the beginning of its output, if the text starts with the header that the program writes above outputs."""
+    """If the text starts with the header that the program writes above outputs, return the tool's name and the beginning of its output."""
     header = _HEADER.match(text)
     return (header[1], text[header.end() :]) if header else None
 
@@ -95,7 +95,7 @@ def _call_in(text: str) -> _CallInText | None:
 
 
 def _blocks(element: ArrayItem, value: JsonObject) -> tuple[bytes, list[tuple[bytes, JsonObject]]]:
-    """Return the blocks of a message with their bytes, and the bytes of the message if it has none."""
+    """Return the blocks of a message with their bytes, or the bytes of the message if it has no blocks."""
     content = value.get("content")
     if isinstance(content, str):
         return b"", [(element.raw, {"type": "text", "text": content})]
@@ -108,7 +108,7 @@ def _blocks(element: ArrayItem, value: JsonObject) -> tuple[bytes, list[tuple[by
 
 @dataclass(slots=True)
 class MessageReader:
-    """Reader of one task's messages, in order."""
+    """Reader of the messages of one task, in order."""
 
     written_call: str = ""
     """Id of the newest tool call that was written as XML."""
@@ -153,7 +153,9 @@ class MessageReader:
             yield SessionRecord(id, role, rest + b"".join(found.raws), tuple(found.parts), at=at)
 
     def _id(self, element: ArrayItem) -> str:
-        """Return a message's id, or a hash of its content if it has none, because its position changes when the history is condensed."""
+        """Return a message's id. If it has none, return a hash of its content,
+        because its position changes when the history is condensed.
+        """
         if id := text(element.value, "id"):
             return id
         id = blake2b(element.raw, digest_size=8).hexdigest()
@@ -169,7 +171,7 @@ class _Prompt:
     parts: list[Part] = field(default_factory=list[Part])
     raws: list[bytes] = field(default_factory=list[bytes])
     outputs: list[tuple[str, list[Json], bool]] = field(default_factory=list[tuple[str, list[Json], bool]])
-    """Id of the call, pieces of its output, and whether it failed."""
+    """For each output: the id of the call, the pieces of the output, and whether the call failed."""
     output_raws: list[bytes] = field(default_factory=list[bytes])
     added: list[tuple[bytes, JsonObject]] = field(default_factory=list[tuple[bytes, JsonObject]])
     """Text that the program added."""
@@ -225,7 +227,7 @@ class _Prompt:
 
 
 def _value(values: list[Json]) -> Json:
-    """Return the pieces of an output as one value."""
+    """Join the pieces of an output to one value."""
     if len(values) == 1 and not isinstance(values[0], dict):
         return values[0]
     if all(isinstance(one, str) for one in values):

@@ -114,7 +114,7 @@ def _facts(counts: JsonObject, cost: str) -> JsonObject:
 def _total(data: bytes, about: JsonObject) -> Counted:
     """Return the session's token counts and cost, which are used if those of its calls are unknown.
 
-    Their bytes become part of the first answer, so that it changes when the session grows.
+    The bytes of these become part of the first answer, so that this answer changes when the session grows.
     """
     own, whole, cost = _TOTALS
     counts = obj(about, "metadata", own) or obj(about, "metadata", whole)

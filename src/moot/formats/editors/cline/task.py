@@ -30,7 +30,7 @@ class Task:
         return path if path.is_file() and not path.is_symlink() else None
 
     def elements(self, name: str) -> Iterator[ArrayItem]:
-        """Yield the elements of a file that contains an array. For any other file, yield its beginning with a problem."""
+        """Yield the elements of a file that contains an array. For any other file, yield the file's beginning with a problem."""
         path = self.path(name)
         if path is not None:
             yield from _elements(path)
@@ -57,7 +57,7 @@ class Task:
             return ArrayItem(1, data, None, f"{name} is not valid JSON")
 
     def item(self) -> ArrayItem:
-        """Return the task's entry in its own file, or in the list of all tasks. If there is no entry, the bytes are empty."""
+        """Return the task's entry from its own file or from the list of all tasks. If there is no entry, the bytes are empty."""
         if self.path(ITEM) is not None:
             return self._document(ITEM)
         listed = self.folder.parent.parent / "state" / "taskHistory.json"
@@ -80,5 +80,5 @@ def _elements(path: Path) -> Iterator[ArrayItem]:
 
 
 def described(name: str, element: ArrayItem, value: Json) -> str:
-    """Return the problem of an element that can't be read."""
+    """Describe the problem of an element that can't be read."""
     return f"{name}: element {element.number} {element.problem or ('is not a message' if value is not None else 'is not an object')}"
