@@ -1,7 +1,8 @@
 """Continuous import of sources while programs write them.
 
-The operating system reports changed files; where it can't, moot polls the files. After reading a source, the watcher waits for a multiple
-of the reading time before it reads that source again. So even a large, frequently written source uses only a bounded share of a core.
+The operating system reports changed files; where it can't, moot polls the files. If lines were appended to a source, only these are read,
+as far as the format allows it. After a source was imported, the watcher waits for a multiple of the time that this took before it reads
+that source again. So even a large, frequently written source uses only a fifth of a core.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
 from moot.imports.conversations import ImportOptions
 from moot.imports.importer import import_source, list_sources
-from moot.imports.reader import ThreadReader
+from moot.imports.reader import ReadingStates, ThreadReader
 from moot.imports.report import Report
 from moot.imports.sources import Places, Source, mark_of
 from moot.types.format import HasCompanions
 from moot.types.store import OwnerStore
 
-_STEP, _GATHER = 100, 300
+_STEP, _GATHER = 50, 150
 """Interval between checks for reported changes, and maximum time to collect them, in ms."""
 _LOOK = 1.0
 """Seconds between checks for watched locations that were created or removed."""
 _POLLED = 1000
 """Interval between polls, in ms, where the operating system can't report changes: too many folders, or a network file system."""
 _REST = 4.0
-"""After reading a source for t seconds, wait this many times t before reading it again."""
-_LEAST = 0.3
+"""After importing a source for t seconds, wait this many times t before reading it again. The same applies to searching for new sources."""
+_LEAST = 0.1
 """Minimum seconds between two reads of a source."""
+_AT_ONCE = 16
+"""Maximum number of sources that are imported before their messages are indexed."""
 _INDEX = 1.0
-_ALL = Path()
-"""Key of the search for new sources in `_next_read`, because the search is throttled like a source."""
 _BESIDE = ("-wal", "-journal", "-shm")
 
 
@@ -51,6 +52,8 @@ class Watcher:
     told: Callable[[Report], None]
     """Called after each import that stored something or failed."""
     reading: ThreadReader = field(init=False)
+    states: ReadingStates = field(default_factory=ReadingStates)
+    """From where to continue reading the sources to which lines are appended."""
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
     _companions: dict[Path, Path] = field(default_factory=dict[Path, Path])
     """Companion of a source → the source."""
@@ -59,11 +62,11 @@ class Watcher:
     _next_read: dict[Path, float] = field(default_factory=dict[Path, float])
     """Source → earliest time of its next read."""
     _changed: anyio.Event = field(default_factory=anyio.Event)
-    _search_all: bool = False
-    """True if a changed file doesn't belong to a known source, so that new sources must be searched for."""
+    _unknown: anyio.Event = field(default_factory=anyio.Event)
+    """Set if a changed file doesn't belong to a known source, so that new sources must be searched for."""
 
     def __post_init__(self) -> None:
-        self.reading = ThreadReader(self.wanted.prices)
+        self.reading = ThreadReader(self.wanted.prices, self.states)
 
     async def run(self, first: Report | None = None, ready: Callable[[Report], None] = lambda _: None) -> None:
         """Run forever. `first` is the report of the initial import; `ready` is called after it.
@@ -76,6 +79,7 @@ class Watcher:
             await self._import(await self._found(), report)
             ready(report)
             await self._catch_up()  # with what an earlier import has left
+            tasks.start_soon(self._search)
             while True:
                 await self._changed.wait()
                 self._changed = anyio.Event()
@@ -92,8 +96,7 @@ class Watcher:
                     tasks.start_soon(self._end_when_moved, roots, scope)
                     await self._receive([path for path, there in roots.items() if there is not None])
                     scope.cancel()
-            self._search_all = True
-            self._changed.set()
+            self._unknown.set()
 
     async def _receive(self, roots: list[Path]) -> None:
         """Collect changes below `roots` until one of them is itself changed, because a new folder with the same name needs a new watch."""
@@ -107,7 +110,7 @@ class Watcher:
                         for path in paths:
                             owner = self._source_of(Path(path))
                             if owner is None:
-                                self._search_all = True
+                                self._unknown.set()
                             else:
                                 self._waiting.setdefault(owner)
                         self._changed.set()
@@ -147,28 +150,27 @@ class Watcher:
 
     async def _read_changed(self) -> None:
         """Import the changed sources, each as soon as its waiting time is over."""
-        while self._waiting or self._search_all:
-            if self._search_all and self._next_read.get(_ALL, 0.0) <= time.monotonic():
-                await self._search()
+        while self._waiting:
             now = time.monotonic()
-            due = [path for path in self._waiting if self._next_read.get(path, 0.0) <= now]
+            due = [path for path in self._waiting if self._next_read.get(path, 0.0) <= now][:_AT_ONCE]
             for path in due:
                 del self._waiting[path]
             await self._import(await anyio.to_thread.run_sync(lambda paths=due: list(self._marked(paths))), Report())
-            if not due and (waiting := [*self._waiting, *([_ALL] if self._search_all else [])]):
-                next_one = min(self._next_read.get(path, 0.0) for path in waiting)
+            if not due:
+                next_one = min(self._next_read.get(path, 0.0) for path in self._waiting)
                 with anyio.move_on_after(max(next_one - now, 0.0)):
                     await self._changed.wait()
                 self._changed = anyio.Event()
 
     async def _search(self) -> None:
-        """Import sources that did not exist before."""
-        self._search_all = False
-        before, began = set(self.known), time.monotonic()
-        new_sources = [source for source in await self._found() if source.path not in before]
-        duration = time.monotonic() - began
-        self._next_read[_ALL] = began + duration + duration * _REST
-        await self._import(new_sources, Report())
+        """Find sources that did not exist before, and have them imported."""
+        while True:
+            await self._unknown.wait()
+            self._unknown = anyio.Event()
+            before, began = set(self.known), time.monotonic()
+            self._waiting |= {source.path: None for source in await self._found() if source.path not in before}
+            self._changed.set()
+            await anyio.sleep((time.monotonic() - began) * _REST)
 
     async def _found(self) -> list[Source]:
         sources = await list_sources(self.places.sources())
@@ -192,21 +194,34 @@ class Watcher:
         changed = False
         report.sources += len(sources)
         report.bytes += sum(source.mark.size for source in sources)
+        durations: dict[Path, float] = {}
         for source in sources:
-            began = time.monotonic()
+            began = _Stopwatch()
             await import_source(self.holdings, source, self.wanted, self.reading, report)
-            duration = time.monotonic() - began
-            self._next_read[source.path] = began + duration + max(_LEAST, duration * _REST)
+            durations[source.path] = began.seconds()
             changed = changed or report.counts.changed
         if sources and (changed or report.failed):
             self.told(report)
+        began = _Stopwatch()
         if changed:
             await self._catch_up()
+        now, shared = time.monotonic(), began.seconds() / max(len(sources), 1)
+        self._next_read |= {path: now + max(_LEAST, (duration + shared) * _REST) for path, duration in durations.items()}
 
     async def _catch_up(self) -> None:
         """Index new messages and count the usage of new answers."""
         await self.holdings.search.index(seconds=_INDEX)
         await self.holdings.stats.count(seconds=_INDEX)
+
+
+class _Stopwatch:
+    """Measures the time that work takes, without the time during which other programs use the processor."""
+
+    def __init__(self) -> None:
+        self._began, self._used = time.monotonic(), time.process_time()
+
+    def seconds(self) -> float:
+        return min(time.monotonic() - self._began, time.process_time() - self._used)
 
 
 async def _changes(roots: list[Path], *, polled: bool) -> AsyncGenerator[list[str], None]:
