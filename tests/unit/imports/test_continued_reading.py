@@ -228,7 +228,7 @@ EIGHT = list("12345678")
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("smallest", [0])
+@pytest.mark.parametrize("smallest", [0, 1 << 20])
 async def test_a_call_without_an_output_is_shown_as_failed_after_the_next_prompt(smallest: int, tmp_path: Path) -> None:
     async with stored(tmp_path / "moot") as store:
         importer = Importer(store, tmp_path, smallest)
