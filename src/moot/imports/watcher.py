@@ -183,7 +183,9 @@ class Watcher:
     def _marked(self, paths: Iterable[Path]) -> Iterator[Source]:
         """Yield the sources with their current state, and forget those that no longer exist."""
         for path in paths:
-            source = self.known[path]
+            source = self.known.get(path)
+            if source is None:
+                continue  # deleted while its change was reported
             try:
                 yield replace(source, mark=mark_of(source.format, path), problem="")
             except OSError:

@@ -104,6 +104,12 @@ async def test_only_the_lines_appended_to_a_long_session_are_read(tmp_path: Path
         tasks.cancel_scope.cancel()
 
 
+async def test_a_source_that_disappears_while_its_change_is_reported_is_skipped(tmp_path: Path) -> None:
+    async with stored(tmp_path / "home") as store:
+        watcher = Watcher(store, Places(list, list), ImportOptions(), lambda _: None)
+        assert not list(watcher._marked([tmp_path / "gone"]))  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.mark.slow
 async def test_a_location_that_appears_and_disappears_is_watched(tmp_path: Path) -> None:
     place = tmp_path / "not" / "yet"
