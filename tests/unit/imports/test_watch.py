@@ -104,10 +104,40 @@ async def test_only_the_lines_appended_to_a_long_session_are_read(tmp_path: Path
         tasks.cancel_scope.cancel()
 
 
-async def test_a_source_that_disappears_while_its_change_is_reported_is_skipped(tmp_path: Path) -> None:
-    async with stored(tmp_path / "home") as store:
-        watcher = Watcher(store, Places(list, list), ImportOptions(), lambda _: None)
-        assert not list(watcher._marked([tmp_path / "gone"]))  # pyright: ignore[reportPrivateUsage]
+async def test_a_file_next_to_a_source_that_disappeared_does_not_end_the_watcher(tmp_path: Path) -> None:
+    path = tmp_path / "place" / "s1.jsonl"
+    path.parent.mkdir()
+    records = [{"type": "session_start", "id": "s1"}, {"type": "message", "id": "u", "message": {"role": "user", "content": "hello"}}]
+    data = "".join(json.dumps(one) + "\n" for one in records)
+    path.write_text(data)
+    places = Places(lambda: [path.parent], lambda: [source(path, Droid())] if path.exists() else [])
+    async with stored(tmp_path / "home") as store, anyio.create_task_group() as tasks:
+        ready = anyio.Event()
+        watcher = Watcher(store, places, ImportOptions(), lambda _: None)
+        tasks.start_soon(watcher.run, None, lambda _: ready.set())
+        await ready.wait()
+        path.unlink()
+        while path in watcher.known:
+            await anyio.sleep(0.02)
+        path.with_suffix(".settings.json").write_text("{}")
+        await anyio.sleep(0.3)
+        path.write_text(data + json.dumps({"type": "message", "id": "a", "message": {"role": "assistant", "content": "there"}}) + "\n")
+        await until(store, lambda said: "there" in " ".join(said.values()))
+        tasks.cancel_scope.cancel()
+
+
+async def test_changes_that_were_not_reported_are_noticed_when_another_location_appears(tmp_path: Path) -> None:
+    unwatched, other = tmp_path / "a.talk", tmp_path / "later"
+    unwatched.write_bytes(HEAD + USER)
+    places = Places(lambda: [other], lambda: [source(unwatched)])
+    async with stored(tmp_path / "home") as store, anyio.create_task_group() as tasks:
+        ready = anyio.Event()
+        tasks.start_soon(Watcher(store, places, ImportOptions(), lambda _: None).run, None, lambda _: ready.set())
+        await ready.wait()
+        unwatched.write_bytes(HEAD + USER + ONE)
+        other.mkdir()
+        await until(store, lambda said: said == {"Lines": "hello one"})
+        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.slow
