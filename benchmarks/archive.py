@@ -39,7 +39,7 @@ COSTS = (
 )
 CCUSAGE_READS = ("claude", "codex")
 APPENDED = 6
-PAUSE = 4  # seconds between two lines; moot reads a source again only after four times as long as the last reading took
+PAUSE = 4  # seconds between two lines
 CODEX: dict[str, object] = {"originator": "codex_cli_rs", "cli_version": "0.130.0", "source": "cli", "model_provider": "openai"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moot.convert.imports import DIGEST_SIZE, digest_of, usage_of_steps
 from moot.convert.ui_message import valid_part
+from moot.convert.writer import UNSETTLED
 from moot.types.canonical import dumps
 from moot.types.format import ImportedMessage, ImportedRecord
 from moot.types.imports import IncomingEntry
@@ -51,6 +52,7 @@ def encode_arrival(entry: ImportedMessage | ImportedRecord, occurrence: int = 0)
         cost=cost,
         unpriced=unpriced,
         identities=tuple([digest_of(identity.encode("utf-8", "surrogatepass")) if identity else b"" for identity in entry.identities]),
+        compare=any(part.get("errorText") == UNSETTLED["eof"] for part in entry.parts),  # a call that was still running before
     )
 
 

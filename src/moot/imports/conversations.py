@@ -18,7 +18,7 @@ from moot.convert.imports import key_at_host
 from moot.errors import NotFound, UsageError
 from moot.guard.roots import folders
 from moot.imports.arrivals import key_of
-from moot.imports.reader import Piece, PriceSettings
+from moot.imports.reader import Piece, PriceSettings, Summary
 from moot.imports.report import NOTES, ImportResult, Outcome, fidelity_json
 from moot.imports.sources import Source
 from moot.providers.catalogue import own_prices
@@ -85,42 +85,58 @@ class ConversationImport:
     buffered: list[Piece] = field(default_factory=list[Piece])
     buffered_size: int = 0
     facts: ImportedFacts = field(default_factory=ImportedFacts)
-    title: str = ""
-    """First line of the first prompt."""
-    messages: int = 0
-    started: bool = False
-    """True once there is content other than the entries that a program writes into every new session."""
-    unpriced: int = 0
-    first_at: int = 0
-    last_at: int = 0
-    first: FirstMessage | None = None
-    last: bytes | None = None
-    """Key of the last message."""
-    problems: int = 0
-    notes: list[str] = field(default_factory=list[str])
+    summary: Summary = field(default_factory=Summary)
+    """Summary of the entries so far, including those of earlier readings that this one continues."""
     counts: ImportCounts = field(default_factory=ImportCounts)
     unfinished: bool = False
     """True if the last record seems to be incomplete. The next import reads it again."""
+    continued: str = ""
+    """Id of the conversation that contains the entries of earlier readings. Empty if the source is read as a whole."""
+    _changing: bool = False
+    """True once the entries may still change."""
 
-    async def take(self, piece: Piece) -> None:
-        """Store a batch of entries, or buffer it until it is known whether the conversation must be imported."""
+    @staticmethod
+    def of(holdings: OwnerStore, source: Source, wanted: ImportOptions, piece: Piece) -> ConversationImport:
+        """Return the import that begins with this batch."""
+        before = piece.state
+        if before is None or not before.id:
+            return ConversationImport(holdings, source, wanted, piece.conversation)
+        return ConversationImport(holdings, source, wanted, piece.conversation, summary=replace(before.summary), continued=before.id)
+
+    async def take(self, piece: Piece) -> bool:
+        """Store a batch of entries, or buffer it until it is known whether the conversation must be imported.
+
+        Return False if the whole source must be read instead, because the entries of earlier readings are not in the conversation any more.
+        """
         self.facts = piece.facts
+        if piece.may_change and piece.state is not None and not self._changing:
+            self._changing, piece.state.summary = True, replace(self.summary)
         arrivals = tuple([arrival for arrival in piece.arrivals if self._accept(arrival)])
         piece = replace(piece, arrivals=arrivals)
         if self.received is None and not self._is_wanted():
             self.buffered.append(piece)
             self.buffered_size += piece.size
-            return
+            return True
         if self.received is None:
             self.received = await self.holdings.imports.receive(self._arriving(), dry_run=self.wanted.dry_run)
+            if self.continued and (self.received.is_new or self.continued != self.continuable):
+                return False
         for one in (*self.buffered, piece):
             await self._store(self.received, one.arrivals)
         self.buffered = []
+        return True
+
+    @property
+    def continuable(self) -> str:
+        """Id of the conversation, if the next import can continue after the entries that are stored, or an empty string."""
+        received = self.received
+        is_partial = received is None or received.closed or received.is_alias or self.wanted.dry_run
+        return "" if received is None or is_partial or received.version not in (0, self.source.format.version) else received.id
 
     async def finish(self) -> ImportResult | None:
         """Return the outcome after the last batch, or None if the conversation is older than `since`."""
         if self.received is None:
-            return self._result("empty", None) if not self.started else None
+            return self._result("empty", None) if not self.summary.started else None
         if self.received.closed:
             purged = not self.received.id
             return self._result("purged" if purged else "known", None if purged else await self._stored(self.received))
@@ -146,16 +162,17 @@ class ConversationImport:
         """Update the state from an entry. Return False if the entry is incomplete, so that the next import reads it."""
         if arrival.role is None:
             return self._accept_record(arrival)
-        self.messages += 1
-        self.started = self.started or arrival.role != "system" or not (self.source.placed or self.source.host)
-        self.unpriced += arrival.unpriced
-        self.last = arrival.key
-        self.first = self.first or FirstMessage(arrival.key, arrival.digest, arrival.created_at)
+        summary = self.summary
+        summary.messages += 1
+        summary.started = summary.started or arrival.role != "system" or not (self.source.placed or self.source.host)
+        summary.unpriced += arrival.unpriced
+        summary.last = arrival.key
+        summary.first = summary.first or FirstMessage(arrival.key, arrival.digest, arrival.created_at)
         if arrival.created_at:
-            self.first_at = min(self.first_at or arrival.created_at, arrival.created_at)
-            self.last_at = max(self.last_at, arrival.created_at)
-        if not self.title and arrival.role == "user":
-            self.title = first_line(cast("list[Part]", loads(arrival.parts)))
+            summary.first_at = min(summary.first_at or arrival.created_at, arrival.created_at)
+            summary.last_at = max(summary.last_at, arrival.created_at)
+        if not summary.title and arrival.role == "user":
+            summary.title = first_line(cast("list[Part]", loads(arrival.parts)))
         return True
 
     def _accept_record(self, record: IncomingEntry) -> bool:
@@ -165,9 +182,9 @@ class ConversationImport:
         if is_young and record.raw and not record.raw.endswith(b"\n") and not _is_json(record.raw):
             self.unfinished = True
             return False
-        self.problems += 1
-        if len(self.notes) < NOTES:
-            self.notes.append(self.source.said(record.problem))
+        self.summary.problems += 1
+        if len(self.summary.notes) < NOTES:
+            self.summary.notes += (self.source.said(record.problem),)
         return True
 
     async def _note_hidden(self, conversation: Conversation) -> None:
@@ -177,12 +194,12 @@ class ConversationImport:
         shown = {message.id for message in await self.holdings.conversations.branch(conversation.id)}
         if shown.isdisjoint(self.received.rewritten.values()):
             words = "messages changed in the source; they are on another branch, because the conversation was also changed in moot"
-            self.notes.append(f"{words}. To see all branches, run: moot chat tree {conversation.id[:13]}")
+            self.summary.notes += (f"{words}. To see all branches, run: moot chat tree {conversation.id[:13]}",)
 
     def _is_wanted(self) -> bool:
-        if not self.started:
+        if not self.summary.started:
             return self.buffered_size > _HELD
-        newest = max(self.last_at, self.facts.updated_at)
+        newest = max(self.summary.last_at, self.facts.updated_at)
         return not newest or newest >= self.wanted.since or self.buffered_size > _HELD
 
     async def _store(self, received: ImportTarget, arrivals: tuple[IncomingEntry, ...]) -> None:
@@ -210,19 +227,20 @@ class ConversationImport:
             reading.started_at or made.created_at,
             resumable,
             self.source.host,
-            self.first,
+            self.summary.first,
         )
 
     def _as_new(self) -> Conversation:
-        at = self.first_at or self.facts.created_at or self.source.mark.modified_at // 1_000_000
+        facts, summary = self.facts, self.summary
+        at = summary.first_at or facts.created_at or self.source.mark.modified_at // 1_000_000
         return Conversation(
             new_id(),
             project="",
-            title=self.facts.title or self.title,
-            title_source="model" if self.facts.title else "first-line" if self.title else "none",
-            model=self.facts.model,
-            last_model=self.facts.model,
-            directory=self._directory(self.facts.directory),
+            title=facts.title or summary.title,
+            title_source="model" if facts.title else "first-line" if summary.title else "none",
+            model=facts.model,
+            last_model=facts.model,
+            directory=self._directory(facts.directory),
             origin=self._origin(),
             host=self.source.host,
             created_at=at,
@@ -272,16 +290,16 @@ class ConversationImport:
         return origin
 
     def _settled(self) -> FinalFacts:
-        facts = self.facts
-        fidelity: JsonObject = {"fidelity": fidelity_json(facts.fidelity), "problems": self.problems}
+        facts, summary = self.facts, self.summary
+        fidelity: JsonObject = {"fidelity": fidelity_json(facts.fidelity), "problems": summary.problems}
         return FinalFacts(
             self.source.format.version,
-            key_of(facts.head) if facts.head is not None else self.last,
-            facts.title or self.title,
+            key_of(facts.head) if facts.head is not None else summary.last,
+            facts.title or summary.title,
             "model" if facts.title else "first-line",
             facts.model,
             facts.created_at,
-            max(facts.updated_at, self.last_at),
+            max(facts.updated_at, summary.last_at),
             facts.archived,
             self._directory(facts.directory),
             self._allowed(),
@@ -299,13 +317,13 @@ class ConversationImport:
             self.reading.source_id,
             conversation,
             format.agent_type if isinstance(format, AgentSessions) and not self.source.program else "",
-            conversation.title if conversation is not None else self.facts.title or self.title,
+            conversation.title if conversation is not None else self.facts.title or self.summary.title,
             self.counts,
-            self.messages,
+            self.summary.messages,
             self.facts.fidelity if outcome != "empty" else Fidelity(),
-            self.problems,
-            tuple(self.notes),
-            unpriced=self.unpriced,
+            self.summary.problems,
+            self.summary.notes,
+            unpriced=self.summary.unpriced,
         )
 
 

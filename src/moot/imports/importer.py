@@ -12,7 +12,7 @@ from moot.errors import UsageError
 from moot.formats.kit.fields import text
 from moot.imports.conversations import ConversationImport, ImportOptions, import_recordings
 from moot.imports.process import MIN_SIZE, reader_for
-from moot.imports.reader import SourceReader, pieces_of
+from moot.imports.reader import ReadingState, SourceReader, pieces_of
 from moot.imports.report import Report
 from moot.imports.sources import Source, mark_of, project_sources
 from moot.types.imports import Recorder, SourceMark
@@ -106,7 +106,10 @@ async def _read(holdings: OwnerStore, source: Source, wanted: ImportOptions, rea
         words = f"The format {source.format.name!r} already identifies the agent. --agent-type is only for captured output streams."
         raise UsageError(words, fix="Remove --agent-type.")
     before, problems = sum(report.conversations.values()), report.problems
-    unfinished, problem = await _pieces(holdings, source, wanted, reading, report)
+    outcome = await _pieces(holdings, source, wanted, reading, report)
+    while outcome is None:
+        outcome = await _pieces(holdings, source, wanted, reading, report)
+    unfinished, problem = outcome
     if problem:
         report.fail(source.name, source.format.name, source.said(problem))
     elif not unfinished and not wanted.dry_run and not wanted.since and not (source.called and not source.host):
@@ -114,25 +117,37 @@ async def _read(holdings: OwnerStore, source: Source, wanted: ImportOptions, rea
         await _remember(holdings, source, replace(source.mark, conversations=count, problems=report.problems - problems))
 
 
-async def _pieces(holdings: OwnerStore, source: Source, wanted: ImportOptions, reading: SourceReader, report: Report) -> tuple[bool, str]:
-    """Import the conversations of a source. Return whether it is still being written, and a description of the problem, if any."""
+async def _pieces(
+    holdings: OwnerStore, source: Source, wanted: ImportOptions, reading: SourceReader, report: Report
+) -> tuple[bool, str] | None:
+    """Import the conversations of a source. Return whether it is still being written, and a description of the problem, if any.
+
+    Return None if the source must be read again, because its conversation was deleted while the rest of the source was read.
+    """
     intake: ConversationImport | None = None
     unfinished = False
+    stored: tuple[ReadingState, str] | None = None
     async with pieces_of(source, reading) as pieces:
         async for piece in pieces:
             if piece.is_first or intake is None:
-                intake = ConversationImport(holdings, source, wanted, piece.conversation)
-            await intake.take(piece)
+                intake = ConversationImport.of(holdings, source, wanted, piece)
+            if not await intake.take(piece):
+                return None
             report.bytes_done += piece.size
             report.messages += len(piece.arrivals)
             report.on_change()
             if piece.is_last:
                 result = await intake.finish()
                 unfinished = unfinished or intake.unfinished
+                if piece.state is not None and intake.continuable:
+                    stored = piece.state, intake.continuable
                 if result is None:
                     report.older += 1
                 else:
                     report.add(result)
+    if stored is not None and not pieces.problem:
+        state, conversation = stored
+        state.keep(source.path, conversation)
     return unfinished, pieces.problem
 
 

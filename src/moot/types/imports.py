@@ -165,6 +165,8 @@ class IncomingEntry(NamedTuple):
     """True if it used tokens whose cost is unknown."""
     identities: tuple[bytes, ...] = ()
     """16-byte digests of `ImportedMessage.identities`; empty = unknown."""
+    compare: bool = False
+    """True if a stored message may be different, although its raw bytes are the same."""
 
 
 @dataclass(frozen=True, slots=True)

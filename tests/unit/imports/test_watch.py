@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from import_stage import HEAD, NEXT, ONE, TWO, USER, only, source, stored
+from moot.formats.agents.claude.format import ClaudeFormat
 from moot.formats.agents.droid import Droid
 from moot.imports.conversations import ImportOptions
 from moot.imports.report import Report
@@ -19,6 +20,7 @@ from moot.imports.watcher import Watcher
 from moot.types.message import text_of
 from moot.types.store import Store
 from talk_format import line
+from unit.formats.claude_lines import user
 
 pytestmark = pytest.mark.anyio
 
@@ -80,6 +82,61 @@ async def test_a_change_of_a_file_next_to_a_source_is_imported(tmp_path: Path) -
             path.with_suffix(".settings.json").write_text(json.dumps({"model": "m", "tokenUsage": {"inputTokens": tokens}}))
             while (await only(store)).usage.input != tokens:
                 await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
+
+
+async def test_only_the_lines_appended_to_a_long_session_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "place" / "5f0c1a52-7d0e-4c53-9d2c-1f6a3f0b7c11.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(b"".join(user(at, at - 1 or None, f"{at} " + "x" * 1000) for at in range(1, 200)))
+    places = Places(lambda: [path.parent], lambda: [source(path, ClaudeFormat())])
+    async with stored(tmp_path / "home") as store, anyio.create_task_group() as tasks:
+        ready = anyio.Event()
+        watcher = Watcher(store, places, ImportOptions(), lambda _: None)
+        tasks.start_soon(watcher.run, None, lambda _: ready.set())
+        await ready.wait()
+        for at in (200, 201):
+            with path.open("ab") as file:
+                file.write(user(at, at - 1, "more"))
+            while (await only(store)).message_count != at:
+                await anyio.sleep(0.02)
+        assert watcher.states.used >= 2
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_file_next_to_a_source_that_disappeared_does_not_end_the_watcher(tmp_path: Path) -> None:
+    path = tmp_path / "place" / "s1.jsonl"
+    path.parent.mkdir()
+    records = [{"type": "session_start", "id": "s1"}, {"type": "message", "id": "u", "message": {"role": "user", "content": "hello"}}]
+    data = "".join(json.dumps(one) + "\n" for one in records)
+    path.write_text(data)
+    places = Places(lambda: [path.parent], lambda: [source(path, Droid())] if path.exists() else [])
+    async with stored(tmp_path / "home") as store, anyio.create_task_group() as tasks:
+        ready = anyio.Event()
+        watcher = Watcher(store, places, ImportOptions(), lambda _: None)
+        tasks.start_soon(watcher.run, None, lambda _: ready.set())
+        await ready.wait()
+        path.unlink()
+        while path in watcher.known:
+            await anyio.sleep(0.02)
+        path.with_suffix(".settings.json").write_text("{}")
+        await anyio.sleep(0.3)
+        path.write_text(data + json.dumps({"type": "message", "id": "a", "message": {"role": "assistant", "content": "there"}}) + "\n")
+        await until(store, lambda said: "there" in " ".join(said.values()))
+        tasks.cancel_scope.cancel()
+
+
+async def test_changes_that_were_not_reported_are_noticed_when_another_location_appears(tmp_path: Path) -> None:
+    unwatched, other = tmp_path / "a.talk", tmp_path / "later"
+    unwatched.write_bytes(HEAD + USER)
+    places = Places(lambda: [other], lambda: [source(unwatched)])
+    async with stored(tmp_path / "home") as store, anyio.create_task_group() as tasks:
+        ready = anyio.Event()
+        tasks.start_soon(Watcher(store, places, ImportOptions(), lambda _: None).run, None, lambda _: ready.set())
+        await ready.wait()
+        unwatched.write_bytes(HEAD + USER + ONE)
+        other.mkdir()
+        await until(store, lambda said: said == {"Lines": "hello one"})
         tasks.cancel_scope.cancel()
 
 

@@ -155,6 +155,8 @@ class Turns:
 _HELD = 4
 _LARGEST = 16 << 20
 """Size in bytes above which an assistant message is continued in another message."""
+_TIMES = 3
+"""Memory that a record needs with its value and parts, in multiples of its bytes."""
 NO_PARENT = -1
 """Parent index of a message without a parent."""
 
@@ -266,11 +268,28 @@ class Drafts(Generic[A]):
             self._answers[parent] = place
         return draft
 
-    def finished(self, *, all: bool = False) -> Iterator[ImportedMessage]:
-        """Yield the messages that can no longer grow or, at the end, all of them."""
-        while len(self._open) > (0 if all else _HELD):
-            draft = self._open.pop(next(iter(self._open)))
-            yield self._message(draft, over=bool(self._open))
+    @property
+    def size(self) -> int:
+        """Number of bytes that the messages that can still grow need in memory, approximately."""
+        return sum(_TIMES * draft.size for draft in self._open.values())
+
+    def finished(self) -> Iterator[ImportedMessage]:
+        """Yield the messages that can no longer grow."""
+        while len(self._open) > _HELD:
+            yield self._message(self._open.pop(next(iter(self._open))), over=True)
+
+    def growing(self) -> Iterator[ImportedMessage]:
+        """Yield the messages that can still grow, as they are if no more lines follow."""
+        for count, draft in enumerate(self._open.values(), 1):
+            yield self._message(draft, over=count < len(self._open))
+
+    def counts(self) -> tuple[Counter[str], Counter[str], Counter[str], str]:
+        """Return the fidelity counts and the model so far, for `reset`."""
+        return self.kept.copy(), self.approximated.copy(), self.lost.copy(), self.model
+
+    def reset(self, counts: tuple[Counter[str], Counter[str], Counter[str], str]) -> None:
+        """Set the fidelity counts and the model to earlier ones."""
+        self.kept, self.approximated, self.lost, self.model = counts
 
     def _message(self, draft: Draft[A], *, over: bool) -> ImportedMessage:
         raw = b"".join(draft.raws)

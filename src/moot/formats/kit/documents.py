@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from moot.errors import UsageError
 from moot.formats.kit.fields import at, items, milliseconds, obj, objects, text
 from moot.formats.kit.files import HEAD, open_regular
 from moot.formats.kit.json import ArrayItem, array_items, member, parse_json, parse_prefix, read_chunks, read_document
 from moot.types.canonical import Json, JsonObject, loads_object
-from moot.types.format import ImportedFacts, ImportedRecord
+from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
 
 LONGEST_LINE = 64 << 20
 """Maximum length of a line in bytes. Longer lines are skipped and never loaded."""
@@ -50,9 +50,89 @@ def lines_in(file: BinaryIO) -> Iterator[Line]:
         if raw is not None and (value := _object(raw)) is not None:
             yield Line(number, raw, value, "", offset)
         elif raw is None:
-            yield Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB", offset)
+            yield _too_long(number, offset)
         elif not raw.isspace():
             yield _line(number, raw, offset)
+
+
+class GrowingFile:
+    """A file to which a program appends lines. Each reading continues where the previous one ended."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        """Number of bytes that were read."""
+        self.tail: Line | None = None
+        """The last line, if it is incomplete. It is not part of the bytes that were read."""
+        self.is_continuable = True
+        """False if the next reading can't continue, but must start at the beginning of the file."""
+        self._count = 0
+        self._digest = hashlib.blake2b()
+
+    def has_only_grown(self, file: BinaryIO) -> bool:
+        """Return whether the file still starts with the bytes that were read, and move to the first byte after them.
+
+        All these bytes are read, because a program may rewrite a file without changing its inode, and make it longer.
+        """
+        left, found = self.position, hashlib.blake2b()
+        while left and (chunk := file.read(min(left, _CHUNK))):
+            found.update(chunk)
+            left -= len(chunk)
+        return self.is_continuable and not left and found.digest() == self._digest.digest()
+
+    def lines(self, file: BinaryIO) -> Iterator[Line]:
+        """Yield each further line that is complete and not blank, like `lines_in`. The file must be at the position."""
+        begin, self.tail = self.position, None
+        for raw, offset in _lines(file):
+            number = self._count + 1
+            line = _too_long(number, begin + offset) if raw is None else _line(number, raw, begin + offset)
+            if raw is None or not raw.endswith(b"\n"):
+                self.is_continuable = self.is_continuable and raw is not None and line.value is None
+                if self.is_continuable:
+                    self.tail = None if line.raw.isspace() else line
+                    return
+            self._count, self.position = number, begin + offset + len(line.raw)
+            self._digest.update(line.raw)
+            if not line.raw.isspace():
+                yield line
+
+
+class LineReader(Protocol):
+    """Reader that converts the lines of a session. It can continue with lines that are appended later."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes that the reader keeps in memory, approximately."""
+        ...
+
+    def take(self, lines: Iterable[Line]) -> Iterator[Entry]:
+        """Read lines, and yield the entries that further lines can't change."""
+        ...
+
+    def rest(self) -> Iterator[Entry]:
+        """Yield the entries that further lines may change: messages that can still grow, and facts. The reader's state stays the same."""
+        ...
+
+
+class GrowingSession(NamedTuple):
+    """A conversation in a file to which lines are appended."""
+
+    conversation: ImportedConversation
+    """The conversation without entries."""
+    reader: LineReader
+    others: Callable[[], Iterator[ImportedConversation]] = lambda: iter(())
+    """Return further conversations in the lines that the reader has taken."""
+
+
+@runtime_checkable
+class Continuable(Protocol):
+    """Optional capability of a format: if lines were appended to a source, only these lines have to be read."""
+
+    def growing(self, path: Path) -> GrowingSession | None:
+        """Return the source's conversation, or None if the source must always be read as a whole. The entries are the same as in `read`.
+
+        Raise UsageError if nothing in the source has this format.
+        """
+        ...
 
 
 def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:
@@ -122,6 +202,10 @@ def _object(raw: bytes) -> JsonObject | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _too_long(number: int, offset: int) -> Line:
+    return Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB", offset)
 
 
 def _line(number: int, raw: bytes, offset: int) -> Line:

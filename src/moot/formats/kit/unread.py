@@ -70,8 +70,7 @@ def read_checked(format: Format, conversations: Iterator[ImportedConversation], 
         if not conversation.source_id:
             unnamed += 1
             conversation = replace(conversation, source_id=f"unnamed-{place}-{unnamed}")
-        is_known = format.knows_record if isinstance(format, NamesRecords) else _is_never_known
-        yield replace(conversation, entries=_Checked(is_known).entries(iter(conversation.entries)))
+        yield replace(conversation, entries=Checker.of(format).entries(iter(conversation.entries)))
 
 
 def _is_never_known(_: JsonObject) -> bool:
@@ -79,8 +78,8 @@ def _is_never_known(_: JsonObject) -> bool:
 
 
 @dataclass(slots=True)
-class _Checked:
-    """Checker for one conversation. It compares each message with the records from which the message was read."""
+class Checker:
+    """Checker for one conversation, described at `read_checked`. It compares each message with its records."""
 
     is_known: Callable[[JsonObject], bool]
     """Function that returns whether the format omits a record on purpose."""
@@ -88,6 +87,13 @@ class _Checked:
     """Id of a message that was replaced by a record → its parent."""
     unnamed: int = 0
     """Number of messages so far whose id is empty."""
+
+    @staticmethod
+    def of(format: Format) -> Checker:
+        return Checker(format.knows_record if isinstance(format, NamesRecords) else _is_never_known)
+
+    def copy(self) -> Checker:
+        return replace(self, removed=dict(self.removed))
 
     def entries(self, entries: Iterator[Entry]) -> Iterator[Entry]:
         for entry in entries:

@@ -101,7 +101,7 @@ def fresh(
 ) -> list[IncomingEntry]:
     """Return the entries that are not yet stored in identical form, and the messages below changed messages.
 
-    `rewritten` contains the keys of messages that have changed in the source. With `compare`, also return known messages.
+    `rewritten` contains the keys of messages that have changed in the source. With `compare`, also return all known messages.
     """
     known = variants(queries, conversation, (arrival.key for arrival in arrivals))
     changed, found = set(rewritten), list[IncomingEntry]()
@@ -111,7 +111,7 @@ def fresh(
         is_below = arrival.role is not None and arrival.parent in changed
         if is_below or (is_new and earlier):
             changed.add(arrival.key)
-        if is_new or is_below or (compare and arrival.key[:1] != b"\0"):
+        if is_new or is_below or ((compare or arrival.compare) and arrival.key[:1] != b"\0"):
             found.append(arrival)
     return found
 
@@ -220,7 +220,7 @@ def _message(
     same = next((variant for variant in earlier if variant.digest == one.digest), None)
     if same is not None and one.parent in piece.rewritten:
         return _below(transaction, piece, one, same, piece.rewritten[one.parent])
-    if same is not None and not compare:
+    if same is not None and not compare and not one.compare:
         piece.counts["known"] += 1
         return same.message
     if earlier:

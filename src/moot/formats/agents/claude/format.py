@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from moot.errors import UsageError
 from moot.formats.agents.claude.configuration import configuration
@@ -14,7 +15,7 @@ from moot.formats.agents.claude.lines import is_session_line, is_without_message
 from moot.formats.agents.claude.reader import SessionReader, Sidechains, call_that_began
 from moot.formats.agents.claude.writer import SPACE, lines_of
 from moot.formats.kit.bases import environment_folder
-from moot.formats.kit.documents import any_line, json_lines, lines_at
+from moot.formats.kit.documents import GrowingSession, any_line, json_lines, lines_at
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered, with_descendants
 from moot.formats.kit.fields import items, milliseconds, obj, text
 from moot.formats.kit.files import files_below, read_head
@@ -69,25 +70,20 @@ class ClaudeFormat:
         return any(any_line(one, is_session_line, _CUT, _LOOKED_AT) for one in heads)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        session, own, is_background = _session_of(path)
-        if path.stem.startswith("agent-") and session:
-            call = call_that_began(path, session)
-            # calls that are in the files of both a session and its sub-agent are the sub-agent's, except in a copy of the session for an
-            # aside
-            rank = 1 if path.stem.startswith(_ASIDE) else -1
-            yield ImportedConversation(f"{session}/{path.stem}", SessionReader(AGENT).entries(json_lines(path)), session, call, rank=rank)
-            return
-        id = own or session or path.stem
-        sidechains = Sidechains()
-        entries: Iterator[Entry] = SessionReader(AGENT, sidechains).entries(json_lines(path))
-        if (about := _desktop_facts(path, session)) is not None:
+        session = _session_of(path)
+        conversation, reader, others = _growing(path, session)
+        entries: Iterator[Entry] = reader.entries(json_lines(path))
+        if (about := _desktop_facts(path, session.id)) is not None:
             entries = chain(entries, (about,))
-        yield ImportedConversation(id, entries, rank=int(is_background))  # a background session starts with a copy
+        yield replace(conversation, entries=entries)
         for _ in entries:
             pass  # sub-agents are read even if the caller skips the session
-        for side in sidechains.found:
-            configured: Iterator[Entry] = SessionReader(AGENT).entries(lines_at(path, side.offsets))
-            yield ImportedConversation(f"{id}/{side.id}", configured, id, sidechains.call_of(side), rank=-1)
+        yield from others()
+
+    def growing(self, path: Path) -> GrowingSession | None:
+        session = _session_of(path)
+        is_whole = session.id and _desktop_note(path) is None
+        return GrowingSession(*_growing(path, session)) if is_whole else None
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         configured = environ.get("CLAUDE_CONFIG_DIR", "")
@@ -159,6 +155,25 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
             yield path
 
 
+def _growing(path: Path, session: _Session) -> tuple[ImportedConversation, SessionReader, Callable[[], Iterator[ImportedConversation]]]:
+    """Return the conversation without entries, its reader, and a function that yields its sub-agents' conversations afterwards."""
+    if path.stem.startswith("agent-") and session.id:
+        call = call_that_began(path, session.id)
+        # calls that are in the files of both a session and its sub-agent are the sub-agent's, except in a copy of the session for an aside
+        rank = 1 if path.stem.startswith(_ASIDE) else -1
+        conversation = ImportedConversation(f"{session.id}/{path.stem}", (), session.id, call, rank=rank)
+        return conversation, SessionReader(AGENT), lambda: iter(())
+    id, sidechains = session.name or session.id or path.stem, Sidechains()
+
+    def others() -> Iterator[ImportedConversation]:
+        for side in sidechains.found:
+            entries = SessionReader(AGENT).entries(lines_at(path, side.offsets))
+            yield ImportedConversation(f"{id}/{side.id}", entries, id, sidechains.call_of(side), rank=-1)
+
+    # a background session starts with a copy
+    return ImportedConversation(id, (), rank=int(session.is_background)), SessionReader(AGENT, sidechains), others
+
+
 def _desktop_note(path: Path) -> Path | None:
     """Return the file in which the desktop program stores facts about a session, or None if another program started the session."""
     return next((above.with_name(f"{above.name}.json") for above in path.parents[:6] if above.name.startswith("local_")), None)
@@ -178,19 +193,24 @@ def _desktop_facts(path: Path, session: str) -> ImportedFacts | None:
     return ImportedFacts(title=text(about, "title"), directory=next(iter(folders), ""), created_at=milliseconds(about, "createdAt"))
 
 
-def _session_of(path: Path) -> tuple[str, str, bool]:
-    """Return the session id in the file's lines, the one in the file's name, and whether the session runs in the background.
+class _Session(NamedTuple):
+    id: str
+    """Session id in the file's lines, or an empty string."""
+    name: str
+    """Session id in the file's name, or an empty string."""
+    is_background: bool = False
 
-    Raise UsageError if no line belongs to a session.
-    """
+
+def _session_of(path: Path) -> _Session:
+    """Return the session's ids. Raise UsageError if no line belongs to a session."""
     ours = False
     for number, line in enumerate(json_lines(path)):
         if line.value is not None:
             ours = ours or is_session_line(line.value)
             if isinstance(session := line.value.get("sessionId"), str) and session:
-                return session, path.stem if _UUID.fullmatch(path.stem) else "", line.value.get("sessionKind") == "bg"
+                return _Session(session, path.stem if _UUID.fullmatch(path.stem) else "", line.value.get("sessionKind") == "bg")
         if number > _LOOKED_AT and not ours:
             break
     if not ours:
         raise UsageError(f"{str(path)!r} is not a Claude Code session.", fix="Specify the format with -f.")
-    return "", path.stem if _UUID.fullmatch(path.stem) else "", False
+    return _Session("", path.stem if _UUID.fullmatch(path.stem) else "")

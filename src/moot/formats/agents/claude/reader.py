@@ -185,6 +185,8 @@ def _call_of(line: JsonObject, agent: str) -> str | None:
 
 
 _TITLES = frozenset({"custom-title", "ai-title", "summary"})
+_LINE = 200
+"""Number of bytes in memory for each line, approximately."""
 
 
 class SessionReader:
@@ -203,18 +205,30 @@ class SessionReader:
         self._written: dict[str, int] = {}
         """Id in moot of a message that moot exported → index of the message."""
         self._tail = NO_PARENT
+        self._told = False
+
+    @property
+    def size(self) -> int:
+        return self._drafts.size + _LINE * len(self._places)
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
         """Yield the entries read from the lines. Facts about the conversation are yielded after its first message and at the end."""
-        told = False
+        yield from self.take(lines)
+        yield from self.rest()
+
+    def take(self, lines: Iterable[Line]) -> Iterator[Entry]:
         for line in lines:
             yield from self._take(line)
             yield from self._drafts.finished()
-            if not told and len(self._drafts) > 1:
-                told = True
+            if not self._told and len(self._drafts) > 1:
+                self._told = True
                 yield self._facts()
-        yield from self._drafts.finished(all=True)
+
+    def rest(self) -> Iterator[Entry]:
+        counts = self._drafts.counts()
+        yield from self._drafts.growing()
         yield self._facts()
+        self._drafts.reset(counts)
 
     def _facts(self) -> ImportedFacts:
         drafts = self._drafts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -12,7 +13,7 @@ from moot.formats.agents.codex.configuration import configuration
 from moot.formats.agents.codex.lines import is_rollout_line, is_without_message, normalize
 from moot.formats.agents.codex.reader import SessionReader, call_that_began, parent_of
 from moot.formats.agents.codex.writer import SPACE, lines_of
-from moot.formats.kit.documents import Line, any_line, json_lines
+from moot.formats.kit.documents import GrowingSession, Line, any_line, json_lines
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered
 from moot.formats.kit.fields import milliseconds, text
 from moot.formats.kit.files import files_below
@@ -50,14 +51,11 @@ class CodexFormat:
         return path.is_dir() and next(_sessions(path), None) is not None
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        meta = _meta_of(path)
-        id = str(meta.get("id") or path.name.removesuffix(".zst").removesuffix(".jsonl"))
-        parent = parent_of(meta)
-        call = call_that_began(path, id, parent, _lines) if parent is not None else None
-        copied_from = text(meta, "forked_from_id") or parent
-        entries = SessionReader(AGENT).entries(_lines(path))
-        started_at = milliseconds(meta, "timestamp")
-        yield ImportedConversation(id, entries, parent, call, copied_from=copied_from, started_at=started_at)
+        yield replace(_conversation(path, _meta_of(path)), entries=SessionReader(AGENT).entries(_lines(path)))
+
+    def growing(self, path: Path) -> GrowingSession | None:
+        meta = _meta_of(path) if path.suffix != ".zst" else {}
+        return GrowingSession(_conversation(path, meta), SessionReader(AGENT)) if meta else None
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         configured = environ.get("CODEX_HOME", "")
@@ -99,6 +97,15 @@ def _sessions(folder: Path) -> Iterator[Path]:
             is_packed = path.name.endswith(".jsonl.zst") and not path.with_suffix("").exists()
             if path.name.startswith("rollout-") and (path.suffix == ".jsonl" or is_packed):
                 yield path
+
+
+def _conversation(path: Path, meta: JsonObject) -> ImportedConversation:
+    """Return the conversation without its entries."""
+    id = str(meta.get("id") or path.name.removesuffix(".zst").removesuffix(".jsonl"))
+    parent = parent_of(meta)
+    call = call_that_began(path, id, parent, _lines) if parent is not None else None
+    copied_from = text(meta, "forked_from_id") or parent
+    return ImportedConversation(id, (), parent, call, copied_from=copied_from, started_at=milliseconds(meta, "timestamp"))
 
 
 def _lines(path: Path) -> Iterator[Line]:

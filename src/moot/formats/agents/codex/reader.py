@@ -100,6 +100,8 @@ def _difference(total: JsonObject, before: JsonObject) -> JsonObject | None:
 
 
 _TITLE = 80
+_ID = 100
+"""Number of bytes in memory for each id, approximately."""
 _OF_A_TURN = frozenset({"task_started", "turn_started", "task_complete", "turn_complete", "turn_aborted"})
 _FACTS = (("originator", "originator"), ("cli_version", "agent_version"), ("forked_from_id", "forked_from"), ("source", "source"))
 
@@ -128,10 +130,18 @@ class SessionReader:
         self._identities = _Identities()
         self._answering = ""
         """The id in moot of the newest answer, if this answer was exported by moot."""
+        self._told = False
+
+    @property
+    def size(self) -> int:
+        return self._drafts.size + _ID * len(self._ids)
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
         """Yield the entries of the lines. Facts about the conversation are yielded after its first messages and at the end."""
-        told = False
+        yield from self.take(lines)
+        yield from self.rest()
+
+    def take(self, lines: Iterable[Line]) -> Iterator[Entry]:
         for line in lines:
             value = line.value
             if value is None:
@@ -147,11 +157,15 @@ class SessionReader:
                 self._drafts.kept["records"] += 1
                 yield ImportedRecord(line.raw, value)
             yield from self._drafts.finished()
-            if not told and len(self._drafts) > 1:
-                told = True
+            if not self._told and len(self._drafts) > 1:
+                self._told = True
                 yield self._known_facts()
-        yield from self._drafts.finished(all=True)
+
+    def rest(self) -> Iterator[Entry]:
+        counts = self._drafts.counts()
+        yield from self._drafts.growing()
         yield self._known_facts()
+        self._drafts.reset(counts)
 
     def _known_facts(self) -> ImportedFacts:
         return ImportedFacts(
