@@ -120,7 +120,8 @@ def refuse_live(path: Path, live: Path) -> None:
     """Raise UsageError if the path is moot's active configuration or already exists."""
     if path.resolve() == live.resolve():
         raise UsageError(
-            f"{str(path)!r} is moot's active configuration. Review imported settings before you add them to it.", fix="Choose another file."
+            f"Imported settings can't be written to {str(path)!r}, because it is moot's active configuration.",
+            fix="Choose another file, review its settings, then copy them.",
         )
     if path.exists() or path.is_symlink():
         raise UsageError(f"{str(path)!r} already exists.", fix="Choose a new file.")

@@ -96,7 +96,9 @@ async def _posting(purpose: Purpose, choice: Choice, path: str, body: bytes | ai
     provider = choice.provider
     if not isinstance(provider, HttpProvider):
         kind = "image" if purpose == "picture" else "transcription"
-        raise UsageError(f"The provider {provider.name!r} has no {kind} models.", fix=f"Set models.{kind} to a model of another provider.")
+        raise UsageError(
+            f"The provider {provider.name!r} has no {kind} models.", fix=f"Set models.{kind} to a model from another provider."
+        )
     media_type = "application/json"
     if not isinstance(body, bytes):
         writer = body()

@@ -131,7 +131,7 @@ Limit: TypeAlias = Annotated[int, Query(ge=1, le=200, description="Maximum numbe
 LATEST = 253_402_300_799_999
 """Latest accepted time in ms: the end of the year 9999."""
 
-Cursor: TypeAlias = Annotated[str | None, Query(max_length=1000, description="`next_cursor` of the previous page.")]
+Cursor: TypeAlias = Annotated[str | None, Query(max_length=1000, description="`next_cursor` from the previous page.")]
 
 
 def page_out(page: Page[Entity], to_wire: Callable[[Entity], Item]) -> ListOut[Item]:
@@ -145,7 +145,7 @@ def cut(items: Sequence[Entity], limit: int, cursor: str | None, key: Callable[[
     if cursor is not None:
         keys = [key(item) for item in items]
         if cursor not in keys:
-            raise UsageError(f"{cursor!r} is not a valid cursor for this list.", fix="Use `next_cursor` of the previous page.")
+            raise UsageError(f"{cursor!r} is not a valid cursor for this list.", fix="Use the `next_cursor` from the previous page.")
         start = keys.index(cursor) + 1
     page = items[start : start + limit]
     return Page(page, key(page[-1]) if page and start + limit < len(items) else None)

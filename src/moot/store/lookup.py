@@ -37,7 +37,7 @@ def match_cursor(pattern: re.Pattern[str], cursor: str) -> re.Match[str]:
     """Match the whole cursor against the pattern and return the match. Raise UsageError if it does not match the pattern."""
     match = pattern.fullmatch(cursor)
     if match is None:
-        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use the unchanged `next_cursor` of the previous page.")
+        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use the unchanged `next_cursor` from the previous page.")
     return match
 
 

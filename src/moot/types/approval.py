@@ -141,7 +141,7 @@ _ACTIONS: dict[str, Action] = {name: name for name in get_args(Action)}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A person's answer to an approval or to a tool's questions."""
+    """A person's answer to an approval request or to a tool's questions."""
 
     approved: bool
     option: str = "once"

@@ -55,7 +55,7 @@ def paged(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str)
     if cursor is not None:
         names = [str(item[key]) for item in items]
         if cursor not in names:
-            raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use the next_cursor of the previous page.")
+            raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use the next_cursor from the previous page.")
         start = names.index(cursor) + 1
     page = items[start : start + limit]
     return Paged(page, str(page[-1][key]) if page and start + limit < len(items) else None)

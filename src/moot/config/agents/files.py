@@ -41,7 +41,7 @@ class AgentFile:
 
 
 def markdown_files(folder: Path | str) -> list[str]:
-    """Return the paths of a folder's Markdown files, sorted by name. If the folder is missing or unreadable, return none."""
+    """Return the paths of a folder's Markdown files, sorted by name. The list is empty if the folder is missing or unreadable."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.path for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith("."))

@@ -239,7 +239,7 @@ class CodexMessage(SessionMessage):
             self._steps[-1].until = self.last_at
 
     def facts(self, step: int, model: str, cost: int | None) -> None:
-        """Add facts about the model call with the number `step`, from a line that moot wrote."""
+        """Add the facts about model call number `step` that are found in a line written by moot."""
         self.model = model or self.model
         if step > len(self._steps):
             self._steps.append(_Step("", self.model, self.last_at, self.last_at))

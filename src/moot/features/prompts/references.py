@@ -359,7 +359,7 @@ def _find_call(text: str, at: int) -> tuple[str, int] | None:
         where = f"@[{match[1]}{{…}}]"
         raise UsageError(
             f"The arguments of {where} are not valid JSON: {error}.",
-            fix=f'Write @[{match[1]}{{"name": "value"}}], or put it into backticks.',
+            fix=f'Write @[{match[1]}{{"name": "value"}}], or enclose it in backticks.',
         ) from error
     return f"{match[1]}{arguments}", end + 1
 

@@ -80,7 +80,7 @@ def _position(cursor: str | None) -> int | None:
         return None
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise UsageError(f"{cursor!r} is not a valid cursor for this list.", fix="Use `next_cursor` of the previous page.")
+        raise UsageError(f"{cursor!r} is not a valid cursor for this list.", fix="Use the `next_cursor` from the previous page.")
     return int(match[1], 16)
 
 

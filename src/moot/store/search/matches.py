@@ -191,7 +191,7 @@ def _placed(asked: SearchOptions) -> _Place:
         return _Place()
     match = _CURSOR.fullmatch(asked.cursor)
     if match is None or (match[3] is not None) is not asked.best:
-        raise UsageError(f"Invalid cursor {asked.cursor!r}.", fix="Use the unchanged `next_cursor` of the previous page.")
+        raise UsageError(f"Invalid cursor {asked.cursor!r}.", fix="Use the unchanged `next_cursor` from the previous page.")
     if match[3] is None:
         return _Place(match[1] == "p", int(match[2], 16))
     return _Place(match[1] == "p", int(match[3], 16), int(match[4]))

@@ -28,7 +28,7 @@ class AskUserArguments(BaseModel):
 
 
 class AskUser(BaseTool):
-    """The `ask_user` tool. It has no other effect, so the call can be restarted when the answer arrives."""
+    """The `ask_user` tool. Asking is its only effect, so the call can be restarted when the answer arrives."""
 
     name = "ask_user"
     description = "Ask the user when you can't continue without an answer."

@@ -36,7 +36,7 @@ async def list_messages(
     caller: Reader,
     conversation_id: str,
     limit: Limit = 50,
-    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page, for older messages.")] = None,
+    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` from the previous page, for older messages.")] = None,
 ) -> Response:
     """List the latest messages of the current branch, oldest first; `next_cursor` leads to older ones."""
     found = await conversation_of(caller, conversation_id)
@@ -131,7 +131,7 @@ async def list_raw_events(
     run: Annotated[str | None, Query(max_length=200, description="Only events of this run.")] = None,
     message: Annotated[str | None, Query(max_length=200, description="Only events of the run that wrote this message.")] = None,
     limit: Limit = 50,
-    cursor: Annotated[int, Query(ge=0, le=0xFFFFFFFF, description="`next_cursor` of the previous page: events after this `seq`.")] = 0,
+    cursor: Annotated[int, Query(ge=0, le=0xFFFFFFFF, description="`next_cursor` from the previous page: events after this `seq`.")] = 0,
 ) -> Response:
     """List events with the vendor's raw bytes, oldest first."""
     found = await conversation_of(caller, conversation_id)
