@@ -10,15 +10,18 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import DummyCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.utils import get_cwidth
 
-from moot.cli.repl.composer import Composer, PromptHistory
+from moot.cli.repl.composer import CommandCompletion, Composer, PromptHistory
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.programs import notification_text
 from moot.cli.repl.status import Status, branch_of, current_status, status_line
 from moot.commands import CommandContext, RunOverrides
+from moot.commands.catalogue import built_in
 from moot.config.settings import Models, Settings
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
@@ -158,6 +161,28 @@ async def test_large_pastes_are_placeholders_that_are_sent_in_full() -> None:
     composer.replace("a\udcffb")
     assert composer.full_text() == "a\ufffdb"
     await anyio.sleep(0.05)  # the completion it started ends
+
+
+@pytest.mark.anyio
+async def test_enter_takes_a_highlighted_command_only_with_the_cursor_at_the_end() -> None:
+    composer = Composer(history=InMemoryHistory(), completer=DummyCompleter())
+    composer.replace("/model gpt")
+    model = CommandCompletion("model", -4, display="/model", about="", is_name=True)
+    menu = CompletionState(Document("/mod", 4), [model])
+    composer.complete_state = menu
+    assert composer.highlighted() is model
+    composer.cursor_position = len("/mod")
+    composer.complete_state = menu
+    assert composer.highlighted() is None
+    menu.go_to_index(0)  # chosen with the arrow keys
+    assert composer.highlighted() is model
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"), [("q", ["exit"]), ("clear", ["new"]), ("mo", ["model", "mode"]), ("resume", ["continue"]), ("hepl", [])]
+)
+def test_the_best_match_is_the_first_command_of_the_menu(typed: str, expected: list[str]) -> None:
+    assert [one.name for one in built_in().starting_with(typed)][:2] == expected
 
 
 @given(st.text(max_size=300))
