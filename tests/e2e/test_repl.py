@@ -230,6 +230,29 @@ def test_enter_runs_the_highlighted_command_also_before_the_menu_appears(screen:
     screen.wait_for("· edits")
 
 
+def test_esc_twice_rewinds_to_an_earlier_prompt(screen: PtyScreen, moot: MootProcess) -> None:
+    for number, prompt in enumerate(("first prompt", "second prompt"), 1):
+        screen.send(prompt + ENTER)
+        wait_until(screen, lambda number=number: screen.text.count("Hello you") == number and "Esc to stop" not in screen.text)
+    screen.send("draft")
+    screen.wait_for("› draft")
+    screen.send(ESCAPE)
+    screen.read(0.4)
+    screen.send(ESCAPE)
+    screen.read(0.4)
+    assert "Rewind to" not in screen.text, "Esc does nothing while something is typed"
+    screen.send("\x7f" * 5)
+    screen.wait_for("ctx 0%")
+    screen.send(ESCAPE)
+    screen.read(0.4)
+    screen.send(ESCAPE)
+    screen.wait_for("Rewind to")
+    screen.send(DOWN + ENTER)
+    screen.wait_for("Back to “first prompt”: hide 4 messages.")
+    wait_until(screen, lambda: screen.text.count("› first prompt") == 2)
+    assert stored(moot) == []
+
+
 def test_pasting_never_sends_and_invalid_bytes_are_harmless(screen: PtyScreen, moot: MootProcess) -> None:
     screen.send("\x1b[200~one\r\ntwo\n\x1b[201~")
     screen.wait_for("  two")

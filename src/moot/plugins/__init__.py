@@ -91,6 +91,7 @@ COMMANDS = Registry(
         "redo": "moot.commands.undo:RedoCommand",
         "retry": "moot.commands.conversation:RetryCommand",
         "review": "moot.commands.prompts:ReviewCommand",
+        "rewind": "moot.commands.undo:RewindCommand",
         "search": "moot.commands.archive:SearchCommand",
         "share": "moot.commands.archive:ShareCommand",
         "skill": "moot.commands.skills:SkillCommand",

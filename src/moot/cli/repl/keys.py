@@ -33,6 +33,7 @@ KEYS = (
     Key("Enter", "Send, or run the selected command; queue while an answer is running", "enter", (("enter",),)),
     Key("Alt+Enter, Ctrl+J, \\ at the end", "New line", "newline", (("escape", "enter"), ("c-j",))),
     Key("Esc", "Stop the answer; queued prompts return to the input line", "stop", (("escape",),)),
+    Key("Esc Esc", "Rewind to an earlier prompt if nothing is typed and no answer is running", "stop", ()),
     Key("Ctrl+C", "Set the draft aside, stop, or (twice) exit", "cancel", (("c-c",),)),
     Key("Ctrl+D", "Exit if nothing is typed", "end", (("c-d",),)),
     Key("Up", "Go back to the queued prompt, draft or history", "up", (("up",),)),
@@ -107,6 +108,8 @@ def bindings(actions: KeyHandler, composer: Composer) -> KeyBindings:
 
 EXIT_SECONDS = 2.0
 """Time within which a second Ctrl+C exits."""
+REWIND_SECONDS = 1.0
+"""Time within which a second Esc opens the list of prompts to rewind to."""
 
 
 class ReplActions(Protocol):
@@ -142,11 +145,13 @@ class KeyHandler:
         """Text set aside with Ctrl+C."""
         self._pressed_at = 0.0
         """Time of the first Ctrl+C; 0 if there was none."""
+        self._escaped_at = 0.0
+        """Time of an Esc that had nothing to stop; 0 if another key was pressed since."""
         self._handlers: dict[str, Callable[[], object]] = {
             "enter": self._enter,
             "steer": lambda: self._send("steer"),
             "newline": lambda: composer.newline(copy_margin=False),
-            "stop": lambda: composer.cancel_completion() if composer.complete_state is not None else actions.do("interrupt"),
+            "stop": self._stop,
             "cancel": self._cancel,
             "end": lambda: composer.delete() if composer.text else actions.do("exit"),
             "up": self._up,
@@ -168,6 +173,8 @@ class KeyHandler:
         """Run the action with this name in the table."""
         if name != "cancel":
             self.note = ""
+        if name != "stop":
+            self._escaped_at = 0.0
         handler = self._handlers.get(name)
         handler() if handler is not None else self._actions.do(name)
 
@@ -175,7 +182,7 @@ class KeyHandler:
         self.note = note
 
     def _forget_note(self, changed: Buffer) -> None:
-        self.note = ""
+        self.note, self._escaped_at = "", 0.0
 
     def tick(self) -> bool:
         """Forget the first Ctrl+C after a while. Return True if that changed the screen."""
@@ -202,6 +209,17 @@ class KeyHandler:
     def _send(self, on_busy: OnBusy) -> None:
         if self._composer.text.strip():
             self._actions.send(self._composer.take(), on_busy)
+
+    def _stop(self) -> None:
+        if self._composer.complete_state is not None:
+            self._composer.cancel_completion()
+        elif self._escaped_at and time.monotonic() - self._escaped_at < REWIND_SECONDS:
+            self._escaped_at = 0.0
+            self._actions.do("rewind")
+        else:
+            is_idle = not (self._composer.text or self._actions.busy or self._actions.queued)
+            self._escaped_at = time.monotonic() if is_idle else 0.0
+            self._actions.do("interrupt")
 
     def _cancel(self) -> None:
         if self._composer.text:

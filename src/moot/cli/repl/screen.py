@@ -148,6 +148,7 @@ class ReplScreen:
             "models": lambda: self._enqueue(partial(self._input.command, "model", "")),
             "conversations": lambda: self._enqueue(partial(self._input.command, "continue", "")),
             "new": lambda: self._enqueue(partial(self._input.command, "new", "")),
+            "rewind": lambda: self._enqueue(self._rewind),
             "editor": lambda: self._enqueue(self._edit),
             "expand": self._display.expand,
             "search": lambda: self._enqueue(self._search),
@@ -344,6 +345,10 @@ class ReplScreen:
         edited = await self._terminal.suspend_for(lambda: edit_text(text, output=self._output))
         if edited is not None:
             self._composer.replace(edited.rstrip("\n"))
+
+    async def _rewind(self) -> None:
+        if self._conversation.conversation is not None:
+            await self._input.command("rewind", "")
 
     async def _search(self) -> None:
         texts = list(dict.fromkeys(reversed(self._composer.history.get_strings())))
