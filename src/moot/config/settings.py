@@ -84,8 +84,8 @@ class Rule:
 class Permissions:
     mode: Mode = "ask"
     rules: tuple[Rule, ...] = ()
-    timeout: float = 300.0
-    """Number of seconds until an approval request expires; 0 for never."""
+    timeout: float | None = None
+    """Seconds until an approval request expires; 0 for never. None = five minutes, and never if a terminal shows the request."""
     unattended: Literal["deny"] = "deny"
     home: str = ""
     """Path of moot's home folder, whose files are protected; empty if unknown."""

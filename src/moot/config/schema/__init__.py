@@ -165,7 +165,7 @@ class RulePart(Part):
 class PermissionsPart(Part):
     mode: Literal["ask", "edits", "plan", "auto"] = "ask"
     rules: list[RulePart] = []
-    timeout: Duration = 300.0
+    timeout: Duration | None = None
     unattended: Literal["deny"] = "deny"
 
 
