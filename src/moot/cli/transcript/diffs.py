@@ -23,7 +23,7 @@ _ALIKE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """What is known about the lines of a diff besides their text."""
+    """The line numbers of a diff, and the language of its file."""
 
     numbers: Sequence[str]
     """The line number of each line, all of the same width; blank for lines that are not part of a file."""
