@@ -45,6 +45,11 @@ def test_a_narrow_status_line_keeps_the_most_important_fields() -> None:
     assert line(status, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/app (main) · 2 queued"
     assert line(status, 40) == "big@mine · ctx 34% · plan · 2 queued"
     assert line(status, 12) == "big@mine"
+    waiting = replace(status, directory="/srv/shops/app", elsewhere=3, queued=0)
+    assert line(waiting, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/shops/app (main) · 3 waiting elsewhere"
+    assert line(waiting, 80) == "big@mine · ctx 34% · 68.1k tokens · plan · …/app (main) · 3 waiting elsewhere"
+    assert line(waiting, 50) == "big@mine · ctx 34% · plan · 3 waiting elsewhere"
+    assert ("class:note", "3 waiting elsewhere") in status_line(waiting, 80) and waiting.to_json()["waiting_elsewhere"] == 3
 
 
 def test_a_nearly_used_budget_is_among_the_most_important_fields() -> None:

@@ -77,8 +77,7 @@ class PlainRepl:
         self._flush()
 
     def _show_inbox(self, notice: str) -> None:
-        if notice:
-            self._scrollback.say(notice, "dim")
+        self._scrollback.say(notice, "dim")
 
     def leave(self) -> None:
         """End `run`."""

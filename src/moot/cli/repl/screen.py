@@ -127,7 +127,8 @@ class ReplScreen:
         self._saved: tuple[str | None, Draft] = (None, Draft())
         """The saved draft and its conversation."""
         context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table())
-        self._inbox = ""  # the notice about other conversations
+        self._elsewhere = 0
+        """Number of open approvals in other conversations."""
         self._pending = 0
         """Number of actions that are queued or running."""
         self._unsent: list[str] = []
@@ -160,7 +161,7 @@ class ReplScreen:
         """Send the prompt, then run until the user leaves."""
         for work in (self._terminal.draw, self._tick, self._run_actions, self._update_custom_status):
             self._group.start_soon(work)
-        self._group.start_soon(watch_inbox, self._context, self._conversation, self._show_inbox)
+        self._group.start_soon(watch_inbox, self._context, self._conversation, self.notice, self._set_elsewhere)
         await self._conversation.open(conversation)
         self._restore_draft()
         if prompt:
@@ -184,7 +185,11 @@ class ReplScreen:
 
     def log(self, line: str) -> None:
         """Show a log message."""
-        self._scrollback.say(line, "dim")
+        self.notice(line)
+
+    def notice(self, text: str) -> None:
+        """Show a line above the input line."""
+        self._scrollback.say(text, "dim")
         self._terminal.touch()
 
     async def _run_actions(self) -> None:
@@ -214,7 +219,7 @@ class ReplScreen:
                 self._terminal.touch()
 
     def _current(self) -> Status:
-        return current_status(self._context, self._conversation.conversation, queued=self.queued)
+        return current_status(self._context, self._conversation.conversation, queued=self.queued, elsewhere=self._elsewhere)
 
     def _live(self, height: int) -> Sequence[str]:
         columns = self._terminal.writer.size().columns
@@ -251,8 +256,8 @@ class ReplScreen:
         self._notifier.progress(False)
         self._notifier.title(title)
 
-    def _show_inbox(self, notice: str) -> None:
-        self._inbox = notice
+    def _set_elsewhere(self, count: int) -> None:
+        self._elsewhere = count
         self._terminal.touch()
 
     def _notes(self) -> Sequence[tuple[str, str]]:
@@ -264,8 +269,6 @@ class ReplScreen:
         if queued := self._conversation.queued:
             last = " ".join(queued[-1].text.split())
             notes.append(("class:queue", f"{len(queued)} queued · Up to edit, Del to drop · {last}"))
-        if self._inbox:
-            notes.append(("class:note", self._inbox))
         if self._keys.leading:
             notes.append(("class:note", "Ctrl+X: e editor · s steer · n new · m models · l conversations"))
         if self._keys.note:

@@ -31,6 +31,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from moot.cli.repl.composer import Composer
 from moot.cli.terminal.prompts.application import TerminalStream, window_size
+from moot.cli.terminal.prompts.rows import wrap_words
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Start and end of a synchronized update: terminals that support it show the text between them at once. Others ignore them."""
@@ -343,7 +344,8 @@ class Terminal:
         width = self.writer.size().columns - 1
         pieces: StyleAndTextTuples = []
         for style, text in self._notes():
-            pieces += [(style, _fit(text, width)), ("", "\n")]
+            lines = [_fit(text, width)] if style == "class:queue" else wrap_words(text, width)
+            pieces += [piece for line in lines for piece in ((style, line), ("", "\n"))]
         return pieces[:-1]
 
     def _status_line(self) -> StyleAndTextTuples:
