@@ -63,6 +63,7 @@ COMMANDS = Registry(
     {
         "agent": "moot.commands.settings:AgentCommand",
         "allow": "moot.commands.settings:AllowCommand",
+        "bg": "moot.commands.conversation:BackgroundCommand",
         "commit": "moot.commands.prompts:CommitCommand",
         "compact": "moot.commands.context:CompactCommand",
         "context": "moot.commands.context:ContextCommand",

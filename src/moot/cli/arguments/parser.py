@@ -54,7 +54,7 @@ def parse(words: Sequence[str]) -> Call:
         error.fix = error.fix or f"Run '{' '.join(('moot', *path))} --help' for usage."
         raise
     args, keywords = call_arguments(command, arguments, values)
-    return Call(command, args, keywords, item.bare)
+    return Call(command, args, keywords, item.bare, item.stays)
 
 
 def _is_prompt(group: Group, options: Sequence[str], words: Sequence[str]) -> bool:

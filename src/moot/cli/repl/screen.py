@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -25,6 +26,7 @@ from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_status
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.repl.status import Status, current_status, status_line, truncate
 from moot.cli.repl.terminal import Terminal, TerminalWriter
+from moot.cli.terminal.foreground import foreground
 from moot.cli.terminal.look import look_of
 from moot.cli.terminal.prompts.editor import edit_text
 from moot.cli.terminal.prompts.items import Item
@@ -32,7 +34,7 @@ from moot.cli.terminal.prompts.pick import pick
 from moot.commands import CommandContext
 from moot.convert.files.attachments import readable_prompt
 from moot.engine import Engine
-from moot.errors import MootError
+from moot.errors import MootError, UsageError
 from moot.plugins.registry import attribute
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
@@ -78,8 +80,8 @@ HINT = "/help · @file · !command · Esc stops"
 TICK_SECONDS = 0.125
 STATUS_SECONDS = 1.0
 """Minimum time between two runs of a custom status line program."""
-_SETTINGS = "moot.commands.settings"
-"""Import path, loaded when a key needs it, so that the first prompt does not wait for agents and tools."""
+_SETTINGS, _BACKGROUND = "moot.commands.settings", "moot.cli.repl.background"
+"""Import paths, loaded when a key needs them, so that the first prompt does not wait for agents, tools and lists."""
 
 T = TypeVar("T")
 Action = Callable[[], Awaitable[object]]
@@ -91,6 +93,9 @@ class ReplScreen:
     def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
         register_sequences()
         self._context, self._group, self._output = context, group, output
+        self.detaches = False
+        """True if the user has left while runs continue in the background."""
+        self._leaving = False
         self._scrollback = Scrollback(look_of(output))
         self._display = RunDisplay(self._scrollback)
         history = PromptHistory(context.engine.settings.home / "state" / "history.jsonl")
@@ -139,7 +144,8 @@ class ReplScreen:
     def _named_actions(self) -> dict[str, Callable[[], object]]:
         """Return the actions of keys other than editing, by their name in the key table."""
         return {
-            "exit": self.leave,
+            "exit": self._terminal.leave,
+            "leave": self._start_leaving,
             "interrupt": lambda: self._group.start_soon(self._run_action, self._input.stop),  # ahead of all queued actions
             "edit_queued": lambda: self._enqueue(self._input.edit_queued),
             "drop_queued": lambda: self._enqueue(self._conversation.drop_queued),
@@ -161,7 +167,7 @@ class ReplScreen:
         """Send the prompt, then run until the user leaves."""
         for work in (self._terminal.draw, self._tick, self._run_actions, self._update_custom_status):
             self._group.start_soon(work)
-        self._group.start_soon(watch_inbox, self._context, self._conversation, self.notice, self._set_elsewhere)
+        self._group.start_soon(watch_inbox, self._context, self._conversation, self.log, self._set_elsewhere)
         await self._conversation.open(conversation)
         self._restore_draft()
         if prompt:
@@ -174,22 +180,49 @@ class ReplScreen:
         await self._terminal.run()
         self._save_draft()
 
-    def leave(self) -> None:
-        """End `run`."""
+    def _start_leaving(self) -> None:
+        if not self._leaving:  # otherwise the question is on the screen
+            self._leaving = True
+            self._group.start_soon(self._run_action, self.leave)
+
+    async def leave(self, *, detaches: bool = False) -> None:
+        try:
+            await (self._detach() if detaches else self._leave())
+        finally:
+            self._leaving = False
+
+    async def _leave(self) -> None:
+        if await attribute(f"{_BACKGROUND}:unfinished")(self._context.engine):
+            ask: Callable[..., Awaitable[str]] = attribute(f"{_BACKGROUND}:ask_exit")
+            work = partial(ask, self._context.engine, self._context.conversation, self._output)
+            match await self._terminal.suspend_for(work):
+                case "detach":
+                    self.detaches = True
+                case "stop":
+                    await attribute(f"{_BACKGROUND}:stop_all")(self._context.engine)
+                case _:
+                    return
         self._terminal.leave()
 
-    def interrupt(self) -> None:
-        """Handle SIGINT like Ctrl+C."""
-        self._keys.act("cancel")
-        self._terminal.touch()
+    async def _detach(self) -> None:
+        if foreground() is None:
+            raise UsageError("This terminal can't be left while an answer is running.", fix="Use /new and continue here.")
+        if not await attribute(f"{_BACKGROUND}:unfinished")(self._context.engine):
+            raise UsageError("No answer is running.", fix="/exit leaves the conversation.")
+        self.detaches = True
+        self._terminal.leave()
+
+    def handle_signal(self, number: int) -> None:
+        """Handle SIGINT like Ctrl+C, and end `run` at other signals."""
+        if number == signal.SIGINT:
+            self._keys.act("cancel")
+            self._terminal.touch()
+        else:
+            self._terminal.leave()
 
     def log(self, line: str) -> None:
-        """Show a log message."""
-        self.notice(line)
-
-    def notice(self, text: str) -> None:
-        """Show a line above the input line."""
-        self._scrollback.say(text, "dim")
+        """Show a log message or notice."""
+        self._scrollback.say(line, "dim")
         self._terminal.touch()
 
     async def _run_actions(self) -> None:
