@@ -19,7 +19,9 @@ from prompt_toolkit.utils import get_cwidth
 from moot.cli.repl.composer import CommandCompletion, Composer, PromptHistory
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.programs import notification_text
+from moot.cli.repl.scrollback import Scrollback
 from moot.cli.repl.status import Status, branch_of, current_status, status_line
+from moot.cli.terminal.look import Look
 from moot.commands import CommandContext, RunOverrides
 from moot.commands.catalogue import built_in
 from moot.config.settings import Models, Settings
@@ -38,6 +40,15 @@ def line(status: Status, width: int) -> str:
 def test_a_status_line_is_never_wider_than_the_terminal(model: str, directory: str, width: int, cost: int | None) -> None:
     status = Status(model=model, directory=directory, context=0.34, usage=Usage(68_000, 100), cost=cost, unpriced=1, queued=2)
     assert get_cwidth(line(status, width)) <= width
+
+
+def test_the_last_column_of_a_table_is_wrapped_below_itself() -> None:
+    scrollback = Scrollback(Look(30, colour=False))
+    scrollback.say("Ctrl+X N   Start a new conversation here\na long sentence that the terminal wraps itself, as it may be copied")
+    first, second, third, _ = scrollback.take().split("\n")
+    assert (first, second) == ("Ctrl+X N   Start a new", "           conversation here") and third.startswith(
+        "a long sentence that the terminal wraps"
+    )
 
 
 def test_a_narrow_status_line_keeps_the_most_important_fields() -> None:

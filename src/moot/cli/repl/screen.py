@@ -21,7 +21,7 @@ from moot.cli.repl.conversation import InteractiveConversation
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.inbox import watch_inbox
 from moot.cli.repl.input import InputHandler
-from moot.cli.repl.keys import KeyHandler, bindings, register_sequences, table
+from moot.cli.repl.keys import KeyHandler, bindings, leader_hint, register_sequences, table
 from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_statusline
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.repl.status import Status, current_status, status_line, truncate
@@ -40,6 +40,7 @@ from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.message import Part
 from moot.types.run import OnBusy, Run
+from moot.types.shortcuts import chords_of
 
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
@@ -100,17 +101,19 @@ class ReplScreen:
         self._display = RunDisplay(self._scrollback)
         history = PromptHistory(context.engine.settings.home / "state" / "history.jsonl")
         self._composer = Composer(history=history, completer=ReplCompleter(context))
-        self._keys = KeyHandler(self._composer, self)
+        self._chords = chords_of(context.engine.settings.keys)
+        self._keys = KeyHandler(self._composer, self, self._chords)
         self._terminal = Terminal(
             TerminalWriter(colour=output.stdout_colour),
             self._composer,
-            bindings(self._keys, self._composer),
+            bindings(self._keys, self._composer, self._chords),
             finished=self._display.take,
             live=self._live,
             notes=self._notes,
             status=self._status,
             hint=self._hint,
             sign=self._scrollback.sign,
+            vi=context.engine.settings.ui.get("vi") is True,
         )
         self.touch = self._terminal.touch
         view = ScreenView(context.engine, self._notify, self._scrollback, self._display, self._terminal, output)
@@ -131,7 +134,7 @@ class ReplScreen:
         self._drafts = Drafts(context.engine.settings.home / "state" / "drafts", context.directory)
         self._saved: tuple[str | None, Draft] = (None, Draft())
         """The saved draft and its conversation."""
-        context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table())
+        context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table(self._chords))
         self._elsewhere = 0
         """Number of open approvals in other conversations."""
         self._pending = 0
@@ -303,7 +306,7 @@ class ReplScreen:
             last = " ".join(queued[-1].text.split())
             notes.append(("class:queue", f"{len(queued)} queued · Up to edit, Del to drop · {last}"))
         if self._keys.leading:
-            notes.append(("class:note", "Ctrl+X: e editor · s steer · n new · m models · l conversations"))
+            notes.append(("class:note", leader_hint(self._chords)))
         if self._keys.note:
             notes.append(("class:note", self._keys.note))
         return notes
