@@ -27,6 +27,7 @@ from moot.server.routes.documentation import specification
 from moot.tools import catalogue
 from moot.types.canonical import JsonObject
 from moot.types.format import DeclaresFidelity, WriteOnly
+from moot.types.shortcuts import ACTIONS, chords_of
 
 OPERATIONS = Path(__file__).parent / "openapi.json"
 """The types of the web page are generated from this file too."""
@@ -102,7 +103,8 @@ def slash_commands() -> str:
 
 
 def keys() -> str:
-    return table(("key", "what it does"), keyboard.table())
+    rows = zip(keyboard.table(chords_of({})), ACTIONS, strict=True)
+    return table(("key", "what it does", "action"), ((*row, f"`{name}`") for row, name in rows))
 
 
 def exit_codes() -> str:

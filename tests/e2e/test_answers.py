@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moot.config.settings import Rule
+from moot.config.settings import Permissions, Rule
 from moot.errors import Busy, UsageError
 from moot.testing.script import Reply, ToolCall
 from moot.types.approval import Answer, Approval
@@ -53,6 +53,18 @@ async def test_a_grant_answers_other_covered_calls_and_never_overrides_a_denial(
         assert await place.engine.store.grants.revoke(conversation.id, tool="shell", match="touch a")
         assert not await place.engine.store.grants.revoke(conversation.id, tool="shell", match="touch a")
         assert (await place.engine.store.conversations.get(conversation.id)).grants == ()
+
+
+@pytest.mark.parametrize(
+    ("timeout", "attended", "expires"),
+    [(None, False, 300_000), (None, True, None), (60.0, True, 60_000), (0.0, False, None)],
+)
+async def test_a_question_at_a_terminal_never_expires_unless_a_time_is_configured(
+    stage: Callable[..., Any], timeout: float | None, attended: bool, expires: int | None
+) -> None:
+    async with stage([shell("touch a"), Reply(text="done")], permissions=Permissions(mode="ask", timeout=timeout)) as place:
+        _, (asked,) = await waiting(place, settings={"attended": True} if attended else {})
+        assert (asked.expires_at and asked.expires_at - asked.asked_at) == expires
 
 
 async def test_the_first_answer_wins_and_an_expired_question_takes_none(stage: Callable[..., Any]) -> None:

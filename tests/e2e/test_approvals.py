@@ -20,7 +20,7 @@ from moot.testing.script import Reply, ToolCall
 
 pytestmark = pytest.mark.slow
 
-READY = "expires"
+READY = "Esc decide later"
 QUIET = 0.45
 """Longer than the time in which keys are ignored."""
 
@@ -276,7 +276,7 @@ def test_ctrl_c_stops_the_run(moot: MootProcess, open_screen: Callable[..., PtyS
 def test_twenty_columns_show_everything(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make narrow", rows=24, columns=20))
     joined = "".join(line.strip() for line in screen.lines).replace(" ", "")
-    for words in ("touchnarrow", "needsapproval:modeask", "[y]yes,once", "[n]no", "[e]edit", "expires"):
+    for words in ("touchnarrow", "needsapproval:modeask", "[y]yes,once", "[n]no", "[e]edit", "Escdecidelater"):
         assert words in joined, screen.text
     screen.send("n")
     assert screen.wait_exit() == 0

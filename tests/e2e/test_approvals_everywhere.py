@@ -265,5 +265,6 @@ async def test_a_conversation_in_a_terminal_reports_approvals_of_others(moot: Mo
         try:
             notice = "An approval is open in another conversation · moot approvals list"
             await anyio.to_thread.run_sync(partial(screen.wait_for, notice, 60))
+            await anyio.to_thread.run_sync(partial(screen.wait_for, "1 waiting elsewhere", 60))
         finally:
             screen.close()

@@ -28,7 +28,7 @@ def moot(tmp_path: Path) -> Iterator[MootProcess]:
 def test_a_question_at_the_terminal_is_answered_and_the_run_continues(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "-a", "claude", "go")
     try:
-        shown = screen.wait_for("expires")
+        shown = screen.wait_for("Esc decide later")
         assert "Bash wants to run" in shown and "ls" in shown
         time.sleep(QUIET)
         screen.send("y")

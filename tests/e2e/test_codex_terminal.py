@@ -32,7 +32,7 @@ def moot(tmp_path: Path) -> Iterator[MootProcess]:
 def test_the_agents_options_are_offered_and_a_waiting_run_is_not_abandoned(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "-a", "codex", "go")
     try:
-        shown = screen.wait_for("expires")
+        shown = screen.wait_for("Esc decide later")
         assert "commandExecution wants to run" in shown and "ls -1" in shown
         assert "[s] Yes, and don't ask again for commands that begin with 'ls -1'" in shown and "[1] No, and stop" in shown
         time.sleep(QUIET)

@@ -38,6 +38,7 @@ class UnderShell(MootProcess):
 def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="count", text=" ".join(f"word{n}" for n in range(400)), chunk_size=9, delay=0.05, times=0),
+        Reply(when="tally", text=" ".join(f"word{n}" for n in range(140)), chunk_size=9, delay=0.04, times=0),
         Reply(when="write it", tool_calls=[ToolCall("write_file", {"path": "made.txt", "content": "x"})], times=1),
         Reply(when="look around", tool_calls=[ToolCall("shell", {"command": "sleep 2"})], times=1),
         Reply(when="", text="Hello **you** and `code`.", times=0),
@@ -228,6 +229,79 @@ def test_enter_runs_the_highlighted_command_also_before_the_menu_appears(screen:
     screen.wait_for("› /mode edits")
     screen.send(ENTER)
     screen.wait_for("· edits")
+
+
+def runs_of(moot: MootProcess) -> list[Any]:
+    return json.loads(moot.run("ps", "--json").stdout)["data"]
+
+
+def test_leaving_during_an_answer_asks_and_the_run_continues_in_the_background(moot: MootProcess) -> None:
+    screen = PtyScreen(moot)
+    screen.wait_for(READY, START)
+    screen.send("tally" + ENTER)
+    screen.wait_for("word20")
+    screen.send("\x04")
+    shown = screen.wait_for("An answer is running. Exit?")
+    assert (
+        "the answer continues in the background; moot chat attach 01" in shown and "the text so far is kept; moot chat continue 01" in shown
+    )
+    screen.send(ESCAPE)
+    screen.wait_for("word30")
+    screen.send("hi" + ENTER)
+    screen.wait_for("1 queued")
+    screen.send("/bg" + ENTER)
+    screen.wait_for("The answer continues in the background. To follow it: moot chat attach")
+    assert screen.wait_exit() == 0, "the shell has the terminal back"
+    screen.close()
+    run, queued = runs_of(moot)
+    assert (run["status"], queued["status"], run["pid"]) == ("running", "queued", queued["pid"])
+    end = time.monotonic() + 60
+    while is_running(run["pid"]):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert runs_of(moot) == []
+    texts = [one["parts"][-1]["text"] for one in stored(moot) if one["role"] == "assistant"]
+    assert texts[0].startswith("word0 ") and texts[0].endswith(" word139") and texts[1] == "Hello **you** and `code`."
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def test_an_answer_can_be_stopped_when_leaving(screen: PtyScreen, moot: MootProcess) -> None:
+    screen.send("count" + ENTER)
+    screen.wait_for("word20")
+    screen.send("\x04")
+    screen.wait_for("An answer is running. Exit?")
+    screen.send(DOWN + ENTER)
+    assert screen.wait_exit() == 0
+    assert [one["status"] for one in stored(moot)] == ["finished", "cancelled"] and runs_of(moot) == []
+
+
+def test_esc_twice_rewinds_to_an_earlier_prompt(screen: PtyScreen, moot: MootProcess) -> None:
+    for number, prompt in enumerate(("first prompt", "second prompt"), 1):
+        screen.send(prompt + ENTER)
+        wait_until(screen, lambda number=number: screen.text.count("Hello you") == number and "Esc to stop" not in screen.text)
+    screen.send("draft")
+    screen.wait_for("› draft")
+    screen.send(ESCAPE)
+    screen.read(0.4)
+    screen.send(ESCAPE)
+    screen.read(0.4)
+    assert "Rewind to" not in screen.text, "Esc does nothing while something is typed"
+    screen.send("\x7f" * 5)
+    screen.wait_for("ctx 0%")
+    screen.send(ESCAPE)
+    screen.read(0.4)
+    screen.send(ESCAPE)
+    screen.wait_for("Rewind to")
+    screen.send(DOWN + ENTER)
+    screen.wait_for("Back to “first prompt”: hide 4 messages.")
+    wait_until(screen, lambda: screen.text.count("› first prompt") == 2)
+    assert stored(moot) == []
 
 
 def test_pasting_never_sends_and_invalid_bytes_are_harmless(screen: PtyScreen, moot: MootProcess) -> None:

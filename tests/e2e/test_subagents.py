@@ -121,7 +121,7 @@ async def test_a_question_of_a_child_is_reported_to_followers_of_its_parent(stag
         Reply(when="go", text="Good."),
     ]
     async with stage(script, mode="ask", agents=AGENTS) as on:
-        submitted = await on.submit("go")
+        submitted = await on.submit("go", settings={"attended": True})
         approvals = on.engine.store.records.approvals
         waiting = await on.engine.runs.wait(submitted.run.id)
         (start,) = await approvals(run=waiting.id)
@@ -130,6 +130,7 @@ async def test_a_question_of_a_child_is_reported_to_followers_of_its_parent(stag
         waiting = await on.engine.runs.wait(submitted.run.id)
         (asked,) = await approvals(run=waiting.id, tree=True)
         assert (waiting.awaits, asked.tool, await approvals(run=waiting.id)) == ("run", "shell", [])
+        assert asked.expires_at is None, "a person at a terminal has started its parent"
         await on.engine.runs.answer(asked.id, Answer(True))
         final = await on.engine.runs.wait(submitted.run.id)
         message = await on.engine.store.conversations.message(final.message)

@@ -350,6 +350,45 @@ def test_the_command_line_shows_counts_and_needs_consent(tmp_path: Path) -> None
         moot.close()
 
 
+async def test_rewind_goes_back_to_an_earlier_prompt_with_or_without_the_files(stage: Any, directory: Path) -> None:
+    one = calls(ToolCall("write_file", {"path": "a", "content": "1"}))
+    two = calls(shell("echo 2 > a; echo 2 > b"))
+    three = calls(ToolCall("write_file", {"path": "c", "content": "3"}))
+    async with stage([*one, *two, *three]) as on:
+        run, _ = await on.ask("First")
+        for text in ("Second", "Third"):
+            await on.ask(text, conversation=run.conversation)
+        context = CommandContext(on.engine, str(directory), run.conversation)
+        rewind, redo = built_in().find("rewind"), built_in().find("redo")
+        (prompts,) = await rewind.run(context, "")
+        assert isinstance(prompts, Choose) and [choice.label for choice in prompts.choices] == ["5 Third", "3 Second", "1 First"]
+        (parts,) = await rewind.run(context, prompts.choices[1].value)
+        assert isinstance(parts, Choose)
+        assert [(choice.value, choice.about) for choice in parts.choices] == [
+            ("3 both", "hide 4 messages, restore 1 file, delete 2 files"),
+            ("3 talk", "hide 4 messages"),
+            ("3 files", "restore 1 file, delete 2 files"),
+        ]
+        await (await undo_of(on, run)).undo("files")  # the last prompt only: c
+        before = tree_of(directory)
+        notice, opened_again, compose = await rewind.run(context, "3 both")
+        assert notice == Notice("Back to “Second”: hide 4 messages, restore 1 file, delete 1 file.", "dim")
+        assert opened_again == OpenConversation(run.conversation) and compose == Compose("Second")
+        assert (directory / "a").read_text() == "1" and not (directory / "b").exists()
+        branch = await on.engine.store.conversations.branch(run.conversation)
+        assert [text_of(message.parts) for message in branch if message.role == "user"] == ["First"]
+        await redo.run(context, "")
+        assert tree_of(directory) == before, "files that were undone before stay undone"
+        await rewind.run(context, "1 talk")
+        assert tree_of(directory) == before and await on.engine.store.conversations.branch(run.conversation) == []
+        with pytest.raises(UsageError, match="not on the shown branch"):
+            await rewind.run(context, "3 talk")
+        await redo.run(context, "")
+        for wrong in ("2 talk", "3 everything"):
+            with pytest.raises(UsageError):
+                await rewind.run(context, wrong)
+
+
 async def test_slash_commands_offer_what_there_is_to_undo(stage: Any, directory: Path) -> None:
     async with stage([*calls(ToolCall("write_file", {"path": "a", "content": "1"})), Reply(text="Hello.")]) as on:
         run, _ = await on.ask("Write")

@@ -17,6 +17,9 @@ _FILES = 64
 """Minimum number of files that the process must be able to open. A run with few tools needs slightly fewer."""
 
 
+_SPLIT = "moot.cli.terminal.foreground:split"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     if not _open_missing_streams():
@@ -29,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _check_open_files()
         call = parse(arguments)
+        if call.stays and output.attended:
+            attribute(_SPLIT)()
         result = call.run(output) if call.bare else attribute("moot.cli.runner:perform")(call)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  the outermost frame: every error becomes a message and an exit code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 # import paths, loaded on first use: most runs and the first prompt don't need them
 _CHECK_MACHINE = "moot.providers.machine:check_machine"
+_WRAP = "moot.cli.terminal.prompts.rows:wrap_words"
 _PULL = "moot.providers.weights.pull:pull"
 
 
@@ -88,7 +90,8 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
 
     async def ask(offer: Offer) -> bool:
         for line in offer.lines(verbose=verbose):
-            output.say(line)
+            for piece in attribute(_WRAP)(line, shutil.get_terminal_size().columns - 1) if output.attended else [line]:
+                output.say(piece)
         if consent:
             return True
         if not output.attended:

@@ -158,6 +158,7 @@ def run_settings(flags: RunFlags, answer_schema: JsonObject | None, *, attended:
         "timeout": None if flags.timeout is None else seconds(flags.timeout),
         "schema": answer_schema,
         "unattended": None if attended else "deny",
+        "attended": True if attended else None,
     }
     return {name: value for name, value in settings.items() if value is not None}
 

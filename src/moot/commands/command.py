@@ -111,7 +111,9 @@ class Regenerate:
 
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """Leave the conversation."""
+    """Leave the conversation. With `detaches`, its run continues in the background."""
+
+    detaches: bool = False
 
 
 Reply: TypeAlias = Notice | Choose | OpenConversation | Compose | Send | Save | Copy | Regenerate | Quit

@@ -97,6 +97,15 @@ class RetryCommand(BaseCommand):
         return [Regenerate(resume=runs[0].id if runs else None)]
 
 
+class BackgroundCommand(BaseCommand):
+    help = "Exit and let the answer continue in the background; moot ps shows it"
+    argument = ""
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        await context.require_current()
+        return [Quit(detaches=True)]
+
+
 class ExitCommand(BaseCommand):
     help = "Exit; everything is saved"
     argument = ""

@@ -16,21 +16,17 @@ class EditCommand(BaseCommand):
     argument = "[NUMBER|last]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        if context.conversation is None:
-            return ()
-        nodes = await context.store.tree.nodes(context.conversation)
-        own = [node for node in reversed(nodes) if node.shown and not node.deleted and node.role == "user"]
-        return [Choice(str(node.no), f"{node.no} {node.line}") for node in own]
+        return await own_prompts(context)
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.require_current()
-        choices = await self.choices(context)
+        choices = await own_prompts(context)
         if not choices:
             raise UsageError("You have no messages to edit in this conversation.")
         if not argument:
             return [Choose("Edit", choices)]
         nodes = await context.store.tree.nodes(conversation.id)
-        node = _node(nodes, choices[0].value if argument == "last" else argument)
+        node = node_numbered(nodes, choices[0].value if argument == "last" else argument)
         if node.role != "user":
             raise UsageError(f"Message {node.no} was not written by you.", fix="/edit lists your messages.")
         message = await context.store.conversations.message(node.id)
@@ -60,12 +56,22 @@ class TreeCommand(BaseCommand):
         conversation = await context.require_current()
         if not argument:
             return [Choose("Messages", await self.choices(context))]
-        node = _node(await context.store.tree.nodes(conversation.id), argument)
+        node = node_numbered(await context.store.tree.nodes(conversation.id), argument)
         await context.store.tree.switch(conversation.id, node.id)
         return [Notice(f"Switched to the branch of message {node.no}.", "dim"), OpenConversation(conversation.id)]
 
 
-def _node(nodes: Sequence[Node], number: str) -> Node:
+async def own_prompts(context: CommandContext) -> Sequence[Choice]:
+    """Return the user's prompts on the shown branch, newest first. The value of a choice is the number of the message."""
+    if context.conversation is None:
+        return ()
+    nodes = await context.store.tree.nodes(context.conversation)
+    own = [node for node in reversed(nodes) if node.shown and not node.deleted and node.role == "user"]
+    return [Choice(str(node.no), f"{node.no} {node.line}") for node in own]
+
+
+def node_numbered(nodes: Sequence[Node], number: str) -> Node:
+    """Return the message with this number. Raise NotFound if there is none, or if it is deleted."""
     found = next((node for node in nodes if str(node.no) == number and not node.deleted), None)
     if found is None:
         raise NotFound(f"Message {number!r} not found.", fix="/tree lists all messages.")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
-from moot.commands.command import Choice, Choose, CommandContext, Compose, Notice, OpenConversation, Reply
+from moot.commands.command import BaseCommand, Choice, Choose, CommandContext, Compose, Notice, OpenConversation, Reply
+from moot.commands.messages import node_numbered, own_prompts
 from moot.engine.undo import PARTS, Undo, UndoPart, UndoPlan
 from moot.errors import UsageError
 
@@ -37,17 +40,43 @@ class RedoCommand:
         return await _run(context, "redo", argument)
 
 
-async def _run(context: CommandContext, action: Literal["undo", "redo"], argument: str) -> Sequence[Reply]:
+class RewindCommand(BaseCommand):
+    help = "Go back to one of your earlier prompts to edit it, and undo the files that changed since then if you like"
+    argument = "[NUMBER] [both|talk|files] [overwrite]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return await own_prompts(context)
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        conversation = await context.require_current()
+        number, _, rest = argument.partition(" ")
+        if not number:
+            choices = await self.choices(context)
+            if not choices:
+                raise UsageError("You have no messages in this conversation.")
+            return [Choose("Rewind to", choices)]
+        node = node_numbered(await context.store.tree.nodes(conversation.id), number)
+        return await _run(context, "undo", rest, back_to=node.id, prefix=f"{number} ")
+
+
+async def _run(
+    context: CommandContext, action: Literal["undo", "redo"], argument: str, *, back_to: str = "", prefix: str = ""
+) -> Sequence[Reply]:
+    """Undo or redo. `back_to` is an earlier prompt to undo, and `prefix` comes before the argument when the user chooses one."""
     conversation = await context.require_current()
     if action == "undo" and not argument:
-        offers = await _offers(context, action)
+        offers = await _offers(context, action, back_to)
         if len(offers) > 1:
-            return [Choose(f"Undo “{offers[0][1].title}”", [choice for choice, _ in offers])]
+            choices = [replace(choice, value=f"{prefix}{choice.value}") for choice, _ in offers]
+            return [Choose(f"Undo “{offers[0][1].title}”", choices)]
         argument = offers[0][0].value if offers else "both"
     part, overwrite = _parsed(argument)
     undo = Undo(context.engine.runtime, conversation)
-    plan = await (undo.redo(part, overwrite=overwrite) if action == "redo" else undo.undo(part or "both", overwrite=overwrite))
-    done = "Undone" if action == "undo" else "Redone"
+    if action == "redo":
+        plan = await undo.redo(part, overwrite=overwrite)
+    else:
+        plan = await undo.undo(part or "both", back_to=back_to, overwrite=overwrite)
+    done = "Redone" if action == "redo" else "Back to" if back_to else "Undone"
     replies: list[Reply] = [Notice("\n".join([f"{done} “{plan.title}”: {plan.counts()}.", *plan.notes()]), "dim")]
     if plan.part != "files":
         replies.append(OpenConversation(conversation.id))
@@ -55,8 +84,8 @@ async def _run(context: CommandContext, action: Literal["undo", "redo"], argumen
     return replies
 
 
-async def _offers(context: CommandContext, action: Literal["undo", "redo"]) -> list[tuple[Choice, UndoPlan]]:
-    """Return the possible arguments, each with a description of what it would do."""
+async def _offers(context: CommandContext, action: Literal["undo", "redo"], back_to: str = "") -> list[tuple[Choice, UndoPlan]]:
+    """Return the possible arguments, each with what it would do."""
     if (conversation := await context.current()) is None:
         return []
     found: list[tuple[Choice, UndoPlan]] = []
@@ -64,7 +93,7 @@ async def _offers(context: CommandContext, action: Literal["undo", "redo"]) -> l
         undo = Undo(context.engine.runtime, conversation)
         for overwrite in (False, True):
             try:
-                work = undo.redo if action == "redo" else undo.undo
+                work = undo.redo if action == "redo" else partial(undo.undo, back_to=back_to)
                 plan = await work(part, overwrite=overwrite, dry_run=True)
             except UsageError:  # nothing of this kind to undo
                 break

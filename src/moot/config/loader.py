@@ -42,7 +42,7 @@ SECTIONS = (
         "webhooks",
         "outgoing_webhooks",
     ),
-    *("channels", "commands", "macros", "tools", "server", "storage", "retention", "imports", "hosts", "limits", "budgets", "ui"),
+    *("channels", "commands", "macros", "tools", "server", "storage", "retention", "imports", "hosts", "limits", "budgets", "keys", "ui"),
 )
 FILE = "config.yaml"
 

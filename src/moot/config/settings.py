@@ -84,8 +84,8 @@ class Rule:
 class Permissions:
     mode: Mode = "ask"
     rules: tuple[Rule, ...] = ()
-    timeout: float = 300.0
-    """Number of seconds until an approval request expires; 0 for never."""
+    timeout: float | None = None
+    """Seconds until an approval request expires; 0 for never. None = five minutes, and never if a terminal shows the request."""
     unattended: Literal["deny"] = "deny"
     home: str = ""
     """Path of moot's home folder, whose files are protected; empty if unknown."""
@@ -249,6 +249,8 @@ class Settings:
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     webhooks: Mapping[str, Webhook] = field(default_factory=dict[str, Webhook])
     outgoing_webhooks: Mapping[str, OutgoingWebhook] = field(default_factory=dict[str, OutgoingWebhook])
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Keyboard shortcuts of the terminal that differ from the default ones, by action."""
     ui: JsonObject = field(default_factory=empty)
     generation: int = 1
     """Number of successful loads, starting with 1."""
@@ -298,6 +300,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         channels=whole["channels"],
         webhooks={name: Webhook(**part) for name, part in whole["webhooks"].items()},
         outgoing_webhooks={name: OutgoingWebhook(**_tupled(part)) for name, part in whole["outgoing_webhooks"].items()},
+        keys={name: tuple(chords) for name, chords in whole["keys"].items()},
         ui=whole["ui"],
     )
 

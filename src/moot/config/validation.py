@@ -87,7 +87,7 @@ def validate(root: Node) -> Configuration:
             problems.add_invalid(cast("dict[str, Any]", item))
         raise joined(problems) from None  # pydantic quotes values, which may be secrets
     problems = _Problems(root)
-    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _commands, _macros, _hosts):
+    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox, _commands, _macros, _keys, _hosts):
         find(problems, configuration)
     if problems:
         raise joined(problems)
@@ -268,6 +268,11 @@ def _commands(problems: _Problems, configuration: Configuration) -> None:
         steps = attribute("moot.config.commands:steps_of")([step.model_dump(mode="json") for step in part.steps])
         for at, key, problem in problems_of(steps, argument_names(map(CommandParameter, names))):
             problems.add((*path, "steps", at, *key), problem)
+
+
+def _keys(problems: _Problems, configuration: Configuration) -> None:
+    for action, problem in attribute("moot.types.shortcuts:problems_of")(configuration.keys) if configuration.keys else ():
+        problems.add(("keys", action), problem)
 
 
 def _macros(problems: _Problems, configuration: Configuration) -> None:

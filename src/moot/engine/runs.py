@@ -272,8 +272,8 @@ class LocalRuns:
         return any(owner is not None and self._owner.lives(owner) for owner in owners)
 
     async def here(self) -> list[Run]:
-        """Return the runs that this process is driving, and those that it will resume when they can continue."""
-        found = [await self._runtime.store.records.run(run) for run in {*self._scopes, *self._parking.runs}]
+        """Return the runs that this process drives, starts when it is their turn, or resumes when they can continue."""
+        found = [await self._runtime.store.records.run(run) for run in {*self._scopes, *self._queued, *self._parking.runs}]
         return sorted((run for run in found if run.status not in TERMINAL), key=lambda run: run.no)
 
     async def settle(self, seconds: float) -> None:

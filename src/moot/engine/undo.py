@@ -143,14 +143,18 @@ class Undo:
         self._store = runtime.store
         self._path = checkpoints_path(runtime.settings.database)
 
-    async def undo(self, part: UndoPart = "both", *, overwrite: bool = False, dry_run: bool = False) -> UndoPlan:
-        """Undo the last prompt. If `dry_run` is True, only return what would happen.
+    async def undo(self, part: UndoPart = "both", *, back_to: str = "", overwrite: bool = False, dry_run: bool = False) -> UndoPlan:
+        """Undo the last prompt; with `dry_run`, only return what would happen.
 
-        If `overwrite` is True, files that were changed since the prompt are also replaced. A redo restores them.
+        `back_to` is the id of an earlier prompt of the shown branch: it and everything that followed it are undone at once. With
+        `overwrite`, files that were changed since the prompt are replaced too. Redo restores them.
         """
         nodes = await self._nodes()
-        undone = [one for one in await self._work(partial(stored.undos, conversation=self._conversation.id)) if _is_current(one, nodes)]
-        target = await self._last_prompt(nodes, undone, part)
+        if back_to:
+            target = await self._earlier_prompt(nodes, back_to, part)
+        else:
+            undone = [one for one in await self._work(partial(stored.undos, conversation=self._conversation.id)) if _is_current(one, nodes)]
+            target = await self._last_prompt(nodes, undone, part)
         return await self._carry_out(target, overwrite=overwrite, dry_run=dry_run)
 
     async def redo(self, part: UndoPart | None = None, *, overwrite: bool = False, dry_run: bool = False) -> UndoPlan:
@@ -198,6 +202,23 @@ class Undo:
         messages = 0 if part == "files" else _distance(nodes, self._conversation.head, node.parent)
         plan = UndoPlan("undo", part, prompt, await self._text(prompt), messages)
         return _Target(plan, _runs_of(nodes, prompt), node.parent, _newest(nodes))
+
+    async def _earlier_prompt(self, nodes: Sequence[Node], prompt: str, part: UndoPart) -> _Target:
+        node = next((node for node in nodes if node.id == prompt and node.shown and node.role == "user" and not node.deleted), None)
+        if node is None:
+            raise UsageError("That prompt is not on the shown branch.", fix="/rewind lists the prompts.")
+        below = {prompt}
+        for one in nodes:  # parents come before their children
+            if one.parent in below:
+                below.add(one.id)
+        runs = [one.run for one in nodes if one.id in below and one.run is not None]
+        # what was undone before is left out, so that a redo doesn't bring it back
+        found = await self._work(partial(stored.load, runs=runs))
+        changed = tuple(one.run for one in found if not one.is_undone and (one.changes or one.is_open))
+        if part == "files" and not changed:
+            raise UsageError("There is nothing to undo: no files have changed since that prompt.")
+        messages = 0 if part == "files" else _distance(nodes, self._conversation.head, node.parent)
+        return _Target(UndoPlan("undo", part, prompt, await self._text(prompt), messages), changed, node.parent, _newest(nodes))
 
     async def _carry_out(self, target: _Target, *, overwrite: bool, dry_run: bool) -> UndoPlan:
         plan = target.plan

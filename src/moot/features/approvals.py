@@ -16,6 +16,7 @@ from moot.guard.paths import Paths
 from moot.runtime.auxiliary import auxiliary_call
 from moot.runtime.runtime import Runtime
 from moot.tools.basics import count, size_word
+from moot.tools.builtin.edit_file import edited
 from moot.tools.custom import CustomTool
 from moot.types.approval import Approval, ApprovalPart
 from moot.types.canonical import Json, JsonObject, loads_exact
@@ -114,6 +115,8 @@ class CallPreview:
     """A note about the current file: that it does not exist, its size, or why it can't be read."""
     before: str | None = None
     """Current content of the file. None if there is no file, or it is too large to compare."""
+    after: str | None = None
+    """Content of the file after the call. None if it is unknown, or the call changes no file."""
     command: str = ""
     """The shell line that a call to a custom tool runs; empty for other tools."""
 
@@ -123,11 +126,10 @@ LONGEST_DIFF = 100_000
 
 
 def diff_of(preview: CallPreview) -> str | None:
-    """Return the unified diff between a file's current and new content, or None for a call that does not replace a file."""
-    content = object_of(preview.arguments).get("content")
-    if not preview.fact or not isinstance(content, str):
+    """Return the unified diff from a file's current content to the new one, or None if the new content is unknown."""
+    if not preview.fact or preview.after is None:
         return None
-    lines = difflib.unified_diff((preview.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
+    lines = difflib.unified_diff((preview.before or "").splitlines(), preview.after.splitlines(), "now", "then", lineterm="")
     return "\n".join(lines)[:LONGEST_DIFF]
 
 
@@ -139,8 +141,14 @@ async def preview_call(
     path = value.get("path")
     if command or not isinstance(path, str) or not {"content", "edits"} & value.keys():
         return CallPreview(arguments, parts, command=command)
+    content = value.get("content")
     verb = "replaces" if "content" in value else "has"
-    return CallPreview(arguments, parts, *await anyio.to_thread.run_sync(_before, roots, directory, path, verb))
+    fact, before = await anyio.to_thread.run_sync(_before, roots, directory, path, verb)
+    if "content" in value:
+        after = content if isinstance(content, str) else None
+    else:
+        after = edited(before, value["edits"]) if before is not None else None
+    return CallPreview(arguments, parts, fact, before, after)
 
 
 def object_of(arguments: bytes) -> JsonObject:

@@ -39,6 +39,16 @@ def find_lexer(language: str) -> Any | None:
         return None
 
 
+_BY_FILE_NAME = "pygments.lexers:find_lexer_class_for_filename"
+
+
+@lru_cache(maxsize=64)
+def language_of(path: str) -> str:
+    """Return the programming language of a file, judged by its name; empty if it is unknown."""
+    lexer: Any = attribute(_BY_FILE_NAME)(path) if path else None
+    return str(lexer.aliases[0]) if lexer is not None and lexer.aliases else ""
+
+
 class StreamHighlighter:
     """Highlighter of a code block whose lines arrive one after another. At most the last 200 lines are the context for the next line."""
 

@@ -63,6 +63,7 @@ COMMANDS = Registry(
     {
         "agent": "moot.commands.settings:AgentCommand",
         "allow": "moot.commands.settings:AllowCommand",
+        "bg": "moot.commands.conversation:BackgroundCommand",
         "commit": "moot.commands.prompts:CommitCommand",
         "compact": "moot.commands.context:CompactCommand",
         "context": "moot.commands.context:ContextCommand",
@@ -91,6 +92,7 @@ COMMANDS = Registry(
         "redo": "moot.commands.undo:RedoCommand",
         "retry": "moot.commands.conversation:RetryCommand",
         "review": "moot.commands.prompts:ReviewCommand",
+        "rewind": "moot.commands.undo:RewindCommand",
         "search": "moot.commands.archive:SearchCommand",
         "share": "moot.commands.archive:ShareCommand",
         "skill": "moot.commands.skills:SkillCommand",

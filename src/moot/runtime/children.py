@@ -234,7 +234,7 @@ class LegChildren:
 
     async def _options(self, agent: Agent, tasks: int, background: bool) -> JsonObject:
         own = self._leg.request.settings
-        options: JsonObject = {name: own[name] for name in ("unattended", "timeout") if name in own}
+        options: JsonObject = {name: own[name] for name in ("unattended", "attended", "timeout") if name in own}
         if background:
             options[BACKGROUND] = True
         if isinstance(tools := own.get("tools"), list):

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.cli.approvals.preview import call_rows
 from moot.cli.approvals.prompts import ALONE, QUIET, CallPrompt, KeyGuard, Pending, QuestionPrompt
 from moot.cli.approvals.screen import Viewport, draw
 from moot.cli.terminal.prompts.rows import Row, render, visible_lines
 from moot.cli.terminal.text import width_of
-from moot.features.approvals import CallPreview, preview_call
+from moot.features.approvals import CallPreview, diff_of, preview_call
 from moot.types.approval import Answer, Approval, ApprovalPart
 from moot.types.canonical import JsonObject, dumps
 
@@ -143,8 +144,21 @@ async def test_a_file_shows_what_it_replaces(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     looked = await preview_call(dumps({"path": "a.txt", "content": "one\n2\n"}), (), (tmp_path,), tmp_path)
     texts = [row.text for row in CallPrompt(Approval("r/t", "r", "c", "write_file", looked.arguments, b"", 0), looked, "", "").body()]
-    assert {"-two", "+2", " one"} <= set(texts) and looked.fact == "replaces 2 lines, 8 bytes"
+    assert {"2 -two", "2 +2", "1  one"} <= set(texts) and looked.fact == "replaces 2 lines, 8 bytes"
     assert (await preview_call(dumps({"path": "b.txt", "content": ""}), (), (tmp_path,), tmp_path)).fact == "a new file"
+
+
+@pytest.mark.anyio
+async def test_an_edit_shows_its_place_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("".join(f"value_{number} = {number}\r\n" for number in range(1, 20)))
+    edits = [{"old_text": "value_9 = 9\nvalue_10", "new_text": "value_9 = 0\nvalue_10"}]
+    looked = await preview_call(dumps({"path": "a.py", "edits": edits}), (), (tmp_path,), tmp_path)
+    texts = [row.text for row in call_rows(looked)]
+    assert texts[1:5] == [" 6  value_6 = 6", " 7  value_7 = 7", " 8  value_8 = 8", " 9 -value_9 = 9"] and " 9 +value_9 = 0" in texts
+    diff = diff_of(looked)
+    assert diff is not None and diff.startswith("--- now\n+++ then\n@@ -6,7 +6,7 @@\n")
+    wrong = await preview_call(dumps({"path": "a.py", "edits": [{"old_text": "none", "new_text": "x"}]}), (), (tmp_path,), tmp_path)
+    assert [row.text for row in call_rows(wrong)][1:] == ["edit 1 of 1", "-none", "+x"] and diff_of(wrong) is None
 
 
 def test_changed_words_are_marked_and_no_line_is_treated_as_a_file_name() -> None:

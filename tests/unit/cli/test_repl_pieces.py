@@ -10,15 +10,20 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import DummyCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.utils import get_cwidth
 
-from moot.cli.repl.composer import Composer, PromptHistory
+from moot.cli.repl.composer import CommandCompletion, Composer, PromptHistory
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.programs import notification_text
+from moot.cli.repl.scrollback import Scrollback
 from moot.cli.repl.status import Status, branch_of, current_status, status_line
+from moot.cli.terminal.look import Look
 from moot.commands import CommandContext, RunOverrides
+from moot.commands.catalogue import built_in
 from moot.config.settings import Models, Settings
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
@@ -37,11 +42,25 @@ def test_a_status_line_is_never_wider_than_the_terminal(model: str, directory: s
     assert get_cwidth(line(status, width)) <= width
 
 
+def test_the_last_column_of_a_table_is_wrapped_below_itself() -> None:
+    scrollback = Scrollback(Look(30, colour=False))
+    scrollback.say("Ctrl+X N   Start a new conversation here\na long sentence that the terminal wraps itself, as it may be copied")
+    first, second, third, _ = scrollback.take().split("\n")
+    assert (first, second) == ("Ctrl+X N   Start a new", "           conversation here") and third.startswith(
+        "a long sentence that the terminal wraps"
+    )
+
+
 def test_a_narrow_status_line_keeps_the_most_important_fields() -> None:
     status = Status(model="big@mine", mode="plan", directory="/srv/app", branch="main", context=0.34, usage=Usage(68_000, 100), queued=2)
     assert line(status, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/app (main) · 2 queued"
     assert line(status, 40) == "big@mine · ctx 34% · plan · 2 queued"
     assert line(status, 12) == "big@mine"
+    waiting = replace(status, directory="/srv/shops/app", elsewhere=3, queued=0)
+    assert line(waiting, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/shops/app (main) · 3 waiting elsewhere"
+    assert line(waiting, 80) == "big@mine · ctx 34% · 68.1k tokens · plan · …/app (main) · 3 waiting elsewhere"
+    assert line(waiting, 50) == "big@mine · ctx 34% · plan · 3 waiting elsewhere"
+    assert ("class:note", "3 waiting elsewhere") in status_line(waiting, 80) and waiting.to_json()["waiting_elsewhere"] == 3
 
 
 def test_a_nearly_used_budget_is_among_the_most_important_fields() -> None:
@@ -158,6 +177,28 @@ async def test_large_pastes_are_placeholders_that_are_sent_in_full() -> None:
     composer.replace("a\udcffb")
     assert composer.full_text() == "a\ufffdb"
     await anyio.sleep(0.05)  # the completion it started ends
+
+
+@pytest.mark.anyio
+async def test_enter_takes_a_highlighted_command_only_with_the_cursor_at_the_end() -> None:
+    composer = Composer(history=InMemoryHistory(), completer=DummyCompleter())
+    composer.replace("/model gpt")
+    model = CommandCompletion("model", -4, display="/model", about="", is_name=True)
+    menu = CompletionState(Document("/mod", 4), [model])
+    composer.complete_state = menu
+    assert composer.highlighted() is model
+    composer.cursor_position = len("/mod")
+    composer.complete_state = menu
+    assert composer.highlighted() is None
+    menu.go_to_index(0)  # chosen with the arrow keys
+    assert composer.highlighted() is model
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"), [("q", ["exit"]), ("clear", ["new"]), ("mo", ["model", "mode"]), ("resume", ["continue"]), ("hepl", [])]
+)
+def test_the_best_match_is_the_first_command_of_the_menu(typed: str, expected: list[str]) -> None:
+    assert [one.name for one in built_in().starting_with(typed)][:2] == expected
 
 
 @given(st.text(max_size=300))

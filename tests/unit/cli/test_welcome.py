@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,14 @@ def test_a_wide_terminal_has_one_line_for_each_and_a_narrow_one_more() -> None:
     wide, narrow = [text for text, _ in render(FOUND, 120)], [text for text, _ in render(FOUND, 40)]
     assert "  1  anthropic  claude-sonnet-4-5  key in ANTHROPIC_API_KEY" in wide
     assert narrow[narrow.index("  1  anthropic  claude-sonnet-4-5") + 1] == "     key in ANTHROPIC_API_KEY"
+
+
+def test_enter_never_starts_a_download_that_was_not_announced() -> None:
+    embedded = Offer("local", "tiny", "runs on this machine", download=491_400_064)
+    asked = " ".join(text for text, _ in render(Discovery((embedded,)), 80))
+    assert "Press Enter for 1 (local, a download of 491 MB)." in asked
+    ready = " ".join(text for text, _ in render(Discovery((replace(embedded, download=0),)), 80))
+    assert "Press Enter for 1 (local)." in ready
 
 
 def test_a_screen_without_models_asks_only_for_a_key() -> None:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 
 from moot.cli.terminal.prompts.rows import Row, visible_line, visible_lines
-from moot.cli.terminal.styles import ADDED, DIM, REMOVED, REVERSE, Style
-from moot.cli.transcript.diffs import diff_lines
+from moot.cli.terminal.styles import ADDED, COMMENT, CONSTANT, DIM, KEYWORD, LINK, REMOVED, REVERSE, STRING, Line, Style
+from moot.cli.transcript.diffs import diff_lines, margin_of
 from moot.features.approvals import CallPreview, object_of
 from moot.types.approval import ApprovalPart
 from moot.types.canonical import Json, JsonObject
@@ -28,9 +28,10 @@ def call_rows(preview: CallPreview) -> list[Row]:
     if isinstance(path := value.get("path"), str):
         file = Row(visible_line(path), "bold", preview.fact)
         if isinstance(content := value.get("content"), str):
-            return [file, *_diff(preview.before or "", content), *_arguments(value, "path", "content")]
+            return [file, *_diff(path, preview.before or "", content), *_ending(content), *_arguments(value, "path", "content")]
         if isinstance(edits := value.get("edits"), list):
-            return [file, *_edits(edits), *_arguments(value, "path", "edits")]
+            changes = list(_diff(path, preview.before, preview.after)) if preview.before and preview.after is not None else []
+            return [file, *(changes or _edits(edits)), *_arguments(value, "path", "edits")]
     return [*_arguments(value), *(Row(f"needs approval: {visible_line(part.why)}", "warn") for part in preview.parts)]
 
 
@@ -52,10 +53,15 @@ def _part(part: ApprovalPart, text: str, *, indent: int) -> Row:
     return Row(text, "", f"{word}: {visible_line(part.why)}", style, indent)
 
 
-def _diff(before: str, after: str) -> Iterator[Row]:
-    old, new = before.splitlines(), after.splitlines()
-    yield from _diff_rows(list(difflib.unified_diff(old, new, lineterm=""))[2:] if old else [f"+{line}" for line in new])
-    if after and not after.endswith("\n"):
+def _diff(path: str, before: str, after: str) -> Iterator[Row]:
+    """Show the changes of a file, with line numbers."""
+    lines = map(visible_line, difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm=""))
+    if text := "\n".join(lines):
+        yield from _styled(diff_lines(text, margin=margin_of(text)))
+
+
+def _ending(content: str) -> Iterator[Row]:
+    if content and not content.endswith("\n"):
         yield Row("(no newline at end of file)", "dim")
 
 
@@ -71,15 +77,21 @@ def _edits(edits: Sequence[Json]) -> Iterator[Row]:
 
 def _diff_rows(lines: Sequence[str]) -> Iterator[Row]:
     """Render the lines of a diff in the usual style, with control characters visible and no line treated as a file name."""
-    if not lines:
-        return
-    for line in diff_lines("\n".join(visible_line(line) for line in lines), headed=False):
+    if lines:
+        yield from _styled(diff_lines("\n".join(visible_line(line) for line in lines), headed=False))
+
+
+def _styled(lines: Sequence[Line]) -> Iterator[Row]:
+    for line in lines:
         yield Row("".join(text for text, _ in line), spans=tuple((_style_name(style), text) for text, style in line))
+
+
+_NAMES = {ADDED: "good", REMOVED: "bad", DIM: "dim", COMMENT: "dim", KEYWORD: "keyword", STRING: "good", CONSTANT: "code", LINK: "link"}
 
 
 def _style_name(style: Style) -> str:
     """Return moot's name for a screen style."""
-    name = next((name for part, name in ((ADDED, "good"), (REMOVED, "bad"), (DIM, "dim")) if style & part == part), "")
+    name = next((name for part, name in _NAMES.items() if style & part == part), "")
     return f"{name},marked" if style & REVERSE else name
 
 

@@ -54,7 +54,7 @@ def parse(words: Sequence[str]) -> Call:
         error.fix = error.fix or f"Run '{' '.join(('moot', *path))} --help' for usage."
         raise
     args, keywords = call_arguments(command, arguments, values)
-    return Call(command, args, keywords, item.bare)
+    return Call(command, args, keywords, item.bare, item.stays)
 
 
 def _is_prompt(group: Group, options: Sequence[str], words: Sequence[str]) -> bool:
@@ -76,10 +76,10 @@ def _is_mistyped(group: Group, options: Sequence[str]) -> bool:
 
 
 def _asks_for_help(words: Sequence[str]) -> bool:
-    """Return whether the words after `help` name a command, possibly mistyped.
-    Otherwise they are a prompt, such as `moot help me understand x`.
-    """
-    return len(words) < 3 or words[1] in TREE.commands or bool(_nearest(words[1], TREE.commands, _TYPING_ERROR))
+    """Return whether the words after `help` name a command, if need be a mistyped one. `moot help me understand x` is a prompt."""
+    if len(words) < 3 or words[1] in TREE.commands or _is_mistyped(TREE, words[1:]):
+        return True
+    return bool(_nearest(words[1], TREE.commands, _TYPING_ERROR))
 
 
 def _starts_prompt(options: Sequence[str]) -> bool:

@@ -70,6 +70,8 @@ class Call:
     keywords: dict[str, Any]
     bare: bool
     """See `Command.bare`."""
+    stays: bool = False
+    """See `Command.stays`."""
 
     def run(self, output: object) -> Any:
         """Call the command. Pass `output` if the command has such an argument."""

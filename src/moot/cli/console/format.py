@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from moot.cli.console.lines import Lines
 from moot.errors import UsageError
 from moot.guard.terminal import clean
+from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject
+
+_WIDTH, _WRAP = "moot.cli.terminal.text:width_of", "moot.cli.terminal.prompts.rows:wrap_words"
+"""Import paths, loaded for texts that are not ASCII and for narrow terminals, so that short commands start fast."""
+_LAST_COLUMN = 16
+"""Minimum room for the last column of a table. If there is less, the rows become blocks."""
 
 
 def print_table(output: Lines, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print aligned columns. The last column is not padded or cut."""
+    """Print aligned columns. Nothing is cut: on a narrow terminal, the last column is wrapped, or each row becomes a block of lines.
+
+    A single word in the last column, such as a URL, is not wrapped, so that it can be copied.
+    """
     cleaned = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
-    widths = [max(len(row[at]) for row in [list(head), *cleaned]) for at in range(len(head) - 1)]
-    for number, row in enumerate([list(head), *cleaned]):
-        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
-        text = "  ".join([*cells, row[-1]]).rstrip()
-        output.data((output.styled(text, "bold") if number == 0 else text) + "\n")
+    table = [list(head), *cleaned]
+    measure: Callable[[str], int] = len if all(cell.isascii() for row in table for cell in row) else attribute(_WIDTH)
+    widths = [max(measure(row[at]) for row in table) for at in range(len(head))]
+    columns = shutil.get_terminal_size().columns if output.stdout_terminal else 0
+    indent = sum(widths[:-1]) + 2 * (len(head) - 1)
+    room = columns - indent if columns else 0
+    if columns and widths[-1] > room and room < _LAST_COLUMN:
+        _print_blocks(output, head, cleaned, columns)
+        return
+    for number, row in enumerate(table):
+        cells = [cell + " " * (width - measure(cell)) for cell, width in zip(row[:-1], widths, strict=False)]
+        first, *more = attribute(_WRAP)(row[-1], room) if columns and measure(row[-1]) > room and " " in row[-1] else [row[-1]]
+        for text in ("  ".join([*cells, first]).rstrip(), *(" " * indent + line for line in more)):
+            output.data((output.styled(text, "bold") if number == 0 else text) + "\n")
+
+
+def _print_blocks(output: Lines, head: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> None:
+    """Print each row as a block: its first cell, and below it one line for each other cell that says something."""
+    for first, *cells in rows:
+        output.data(output.styled(first, "bold") + "\n")
+        for name, cell in zip(head[1:], cells, strict=False):
+            for at, line in enumerate(attribute(_WRAP)(f"{name.lower()}: {cell}", max(columns - 4, 8)) if cell not in ("", "-") else ()):
+                output.data(f"{'    ' if at else '  '}{line}\n")
 
 
 def print_fields(output: Lines, fields: JsonObject, *, json: bool) -> None:

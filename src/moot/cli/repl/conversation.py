@@ -259,6 +259,7 @@ class InteractiveConversation:
     async def _submit(self, prompt: Prompt, command: Send | None = None) -> Submitted:
         context = self.context
         prompt = prompt_of(context, command or Send(""), prompt)
+        prompt = replace(prompt, settings={**prompt.settings, "attended": True})
         if context.conversation is None:
             prompt = replace(prompt, allowed_uris=with_folders((), context.directory, context.further_folders or ()))
         waiting = await self._waiting_run()

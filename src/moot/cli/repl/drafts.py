@@ -76,7 +76,7 @@ class Drafts:
     def _adopt(self, path: Path) -> None:
         for left in sorted(self._folder.glob(f"new-{self._directory}-*.json")):
             owner = left.stem.rpartition("-")[2]
-            if left != path and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
+            if left != path and owner.isdecimal() and not _is_running(owner):
                 with suppress(OSError):  # another terminal has taken it
                     left.rename(path)
                     return
@@ -92,6 +92,14 @@ class Drafts:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _is_running(process: str) -> bool:
+    """Return False if the process has ended, also if no other process has noticed that yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> Draft:

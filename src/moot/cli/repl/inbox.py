@@ -1,4 +1,4 @@
-"""Open approvals in other conversations, reported in one line while the user works in this one."""
+"""Open approvals in other conversations, reported while the user works in this one."""
 
 from __future__ import annotations
 
@@ -18,28 +18,33 @@ SECONDS = 2.0
 log = logging.getLogger("moot.cli")
 
 
-async def watch_inbox(context: CommandContext, conversation: InteractiveConversation, changed: Callable[[str], object]) -> None:
-    """Call `changed` with a new notice, or an empty one, when the number of open approvals in other conversations changes."""
-    shown = ""
+async def watch_inbox(
+    context: CommandContext,
+    conversation: InteractiveConversation,
+    notice: Callable[[str], object],
+    changed: Callable[[int], object] | None = None,
+) -> None:
+    """Call `changed` when the number of open approvals in other conversations changes, and `notice` with a sentence if it grows."""
+    shown = 0
     while True:
         try:
-            notice = inbox_notice(await _open_elsewhere(context, conversation.live))
+            count = len(await _open_elsewhere(context, conversation.live))
         except MootError as error:
             log.debug("can't read the open approvals: %s", error)
         else:
-            if notice != shown:
-                shown = notice
-                changed(notice)
+            if count > shown:
+                notice(_notice(count))
+            if count != shown and changed is not None:
+                changed(count)
+            shown = count
         await anyio.sleep(SECONDS)
 
 
-def inbox_notice(approvals: list[Approval]) -> str:
-    """Return a one-line notice with the command that lists the approvals, or an empty string if there are none."""
-    if not approvals:
-        return ""
-    if len(approvals) == 1:
+def _notice(count: int) -> str:
+    """Return a line with the command that lists the approvals."""
+    if count == 1:
         return "An approval is open in another conversation · moot approvals list"
-    return f"{len(approvals)} approvals are open in other conversations · moot approvals list"
+    return f"{count} approvals are open in other conversations · moot approvals list"
 
 
 async def _open_elsewhere(context: CommandContext, live: str | None) -> list[Approval]:

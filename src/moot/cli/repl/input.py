@@ -62,7 +62,11 @@ class ReplHost(Protocol):
     async def save(self) -> None:
         """Save unsent text to disk."""
 
-    def leave(self) -> None: ...
+    async def leave(self, *, detaches: bool = False) -> None:
+        """Leave the conversation, unless an answer is running and the user decides to stay.
+
+        With `detaches`, let the answer continue in the background without asking. Raise UsageError if that is not possible.
+        """
 
     async def open(self, conversation: str | None) -> None:
         """Switch to another conversation; None starts a new one."""
@@ -128,7 +132,7 @@ class InputHandler:
         if not echoed and _is_command(line):
             self.echo(text)
         if line in EXIT_WORDS:
-            self._host.leave()
+            await self._host.leave()
         elif line.startswith("!") and line.strip("! \n"):
             await self._run_shell(line)
         elif typed is not None:
@@ -230,8 +234,8 @@ class InputHandler:
             case Regenerate(resume):
                 self._display.wait_for(self._model())
                 await self._conversation.answer(resume)
-            case Quit():
-                self._host.leave()
+            case Quit(detaches):
+                await self._host.leave(detaches=detaches)
 
     async def _carry_out(self, reply: Send | Save | Copy) -> None:
         if isinstance(reply, Send):

@@ -3,59 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, vi_insert_mode, vi_replace_mode
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from moot.cli.repl.composer import CommandCompletion, Composer
 from moot.types.run import OnBusy
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A row of the table."""
-
-    shown: str
-    description: str
-    action: str
-    keys: tuple[tuple[str, ...], ...]
-    """Alternative key sequences, as prompt-toolkit names them."""
-
-
-KEYS = (
-    Key("Enter", "Send, or run the selected command; queue while an answer is running", "enter", (("enter",),)),
-    Key("Alt+Enter, Ctrl+J, \\ at the end", "New line", "newline", (("escape", "enter"), ("c-j",))),
-    Key("Esc", "Stop the answer; queued prompts return to the input line", "stop", (("escape",),)),
-    Key("Ctrl+C", "Set the draft aside, stop, or (twice) exit", "cancel", (("c-c",),)),
-    Key("Ctrl+D", "Exit if nothing is typed", "end", (("c-d",),)),
-    Key("Up", "Go back to the queued prompt, draft or history", "up", (("up",),)),
-    Key("Down", "Go forward in the history", "down", (("down",),)),
-    Key("Del", "Remove the queued prompt if nothing is typed", "delete", (("delete",),)),
-    Key("Ctrl+R", "Search the history", "search", (("c-r",),)),
-    Key("Tab", "Complete /commands and @files", "complete", (("tab",),)),
-    Key("Shift+Tab", "Switch mode: ask, edits, plan", "next_mode", (("s-tab",),)),
-    Key("F2", "Switch to the next recently used model", "next_model", (("f2",),)),
-    Key("Ctrl+G", "Edit in $EDITOR", "editor", (("c-g",),)),
-    Key("Ctrl+O", "Print folded output in full, last one first", "expand", (("c-o",),)),
-    Key("Ctrl+L", "Redraw the screen", "redraw", (("c-l",),)),
-    Key("Ctrl+Z", "Suspend; fg resumes", "suspend", (("c-z",),)),
-)
-
-LEADER = (
-    Key("Ctrl+X E", "Edit in $EDITOR", "editor", (("e",), ("c-e",))),
-    Key("Ctrl+X S", "Steer: add the text to the running answer", "steer", (("s",), ("c-s",))),
-    Key("Ctrl+X N", "New conversation", "new", (("n",),)),
-    Key("Ctrl+X M", "Choose a model", "models", (("m",),)),
-    Key("Ctrl+X L", "Choose a conversation", "conversations", (("l",),)),
-)
-"""Second keys after Ctrl+X."""
+from moot.types.shortcuts import ACTIONS, ESCAPE_TWICE, LEADER, label
 
 _FOCUS, _BLUR = Keys.F23, Keys.F24  # no keyboard has these keys
 
@@ -67,18 +27,47 @@ def register_sequences() -> None:
         ANSI_SEQUENCES[sequence] = Keys.ControlJ
 
 
-def table() -> list[tuple[str, str]]:
+def table(chords: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """Return the keys and their descriptions."""
-    return [(key.shown, key.description) for key in (*KEYS, *LEADER)]
+    more = {"newline": ("\\ at the end",)}
+    rows = [(", ".join((*map(label, chords[name]), *more.get(name, ()))), words) for name, (_, words) in ACTIONS.items()]
+    return [(keys, words) for keys, words in rows if keys]
 
 
-def bindings(actions: KeyHandler, composer: Composer) -> KeyBindings:
-    """Return the bindings of the composer. prompt-toolkit's Emacs bindings apply to all other keys."""
+def leader_hint(chords: Mapping[str, Sequence[str]]) -> str:
+    """Return the second keys after Ctrl+X, in one line."""
+    seconds = [(chord.removeprefix(f"{LEADER} "), name) for name, own in chords.items() for chord in own if chord.startswith(f"{LEADER} ")]
+    return f"{label(LEADER)}: {' · '.join(f'{key} {name}' for key, name in seconds)}"
+
+
+_NAMES = {"esc": "escape", "del": "delete", "space": " "}
+_MERGED = frozenset("mijh")
+"""Letters that a terminal sends as another key if Ctrl is pressed."""
+
+
+def _sequences(chord: str) -> list[tuple[str, ...]]:
+    """Return the key sequences of a chord, as prompt-toolkit names them. After Ctrl+X, Ctrl may stay pressed."""
+    first, _, second = chord.partition(" ")
+    if second:
+        return [(second,), *([(f"c-{second}",)] if second not in _MERGED and second.isalpha() else [])]
+    *modifiers, key = first.split("+")
+    name = _NAMES.get(key, key)
+    name = f"c-{'@' if key == 'space' else name}" if "ctrl" in modifiers else f"s-{name}" if "shift" in modifiers else name
+    return [("escape", name) if "alt" in modifiers else (name,)]
+
+
+def bindings(actions: KeyHandler, composer: Composer, chords: Mapping[str, Sequence[str]]) -> KeyBindings:
+    """Return the bindings of the composer. prompt-toolkit's Emacs or Vi bindings apply to all other keys."""
     keys = KeyBindings()
     leading = Condition(lambda: actions.leading)
-    for key in (*LEADER, *KEYS):
-        for sequence in key.keys:
-            keys.add(*sequence, filter=leading if key in LEADER else ~leading)(partial(actions.press, key.action))
+    typing = vi_insert_mode | vi_replace_mode  # there, Esc leaves the mode
+    for name, own in chords.items():
+        for chord in own:
+            if chord == ESCAPE_TWICE:  # the handler of Esc recognizes it
+                continue
+            when = leading if chord.startswith(f"{LEADER} ") else ~leading & ~typing if chord == "esc" else ~leading
+            for sequence in _sequences(chord):
+                keys.add(*sequence, filter=when)(partial(actions.press, name))
 
     @keys.add("c-x", filter=~leading, eager=True)
     def _(event: KeyPressEvent) -> None:
@@ -107,6 +96,8 @@ def bindings(actions: KeyHandler, composer: Composer) -> KeyBindings:
 
 EXIT_SECONDS = 2.0
 """Time within which a second Ctrl+C exits."""
+REWIND_SECONDS = 1.0
+"""Time within which a second Esc opens the list of prompts to rewind to."""
 
 
 class ReplActions(Protocol):
@@ -129,7 +120,8 @@ class ReplActions(Protocol):
 class KeyHandler:
     """Handles key presses in the composer."""
 
-    def __init__(self, composer: Composer, actions: ReplActions) -> None:
+    def __init__(self, composer: Composer, actions: ReplActions, chords: Mapping[str, Sequence[str]]) -> None:
+        self._rewinds = ESCAPE_TWICE in chords["rewind"]
         self.leading = False
         """True after Ctrl+X, until the second key is pressed."""
         self.focused: bool | None = None
@@ -142,13 +134,15 @@ class KeyHandler:
         """Text set aside with Ctrl+C."""
         self._pressed_at = 0.0
         """Time of the first Ctrl+C; 0 if there was none."""
+        self._escaped_at = 0.0
+        """Time of an Esc that had nothing to stop; 0 if another key was pressed since."""
         self._handlers: dict[str, Callable[[], object]] = {
             "enter": self._enter,
             "steer": lambda: self._send("steer"),
             "newline": lambda: composer.newline(copy_margin=False),
-            "stop": lambda: composer.cancel_completion() if composer.complete_state is not None else actions.do("interrupt"),
+            "stop": self._stop,
             "cancel": self._cancel,
-            "end": lambda: composer.delete() if composer.text else actions.do("exit"),
+            "end": lambda: composer.delete() if composer.text else actions.do("leave"),
             "up": self._up,
             "down": self._down,
             "delete": self._delete,
@@ -168,6 +162,8 @@ class KeyHandler:
         """Run the action with this name in the table."""
         if name != "cancel":
             self.note = ""
+        if name != "stop":
+            self._escaped_at = 0.0
         handler = self._handlers.get(name)
         handler() if handler is not None else self._actions.do(name)
 
@@ -175,7 +171,7 @@ class KeyHandler:
         self.note = note
 
     def _forget_note(self, changed: Buffer) -> None:
-        self.note = ""
+        self.note, self._escaped_at = "", 0.0
 
     def tick(self) -> bool:
         """Forget the first Ctrl+C after a while. Return True if that changed the screen."""
@@ -202,6 +198,17 @@ class KeyHandler:
     def _send(self, on_busy: OnBusy) -> None:
         if self._composer.text.strip():
             self._actions.send(self._composer.take(), on_busy)
+
+    def _stop(self) -> None:
+        if self._composer.complete_state is not None:
+            self._composer.cancel_completion()
+        elif self._escaped_at and time.monotonic() - self._escaped_at < REWIND_SECONDS:
+            self._escaped_at = 0.0
+            self._actions.do("rewind")
+        else:
+            is_idle = self._rewinds and not (self._composer.text or self._actions.busy or self._actions.queued)
+            self._escaped_at = time.monotonic() if is_idle else 0.0
+            self._actions.do("interrupt")
 
     def _cancel(self) -> None:
         if self._composer.text:

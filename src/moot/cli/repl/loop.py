@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -13,6 +14,7 @@ from moot.cli.console.lines import debugging, write_notes
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.context.configuration import configured_loader, here
 from moot.cli.context.engine import open_watched
+from moot.cli.terminal.foreground import Foreground, foreground
 from moot.cli.terminal.prompts.layout import moves_cursor, speaks_unicode
 from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.commands import CommandContext, RunOverrides
@@ -44,8 +46,16 @@ def log_to(say: Callable[[str], None], secrets: tuple[str, ...]) -> Generator[No
         root.handlers = before
 
 
+_FINISH = "moot.cli.repl.background:finish"
 _SCREEN, _PLAIN = "moot.cli.repl.screen:ReplScreen", "moot.cli.repl.plain:PlainRepl"
 """Import paths, loaded on first use, because a dumb terminal does not need prompt-toolkit."""
+
+
+async def _end_with(link: Foreground) -> None:
+    """End moot at once if the process that the shell waits for is killed, as if moot itself had been killed."""
+    await anyio.wait_readable(link.pipe)
+    if not link.detached:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def run_repl(
@@ -67,7 +77,7 @@ async def run_repl(
     overrides = overrides or RunOverrides()
     if conversation is None and needs_main_model(loader.current.settings, overrides.agent, overrides.model):
         await ensure_model(loader, output, yes=yes)
-    exit_code = 0
+    exit_code, detaches, link = 0, False, foreground()
     async with open_watched(loader, output) as engine:
         context = CommandContext(engine, directory or str(here()), overrides=overrides, further_folders=list(allowed))
         if conversation is not None and allowed:
@@ -81,16 +91,22 @@ async def run_repl(
                 nonlocal exit_code
                 with anyio.open_signal_receiver(*handled_signals()) as signals:
                     async for number in signals:
-                        if number == signal.SIGINT:
-                            repl.interrupt()
-                            continue
-                        exit_code = 128 + number
-                        repl.leave()
+                        exit_code = exit_code if number == signal.SIGINT else 128 + number
+                        repl.handle_signal(number)
 
             group.start_soon(watch_signals)
+            if link is not None:
+                group.start_soon(_end_with, link)
             with log_to(repl.log, loader.current.secrets) if output.stderr_terminal else nullcontext():
                 await repl.run(conversation, prompt)
+            detaches = repl.detaches
             group.cancel_scope.cancel()
+        if detaches and link is not None:
+            where = f": moot chat attach {context.conversation[:13]}" if context.conversation is not None else ""
+            output.say(f"The answer continues in the background. To follow it{where or ', run moot ps'}", "dim")
+            link.detach()
+            await attribute(_FINISH)(engine)
+            return 0
     if context.conversation is not None and not exit_code:
         output.say(f"To continue: moot chat continue {context.conversation[:13]}", "dim")
     return exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -21,9 +22,10 @@ from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.inbox import watch_inbox
 from moot.cli.repl.input import InputHandler
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
+from moot.cli.terminal.foreground import foreground
 from moot.cli.terminal.look import look_of
 from moot.commands import CommandContext
-from moot.errors import MootError
+from moot.errors import MootError, UsageError
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.message import Part
@@ -56,6 +58,8 @@ class PlainRepl:
         self._terminal_lock = anyio.Lock()
         """Held while reading the terminal."""
         self._left = False
+        self.detaches = False
+        """True if the user has left while runs continue in the background."""
         self._stopping = False
 
     async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
@@ -70,25 +74,29 @@ class PlainRepl:
         while not self._left:
             line = await self._read_line()
             if line is None:
-                self.leave()
+                self._end()
             elif line.strip():
                 await self._run_action(lambda text=line: self._input.line(text, echoed=True))
                 await self.save()
         self._flush()
 
     def _show_inbox(self, notice: str) -> None:
-        if notice:
-            self._scrollback.say(notice, "dim")
+        self._scrollback.say(notice, "dim")
 
-    def leave(self) -> None:
-        """End `run`."""
+    def _end(self) -> None:
         self._left = True
         self._reading.cancel()
 
-    def interrupt(self) -> None:
-        """Stop the answer on the first Ctrl+C, and exit on the second."""
-        if self._stopping or self._conversation.live is None:
-            self.leave()
+    async def leave(self, *, detaches: bool = False) -> None:
+        if detaches and (foreground() is None or self._conversation.live is None):
+            raise UsageError("No answer is running.", fix="/exit leaves the conversation.")
+        self.detaches = detaches
+        self._end()
+
+    def handle_signal(self, number: int) -> None:
+        """Stop the answer on the first Ctrl+C, and exit on the second or at another signal."""
+        if number != signal.SIGINT or self._stopping or self._conversation.live is None:
+            self._end()
         else:
             self._stopping = True
             self._group.start_soon(self._run_action, self._input.stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,11 +21,12 @@ from moot.cli.repl.conversation import InteractiveConversation
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.inbox import watch_inbox
 from moot.cli.repl.input import InputHandler
-from moot.cli.repl.keys import KeyHandler, bindings, register_sequences, table
+from moot.cli.repl.keys import KeyHandler, bindings, leader_hint, register_sequences, table
 from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_statusline
 from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.repl.status import Status, current_status, status_line, truncate
 from moot.cli.repl.terminal import Terminal, TerminalWriter
+from moot.cli.terminal.foreground import foreground
 from moot.cli.terminal.look import look_of
 from moot.cli.terminal.prompts.editor import edit_text
 from moot.cli.terminal.prompts.items import Item
@@ -32,12 +34,13 @@ from moot.cli.terminal.prompts.pick import pick
 from moot.commands import CommandContext
 from moot.convert.files.attachments import readable_prompt
 from moot.engine import Engine
-from moot.errors import MootError
+from moot.errors import MootError, UsageError
 from moot.plugins.registry import attribute
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.message import Part
 from moot.types.run import OnBusy, Run
+from moot.types.shortcuts import chords_of
 
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
@@ -78,8 +81,8 @@ HINT = "/help · @file · !command · Esc stops"
 TICK_SECONDS = 0.125
 STATUS_SECONDS = 1.0
 """Minimum time between two runs of a custom status line program."""
-_SETTINGS = "moot.commands.settings"
-"""Import path, loaded when a key needs it, so that the first prompt does not wait for agents and tools."""
+_SETTINGS, _BACKGROUND = "moot.commands.settings", "moot.cli.repl.background"
+"""Import paths, loaded when a key needs them, so that the first prompt does not wait for agents, tools and lists."""
 
 T = TypeVar("T")
 Action = Callable[[], Awaitable[object]]
@@ -91,21 +94,26 @@ class ReplScreen:
     def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
         register_sequences()
         self._context, self._group, self._output = context, group, output
+        self.detaches = False
+        """True if the user has left while runs continue in the background."""
+        self._leaving = False
         self._scrollback = Scrollback(look_of(output))
         self._display = RunDisplay(self._scrollback)
         history = PromptHistory(context.engine.settings.home / "state" / "history.jsonl")
         self._composer = Composer(history=history, completer=ReplCompleter(context))
-        self._keys = KeyHandler(self._composer, self)
+        self._chords = chords_of(context.engine.settings.keys)
+        self._keys = KeyHandler(self._composer, self, self._chords)
         self._terminal = Terminal(
             TerminalWriter(colour=output.stdout_colour),
             self._composer,
-            bindings(self._keys, self._composer),
+            bindings(self._keys, self._composer, self._chords),
             finished=self._display.take,
             live=self._live,
             notes=self._notes,
             status=self._status,
             hint=self._hint,
             sign=self._scrollback.sign,
+            vi=context.engine.settings.ui.get("vi") is True,
         )
         self.touch = self._terminal.touch
         view = ScreenView(context.engine, self._notify, self._scrollback, self._display, self._terminal, output)
@@ -126,8 +134,9 @@ class ReplScreen:
         self._drafts = Drafts(context.engine.settings.home / "state" / "drafts", context.directory)
         self._saved: tuple[str | None, Draft] = (None, Draft())
         """The saved draft and its conversation."""
-        context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table())
-        self._inbox = ""  # the notice about other conversations
+        context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table(self._chords))
+        self._elsewhere = 0
+        """Number of open approvals in other conversations."""
         self._pending = 0
         """Number of actions that are queued or running."""
         self._unsent: list[str] = []
@@ -138,7 +147,8 @@ class ReplScreen:
     def _named_actions(self) -> dict[str, Callable[[], object]]:
         """Return the actions of keys other than editing, by their name in the key table."""
         return {
-            "exit": self.leave,
+            "exit": self._terminal.leave,
+            "leave": self._start_leaving,
             "interrupt": lambda: self._group.start_soon(self._run_action, self._input.stop),  # ahead of all queued actions
             "edit_queued": lambda: self._enqueue(self._input.edit_queued),
             "drop_queued": lambda: self._enqueue(self._conversation.drop_queued),
@@ -148,6 +158,7 @@ class ReplScreen:
             "models": lambda: self._enqueue(partial(self._input.command, "model", "")),
             "conversations": lambda: self._enqueue(partial(self._input.command, "continue", "")),
             "new": lambda: self._enqueue(partial(self._input.command, "new", "")),
+            "rewind": lambda: self._enqueue(self._rewind),
             "editor": lambda: self._enqueue(self._edit),
             "expand": self._display.expand,
             "search": lambda: self._enqueue(self._search),
@@ -159,7 +170,7 @@ class ReplScreen:
         """Send the prompt, then run until the user leaves."""
         for work in (self._terminal.draw, self._tick, self._run_actions, self._update_custom_status):
             self._group.start_soon(work)
-        self._group.start_soon(watch_inbox, self._context, self._conversation, self._show_inbox)
+        self._group.start_soon(watch_inbox, self._context, self._conversation, self.log, self._set_elsewhere)
         await self._conversation.open(conversation)
         self._restore_draft()
         if prompt:
@@ -172,17 +183,48 @@ class ReplScreen:
         await self._terminal.run()
         self._save_draft()
 
-    def leave(self) -> None:
-        """End `run`."""
+    def _start_leaving(self) -> None:
+        if not self._leaving:  # otherwise the question is on the screen
+            self._leaving = True
+            self._group.start_soon(self._run_action, self.leave)
+
+    async def leave(self, *, detaches: bool = False) -> None:
+        try:
+            await (self._detach() if detaches else self._leave())
+        finally:
+            self._leaving = False
+
+    async def _leave(self) -> None:
+        if await attribute(f"{_BACKGROUND}:unfinished")(self._context.engine):
+            ask: Callable[..., Awaitable[str]] = attribute(f"{_BACKGROUND}:ask_exit")
+            work = partial(ask, self._context.engine, self._context.conversation, self._output)
+            match await self._terminal.suspend_for(work):
+                case "detach":
+                    self.detaches = True
+                case "stop":
+                    await attribute(f"{_BACKGROUND}:stop_all")(self._context.engine)
+                case _:
+                    return
         self._terminal.leave()
 
-    def interrupt(self) -> None:
-        """Handle SIGINT like Ctrl+C."""
-        self._keys.act("cancel")
-        self._terminal.touch()
+    async def _detach(self) -> None:
+        if foreground() is None:
+            raise UsageError("This terminal can't be left while an answer is running.", fix="Use /new and continue here.")
+        if not await attribute(f"{_BACKGROUND}:unfinished")(self._context.engine):
+            raise UsageError("No answer is running.", fix="/exit leaves the conversation.")
+        self.detaches = True
+        self._terminal.leave()
+
+    def handle_signal(self, number: int) -> None:
+        """Handle SIGINT like Ctrl+C, and end `run` at other signals."""
+        if number == signal.SIGINT:
+            self._keys.act("cancel")
+            self._terminal.touch()
+        else:
+            self._terminal.leave()
 
     def log(self, line: str) -> None:
-        """Show a log message."""
+        """Show a log message or notice."""
         self._scrollback.say(line, "dim")
         self._terminal.touch()
 
@@ -213,7 +255,7 @@ class ReplScreen:
                 self._terminal.touch()
 
     def _current(self) -> Status:
-        return current_status(self._context, self._conversation.conversation, queued=self.queued)
+        return current_status(self._context, self._conversation.conversation, queued=self.queued, elsewhere=self._elsewhere)
 
     def _live(self, height: int) -> Sequence[str]:
         columns = self._terminal.writer.size().columns
@@ -250,8 +292,8 @@ class ReplScreen:
         self._notifier.progress(False)
         self._notifier.title(title)
 
-    def _show_inbox(self, notice: str) -> None:
-        self._inbox = notice
+    def _set_elsewhere(self, count: int) -> None:
+        self._elsewhere = count
         self._terminal.touch()
 
     def _notes(self) -> Sequence[tuple[str, str]]:
@@ -263,10 +305,8 @@ class ReplScreen:
         if queued := self._conversation.queued:
             last = " ".join(queued[-1].text.split())
             notes.append(("class:queue", f"{len(queued)} queued · Up to edit, Del to drop · {last}"))
-        if self._inbox:
-            notes.append(("class:note", self._inbox))
         if self._keys.leading:
-            notes.append(("class:note", "Ctrl+X: e editor · s steer · n new · m models · l conversations"))
+            notes.append(("class:note", leader_hint(self._chords)))
         if self._keys.note:
             notes.append(("class:note", self._keys.note))
         return notes
@@ -344,6 +384,10 @@ class ReplScreen:
         edited = await self._terminal.suspend_for(lambda: edit_text(text, output=self._output))
         if edited is not None:
             self._composer.replace(edited.rstrip("\n"))
+
+    async def _rewind(self) -> None:
+        if self._conversation.conversation is not None:
+            await self._input.command("rewind", "")
 
     async def _search(self) -> None:
         texts = list(dict.fromkeys(reversed(self._composer.history.get_strings())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -9,6 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from moot.cli.terminal.look import Look, tidy
+from moot.cli.terminal.prompts.rows import wrap_words
+from moot.cli.terminal.text import width_of
 from moot.convert.files.attachments import readable_prompt
 from moot.convert.serialization import describe_origin
 from moot.errors import MootError
@@ -56,7 +59,8 @@ class Scrollback:
 
     def say(self, text: str, style: str = "") -> None:
         """Add lines of text. Untrusted text is cleaned here."""
-        self.add("".join(f"{self.styled(line, style)}\n" for line in self.fit(text).split("\n")))
+        lines = [piece for line in self.fit(text).split("\n") for piece in _columns(line, self.look.columns)]
+        self.add("".join(f"{self.styled(line, style)}\n" for line in lines))
 
     def failed(self, error: MootError) -> None:
         """Add an error and its fix."""
@@ -107,6 +111,19 @@ class Scrollback:
     def styled(self, text: str, style: str) -> str:
         """Return the text in a style, if there is colour."""
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.look.colour and style and text else text
+
+
+_TABLE = re.compile(r"(\s*\S.*?\s{2,})(\S.*)")
+
+
+def _columns(line: str, width: int) -> list[str]:
+    """Return a line of a table with its last column wrapped; other lines unchanged, because they may be copied."""
+    match = _TABLE.fullmatch(line) if width_of(line) > width else None
+    if match is None or width_of(match[1]) > width // 2:
+        return [line]
+    indent = width_of(match[1])
+    first, *more = wrap_words(match[2], width - indent)
+    return [f"{match[1]}{first}", *(" " * indent + piece for piece in more)]
 
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

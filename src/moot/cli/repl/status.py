@@ -18,6 +18,8 @@ from moot.types.usage import Usage
 
 _SEPARATOR = " · "
 _STYLE, _WARNING = "class:status", "class:note"
+_PLACE = 4
+"""Rank of the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Status:
     cost: int | None = None
     unpriced: int = 0
     queued: int = 0
+    elsewhere: int = 0
+    """Number of approvals that other conversations wait for."""
     effort: str = ""
     budget: str = ""
     """Budgets that are nearly used up; empty if there are none."""
@@ -57,11 +61,12 @@ class Status:
             "cost": self.cost,
             "unpriced_runs": self.unpriced,
             "queued": self.queued,
+            "waiting_elsewhere": self.elsewhere,
             "budget": self.budget or None,
         }
 
 
-def current_status(context: CommandContext, conversation: Conversation | None, *, queued: int) -> Status:
+def current_status(context: CommandContext, conversation: Conversation | None, *, queued: int, elsewhere: int = 0) -> Status:
     """Return the current status. Overrides come first, then the conversation, then the configuration."""
     overrides, settings = context.overrides, context.engine.runtime.settings
     known = conversation or Conversation("")
@@ -78,6 +83,7 @@ def current_status(context: CommandContext, conversation: Conversation | None, *
         cost=known.cost,
         unpriced=known.unpriced_runs,
         queued=queued,
+        elsewhere=elsewhere,
         effort=overrides.effort or known.own_settings.effort or "",
         budget=context.engine.runtime.budget_status,
     )
@@ -86,13 +92,15 @@ def current_status(context: CommandContext, conversation: Conversation | None, *
 def status_line(status: Status, width: int) -> list[tuple[str, str]]:
     """Return the status line as styled pieces, in at most `width` columns. The least important fields are dropped first.
 
-    The mode `auto` has the colour of warnings, because it allows nearly everything.
+    A path that is too long is shortened to its last folder. The mode `auto` has the colour of warnings, because it allows nearly
+    everything.
     """
     fields = _fields(status)
     for least in range(max(rank for rank, *_ in fields), -1, -1):
-        shown = [(style, text) for rank, style, text in fields if text and rank <= least]
-        if width_of(_SEPARATOR.join(text for _, text in shown)) <= width:
-            return [piece for field in shown for piece in ((_STYLE, _SEPARATOR), field)][1:]
+        for location in dict.fromkeys((_location(status), _location(status, short=True))):
+            shown = [(style, location if rank == _PLACE else text) for rank, style, text in fields if text and rank <= least]
+            if width_of(_SEPARATOR.join(text for _, text in shown)) <= width:
+                return [piece for field in shown for piece in ((_STYLE, _SEPARATOR), field)][1:]
     return [(_STYLE, truncate(next((text for _, _, text in fields if text), ""), width))]
 
 
@@ -108,8 +116,9 @@ def _fields(status: Status) -> Sequence[tuple[int, str, str]]:
         (1, _STYLE, status.budget),
         (1, _WARNING if status.mode == "auto" else _STYLE, status.mode),
         (6, _STYLE, f"effort {status.effort}" if status.effort else ""),
-        (4, _STYLE, _location(status)),
+        (_PLACE, _STYLE, _location(status)),
         (1, _STYLE, f"{status.queued} queued" if status.queued else ""),
+        (1, _WARNING, f"{status.elsewhere} waiting elsewhere" if status.elsewhere else ""),
     ]
 
 
@@ -120,10 +129,12 @@ def short_count(number: int) -> str:
     return f"{number / 1_000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
 
 
-def _location(status: Status) -> str:
+def _location(status: Status, *, short: bool = False) -> str:
     home = str(Path.home())
     directory = status.directory
     shown = "~" + directory[len(home) :] if directory == home or directory.startswith(home + "/") else directory
+    if short and shown.count("/") > 1:
+        shown = f"…/{shown.rpartition('/')[2]}"
     return clean(f"{shown} ({status.branch})" if status.branch else shown)
 
 

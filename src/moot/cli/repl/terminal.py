@@ -16,7 +16,9 @@ import anyio
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import CompletionState
+from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.key_binding import KeyBindingsBase
@@ -31,6 +33,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from moot.cli.repl.composer import Composer
 from moot.cli.terminal.prompts.application import TerminalStream, window_size
+from moot.cli.terminal.prompts.rows import wrap_words
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Start and end of a synchronized update: terminals that support it show the text between them at once. Others ignore them."""
@@ -151,8 +154,17 @@ class TerminalWriter(Vt100_Output):
 class LiveRegion(Application[None]):
     """The lines below the scrollback. The region is erased when it ends; text printed above it stays."""
 
-    def __init__(self, writer: TerminalWriter, *, layout: Layout, keys: KeyBindingsBase, style: BaseStyle) -> None:
-        super().__init__(layout=layout, key_bindings=keys, style=style, output=writer, full_screen=False, erase_when_done=True)
+    def __init__(self, writer: TerminalWriter, *, layout: Layout, keys: KeyBindingsBase, style: BaseStyle, vi: bool) -> None:
+        super().__init__(
+            layout=layout,
+            key_bindings=keys,
+            style=style,
+            output=writer,
+            full_screen=False,
+            erase_when_done=True,
+            editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
+            cursor=ModalCursorShapeConfig() if vi else None,
+        )
         self._writer = writer
         self.renderer = _ShrinkingRenderer(merge_styles([default_ui_style(), style]), writer)
 
@@ -215,8 +227,9 @@ class Terminal:
         status: Callable[[int], StyleAndTextTuples],
         hint: Callable[[], str],
         sign: str,
+        vi: bool = False,
     ) -> None:
-        """`hint` is shown in the empty composer."""
+        """`hint` is shown in the empty composer. `vi` selects Vi keys for editing instead of Emacs keys."""
         self.writer = writer
         self.composer = composer
         self._finished, self._live, self._notes, self._status, self._sign = finished, live, notes, status, sign
@@ -228,7 +241,7 @@ class Terminal:
         self._slowest = 0.0
         """CPU seconds of the slowest frame."""
         self._lines: Sequence[str] = ()
-        self.region = LiveRegion(writer, layout=Layout(self._layout()), keys=keys, style=_STYLE)
+        self.region = LiveRegion(writer, layout=Layout(self._layout()), keys=keys, style=_STYLE, vi=vi)
         # a timeout distinguishes the Esc key from the start of a key sequence
         self.region.ttimeoutlen, self.region.timeoutlen = 0.05, 0.3
         writer.fell_behind = self.touch
@@ -343,7 +356,8 @@ class Terminal:
         width = self.writer.size().columns - 1
         pieces: StyleAndTextTuples = []
         for style, text in self._notes():
-            pieces += [(style, _fit(text, width)), ("", "\n")]
+            lines = [_fit(text, width)] if style == "class:queue" else wrap_words(text, width)
+            pieces += [piece for line in lines for piece in ((style, line), ("", "\n"))]
         return pieces[:-1]
 
     def _status_line(self) -> StyleAndTextTuples:

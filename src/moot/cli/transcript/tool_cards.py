@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from moot.cli.terminal.look import Look, tidy, tidy_line
 from moot.cli.terminal.styles import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line
 from moot.cli.terminal.text import expanded, width_of, wrapped, wrapped_hard
-from moot.cli.transcript.diffs import diff_lines
+from moot.cli.transcript.diffs import Margin, diff_lines, margin_of
 from moot.errors import UsageError
 from moot.plugins import TOOLS, Registry
 from moot.tools.catalogue import provided_tool
@@ -119,7 +119,9 @@ def body(view: View, look: Look, fold: Fold, more: str) -> tuple[list[Line], boo
     folded = hidden > 1  # a note about one hidden line would take as much room as the line
     first, last = (lines[: fold.head], lines[len(lines) - fold.tail :]) if folded else (lines, [])
     cut = any(len(line) > _LONG_LINE for line in (*first, *last))
-    top, bottom = _drawn(view, look, _shortened(first)), _drawn(view, look, _shortened(last)) if last else []
+    margin = _margin(view, look, text)
+    top = _drawn(view, look, _shortened(first), margin.piece(0, len(first)) if margin else None)
+    bottom = _drawn(view, look, _shortened(last), margin.piece(len(lines) - fold.tail) if margin else None) if last else []
     if len(top) + len(bottom) > _ROWS * (fold.head + fold.tail):
         bottom = (bottom or top)[-max(fold.tail, 1) :]
         top, cut = top[: _ROWS * fold.head], True
@@ -133,19 +135,23 @@ def body(view: View, look: Look, fold: Fold, more: str) -> tuple[list[Line], boo
 def whole_body(view: View, look: Look) -> list[Line]:
     """Return all lines of the body."""
     text = tidy(look, view.body).strip("\n")
-    return _drawn(view, look, text) if text else []
+    return _drawn(view, look, text, _margin(view, look, text)) if text else []
+
+
+def _margin(view: View, look: Look, text: str) -> Margin | None:
+    return margin_of(text, gap=look.sign("⋮", "...")) if view.language == "diff" else None
 
 
 def _shortened(lines: list[str]) -> str:
     return "\n".join(line if len(line) <= _LONG_LINE else line[:_LONG_LINE] + " ..." for line in lines)
 
 
-def _drawn(view: View, look: Look, text: str) -> list[Line]:
+def _drawn(view: View, look: Look, text: str, margin: Margin | None) -> list[Line]:
     if view.language == "markdown":
         narrow = look.resized(look.columns - 2)
         return [[*_INDENT, *line] for line in _DRAWING.load("markdown")(narrow, text)]
     if view.language == "diff":
-        rows = diff_lines(text)
+        rows = diff_lines(text, margin=margin)
     elif view.language in ("", "text"):
         rows = [[(expanded(line), DIM)] for line in text.split("\n")]
     else:

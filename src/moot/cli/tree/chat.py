@@ -7,12 +7,13 @@ from moot.cli.tree.nodes import Group, command
 CHAT = Group(
     "Start, continue and manage conversations.",
     {
-        "new": command("commands.chat.runs:new", "Start a conversation.", ('moot chat new "let us plan the release"',)),
+        "new": command("commands.chat.runs:new", "Start a conversation.", ('moot chat new "let us plan the release"',), stays=True),
         "continue": command(
             "commands.chat.runs:continue_",
             "Continue a conversation.",
             ("moot chat continue 3 and now the tests", "moot chat continue 3 --again"),
             details="Without a prompt, answer the last message if it is a user message. On a terminal, keep the conversation open.",
+            stays=True,
         ),
         "list": command(
             "commands.chat.list:list_",

@@ -19,7 +19,9 @@ class Command:
     details: str = ""
     """Additional paragraph that is shown only on the command's own help page."""
     bare: bool = False
-    """True for a synchronous function that needs neither an event loop nor logging. The modules for these are then not imported."""
+    """True for a synchronous function that needs no event loop and no logging. The modules for both are then not imported."""
+    stays: bool = False
+    """True if the command keeps a conversation open in a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,6 @@ class Group:
     """Name of the command to run if none is given. Empty means that the help page is shown instead."""
 
 
-def command(path: str, help: str, examples: tuple[str, ...], *, details: str = "", bare: bool = False) -> Command:
+def command(path: str, help: str, examples: tuple[str, ...], *, details: str = "", bare: bool = False, stays: bool = False) -> Command:
     """Return a command whose path is relative to `moot.cli`."""
-    return Command(f"moot.cli.{path}", help, examples, details, bare)
+    return Command(f"moot.cli.{path}", help, examples, details, bare, stays)

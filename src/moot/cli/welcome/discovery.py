@@ -38,6 +38,8 @@ class Offer:
     """Settings of the provider to add to the configuration; None to add none."""
     values: Mapping[str, str] = field(default_factory=dict[str, str])
     """Values to write to the configuration along with the model, by dotted key."""
+    download: int = 0
+    """Number of bytes to download before the model can be used."""
 
     @property
     def id(self) -> str:
@@ -136,7 +138,9 @@ def _embedded(settings: Settings) -> tuple[Offer | None, str]:
         check_machine(weights.size)
     except MootError as error:
         return None, f"{error.message} {error.fix}".rstrip()
-    size = f"{weights.size / 1_000_000:,.0f} MB"
-    here = weights_path(DEFAULT, settings.home) is not None
-    detail = f"embedded, very small; {size}{'' if here else ' to download'}, {weights.license}"
-    return Offer("local", DEFAULT, detail), ""
+    download = 0 if weights_path(DEFAULT, settings.home) is not None else weights.size
+    size = f"a download of {download / 1_000_000:,.0f} MB" if download else "already downloaded"
+    return Offer("local", DEFAULT, f"runs on this machine; {size}. {_LIMITS}", download=download), ""
+
+
+_LIMITS = "Very small: for short, plain requests; check its answers."

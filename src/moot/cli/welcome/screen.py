@@ -62,11 +62,15 @@ def render(found: Discovery, width: int) -> list[Line]:
         notes += wrap(f"Installed agents: {agents}. Run one with moot run -a NAME; it uses its own model and login.", width, "dim")
     if notes:
         lines += [("", ""), *notes]
-    default = f" Press Enter for 1 ({found.offers[0].provider})." if found.offers else ""
+    default = f" Press Enter for 1 ({_default(found.offers[0])})." if found.offers else ""
     number = "Type a number or paste" if found.offers else "Paste"
     question = f"{number} an API key, then press Enter.{default} Press Esc or type s to decide later."
     lines += [("", ""), *wrap(question, width, ""), *wrap(_PRIVATE, width, "dim")]
     return lines
+
+
+def _default(offer: Offer) -> str:
+    return f"{offer.provider}, a download of {offer.download / 1_000_000:,.0f} MB" if offer.download else offer.provider
 
 
 def number_names(names: Sequence[str], width: int) -> list[Line]:

@@ -6,7 +6,19 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from moot.config.schema.basics import CheckLine, Count, Duration, FilePattern, HostName, Notify, Origin, Part, one_test, valid_expression
+from moot.config.schema.basics import (
+    CheckLine,
+    Count,
+    Duration,
+    FilePattern,
+    HostName,
+    Notify,
+    Origin,
+    Part,
+    one_or_many,
+    one_test,
+    valid_expression,
+)
 from moot.config.schema.definitions import (
     CommandName,
     CommandParameterPart,
@@ -165,7 +177,7 @@ class RulePart(Part):
 class PermissionsPart(Part):
     mode: Literal["ask", "edits", "plan", "auto"] = "ask"
     rules: list[RulePart] = []
-    timeout: Duration = 300.0
+    timeout: Duration | None = None
     unattended: Literal["deny"] = "deny"
 
 
@@ -326,6 +338,7 @@ class UiPart(Part):
     progress: bool = False
     title: bool = False
     statusline: list[str] = []
+    vi: bool = False
 
 
 class WebhookPart(Part):
@@ -385,6 +398,7 @@ class Configuration(Part):
     hosts: dict[JobName, HostPart] = {}
     limits: LimitsPart = LimitsPart()
     budgets: dict[JobName, BudgetPart] = {}
+    keys: dict[str, Annotated[list[str], BeforeValidator(one_or_many)]] = {}
     ui: UiPart = UiPart()
 
 

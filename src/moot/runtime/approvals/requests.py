@@ -232,9 +232,18 @@ def answered(approval: Approval, answer: Answer) -> Event:
     return Event("chunks", (piece,), phase="end", key=key, body=body)
 
 
+_SECONDS = 300.0
+"""Default time after which a request expires that no terminal shows."""
+
+
 def expiry(leg: Asker) -> int | None:
-    """Return the time in ms at which a request made now expires, or None if it never does."""
+    """Return the time in ms at which a request made now expires, or None if it never does.
+
+    By default, only requests of prompts from elsewhere than a terminal (`attended`) expire.
+    """
     timeout = leg.runtime.settings.permissions.timeout
+    if timeout is None:
+        timeout = 0.0 if leg.request.settings.get("attended") is True else _SECONDS
     return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
 
 

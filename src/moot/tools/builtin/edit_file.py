@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from moot.errors import Refused
 from moot.guard.paths import Paths, Stamp, stamp
@@ -15,6 +15,7 @@ from moot.tools import texts
 from moot.tools.basics import BaseTool, count, paths_of, size_word, title
 from moot.tools.checks import change_file, with_problems
 from moot.tools.texts import unified
+from moot.types.canonical import Json
 from moot.types.tool import ToolContext, ToolOutput, View
 
 FILE_BYTES = 10_000_000
@@ -44,7 +45,7 @@ class EditFile(BaseTool):
         return await change_file(arguments.path, context, partial(_edit, paths_of(context), arguments))
 
     def doing(self, arguments: EditFileArguments) -> View:
-        body = "\n".join(unified(arguments.path, edit.old_text, edit.new_text) for edit in arguments.edits)
+        body = "\n".join(_piece(arguments.path, edit) for edit in arguments.edits)
         return View(title("Edit", arguments.path), count(len(arguments.edits), "edit"), body, "diff")
 
     def done(self, arguments: EditFileArguments, output: ToolOutput) -> View:
@@ -53,6 +54,22 @@ class EditFile(BaseTool):
             return View(doing.title, doing.detail, output.text)
         diff = output.value.get("diff") if isinstance(output.value, dict) else None
         return with_problems(View(doing.title, doing.detail, diff if isinstance(diff, str) else doing.body, "diff"), output)
+
+
+def _piece(path: str, edit: Edit) -> str:
+    """Return the diff of an edit. It has no hunk headers, because the place of the edit in the file is not known."""
+    return "\n".join(line for line in unified(path, edit.old_text, edit.new_text).split("\n") if not line.startswith("@@"))
+
+
+def edited(text: str, edits: Json) -> str | None:
+    """Return the text after the edits in the arguments of a call. None if they can't be made."""
+    try:
+        arguments = EditFileArguments.model_validate({"path": "-", "edits": edits})
+        for number, edit in enumerate(arguments.edits, 1):
+            text, _ = _replace(text, edit, "\n", str(number))
+    except (ValidationError, Refused):
+        return None
+    return text
 
 
 @dataclass(frozen=True, slots=True)

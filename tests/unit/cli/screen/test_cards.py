@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 from moot.cli.terminal.look import Look
+from moot.cli.terminal.styles import CONSTANT, DIM
+from moot.cli.transcript.diffs import diff_lines, margin_of
 from moot.cli.transcript.run import Transcript
+from moot.cli.transcript.tool_cards import Fold, body
+from moot.tools.texts import unified
 from moot.types.canonical import Json
 from moot.types.event import Event
 from moot.types.message import Message
+from moot.types.tool import View
 
 
 def stored(name: str, given: Json, output: str, *, state: str = "output-available", look: Look | None = None) -> str:
@@ -19,9 +24,31 @@ def stored(name: str, given: Json, output: str, *, state: str = "output-availabl
 
 def test_a_diff_keeps_its_signs_and_marks_changed_words() -> None:
     edit: Json = {"path": "a.py", "edits": [{"old_text": "x = 1", "new_text": "x = 22"}]}
-    assert stored("edit_file", edit, "ok") == "✓ Edit a.py · 1 edit\n  @@ -1 +1 @@\n  -x = 1\n  +x = 22\n"
+    assert stored("edit_file", edit, "ok") == "✓ Edit a.py · 1 edit\n  -x = 1\n  +x = 22\n", "its place is unknown"
     coloured = stored("edit_file", edit, "ok", look=Look(50, colour=True))
     assert "\x1b[32m+x = \x1b[0m\x1b[7;32m22\x1b[0m" in coloured
+
+
+def test_a_diff_has_line_numbers_and_highlighted_context_also_after_a_fold() -> None:
+    before = [f"value_{number} = {number}" for number in range(1, 300)]
+    after = [line.replace("= 9", "= -9") if number == 8 else line for number, line in enumerate(before)]
+    after[150:150] = [f"new_{number} = 0" for number in range(100)]
+    lines = diff_lines(diff := unified("a.py", "\n".join(before), "\n".join(after)), margin=margin_of(diff))
+    shown = ["".join(text for text, _ in line) for line in lines]
+    assert shown[:6] == [
+        "  6  value_6 = 6",
+        "  7  value_7 = 7",
+        "  8  value_8 = 8",
+        "  9 -value_9 = 9",
+        "  9 +value_9 = -9",
+        " 10  value_10 = 10",
+    ]
+    assert shown[8:10] == ["    …", "148  value_148 = 148"] and "151 +new_0 = 0" in shown and "250 +new_99 = 0" in shown
+    assert shown[-3:] == [f"{number}  value_{number - 100} = {number - 100}" for number in (251, 252, 253)]
+    assert ("6", CONSTANT) in lines[0] and ("  6 ", DIM) in lines[0]
+    card, folded = body(View("Edit", "", diff, "diff"), Look(60, colour=False), Fold(5, 2), "")
+    texts = ["".join(text for text, _ in line) for line in card]
+    assert folded and texts[0] == "    6  value_6 = 6" and texts[-1] == f"  {shown[-1]}"
 
 
 def test_a_long_output_is_folded_to_its_first_and_last_lines() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from moot.cli.arguments.signatures import LATEST, Call, Parameter, Plain
 from moot.cli.console.lines import Lines
 from moot.cli.options import NO_FLAGS, NO_SHOW, Files, RunFlags, ShowFlags, is_reference
+from moot.cli.terminal.foreground import split
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 
@@ -61,9 +62,11 @@ def start(
     if prints or not output.attended:
         call = Call(attribute(_RUN), prompt, {**options, "continue_": conversation}, bare=False)
     elif conversation is not None:
-        call = Call(attribute(_CONTINUE), (conversation, *prompt), options, bare=False)
+        call = Call(attribute(_CONTINUE), (conversation, *prompt), options, bare=False, stays=True)
     elif prompt or file or flags != RunFlags(yes=flags.yes):
-        call = Call(attribute(_NEW), prompt, options, bare=False)
+        call = Call(attribute(_NEW), prompt, options, bare=False, stays=True)
     else:
-        call = Call(attribute(_REPL), (None,), {"yes": flags.yes}, bare=False)
+        call = Call(attribute(_REPL), (None,), {"yes": flags.yes}, bare=False, stays=True)
+    if call.stays:
+        split()
     return attribute(_PERFORM)(call)

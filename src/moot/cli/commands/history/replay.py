@@ -132,8 +132,8 @@ def _count(side: dict[str, Any], name: str) -> str:
     return "unknown" if count is None else f"{count:,}"
 
 
-_ORIGINAL_SETTINGS = frozenset({"recorded", "unattended"})
-"""Settings that apply only to the original run."""
+_ORIGINAL_SETTINGS = frozenset({"recorded", "unattended", "attended"})
+"""Settings that only apply to the original run."""
 
 
 async def run_again(engine: Engine, conversation: Conversation, output: Output, *, json: bool) -> int:
@@ -192,8 +192,7 @@ async def run_with(engine: Engine, source: Conversation, model: str, output: Out
     for message in prompts:
         original = await engine.store.records.last_answer(message.id)
         settings = {name: value for name, value in (original.settings if original else {}).items() if name not in _ORIGINAL_SETTINGS}
-        if not output.attended:
-            settings["unattended"] = "deny"
+        settings |= {"attended": True} if output.attended else {"unattended": "deny"}
         prompt = Prompt(message.parts, conversation=created.id, directory=created.directory, model=name, settings=settings)
         if code := await _send(engine, prompt, output, json=json):
             output.say(f"moot: stopped; compare the answers so far with: moot chat compare {source.id[:13]} {created.id[:13]}", "yellow")

@@ -35,8 +35,11 @@ _STYLES = {
     "good": "fg:ansigreen",
     "warn": "fg:ansiyellow",
     "bad": "fg:ansired",
+    "keyword": "fg:ansimagenta",
+    "code": "fg:ansicyan",
+    "link": "fg:ansiblue",
 }
-_COLOURLESS = {"dim": "", "good": "", "warn": "", "bad": "bold", "marked": "underline"}
+_COLOURLESS = {"dim": "", "good": "", "warn": "", "bad": "bold", "marked": "underline", "keyword": "", "code": "", "link": ""}
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[], Coroutine[object, object, None]]
