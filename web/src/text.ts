@@ -375,6 +375,7 @@ export const text = {
   message: {
     you: 'You',
     response: 'Response',
+    writtenBy: 'Written by ',
     attachments: 'Attachments',
     attachedImage: 'Attached image',
     bytes: (count: number) => plural(count, 'byte'),

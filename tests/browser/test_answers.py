@@ -1,0 +1,43 @@
+"""Answers on the page: who writes them, what they wait for, and what can be done with them."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from browser.conftest import Visitor
+from browser.moot_server import Served
+from browser.test_conversation import messages, ready, say
+from browser.visits import PHONE, inaccessible
+
+
+def choose(page: Page, picker: str, option: str) -> None:
+    """Choose an option of a picker below the composer by keyboard."""
+    page.get_by_role("button", name=re.compile(f"^{picker}: ")).press("Enter")
+    page.get_by_role("listbox", name=picker).get_by_role("option", name=option).first.click()
+
+
+def test_the_model_button_names_the_next_model_and_an_answer_names_its_agent_and_model(visit: Visitor, server: Served, axe: str) -> None:
+    tab = visit(viewport=PHONE, theme="dark")
+    page = tab.page
+    model = page.get_by_role("button", name=re.compile("^Model: "))
+    expect(model).to_have_accessible_name("Model: obedient")
+    choose(page, "Agent", "reviewer")
+    expect(model).to_have_accessible_name("Model: scripted")
+    choose(page, "Agent", "default")
+    id = server.say("say Hello")
+    wide = visit(f"/c/{id}").page
+    expect(messages(wide).get_by_text(re.compile(r"^Written by moot · obedient"))).to_be_visible()
+    choose(wide, "Agent", "reviewer")
+    expect(wide.get_by_role("button", name=re.compile("^Model: "))).to_have_accessible_name("Model: scripted")
+    say(wide, "Who are you?")
+    ready(wide)
+    expect(messages(wide).get_by_text(re.compile(r"^Written by reviewer · scripted"))).to_be_visible()
+    wide.get_by_role("heading", level=1).hover()
+    wide.get_by_role("heading", level=1).get_by_role("button").focus()
+    actions = messages(wide).get_by_role("button", name="Regenerate").locator("xpath=..")
+    expect(actions.first).to_have_css("opacity", "0")
+    expect(actions.last).to_have_css("opacity", "1")
+    assert inaccessible(wide, axe) == []
+    assert inaccessible(tab.page, axe) == []
