@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
-from browser.test_conversation import messages, ready, say
+from browser.test_conversation import messages, ready, say, until
 from browser.visits import PHONE, inaccessible
 
 
@@ -41,3 +41,32 @@ def test_the_model_button_names_the_next_model_and_an_answer_names_its_agent_and
     expect(actions.last).to_have_css("opacity", "1")
     assert inaccessible(wide, axe) == []
     assert inaccessible(tab.page, axe) == []
+
+
+def seconds_of(page: Page, words: str) -> int:
+    """Return the seconds that are shown after these words."""
+    found = re.search(rf"{words}(\d+) s", messages(page).inner_text())
+    assert found
+    return int(found[1])
+
+
+def test_an_answer_says_what_it_waits_for(visit: Visitor, server: Served, axe: str) -> None:
+    limited = server.say("too often", model="scripted@told", wait=False)
+    tab = visit(f"/c/{limited}", viewport=PHONE)
+    page = tab.page
+    words = "Rate limited, next try in "
+    for _ in range(2):
+        expect(messages(page).get_by_text(words)).to_be_visible()
+        begun = seconds_of(page, words)
+        until(page, lambda begun=begun: seconds_of(page, words) < begun)
+        assert 20 < begun <= 51
+        page.reload()
+    assert inaccessible(page, axe) == []
+    tab.shot("rate-limited-phone-light")
+    silent = server.say("silence please", model="scripted@told", wait=False)
+    tab.go(f"/c/{silent}")
+    expect(messages(page).get_by_text(re.compile(r"^Waiting for the model, \d+ s$"))).to_be_visible()
+    busy = server.say('call shell {"command": "sleep 60"}', wait=False, mode="auto")
+    tab.go(f"/c/{busy}")
+    expect(messages(page).get_by_text("Running a command")).to_be_visible()
+    assert inaccessible(page, axe) == []

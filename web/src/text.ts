@@ -413,6 +413,35 @@ export const text = {
     plan: (done: number, total: number) => `Plan, ${done} of ${total} completed`,
   },
 
+  progress: {
+    queued: 'Waiting for another run to finish',
+    model: 'Waiting for the model',
+    tools: (count: number) => `Running ${count} tools`,
+    running: (tool: string) => `Running ${tool.replaceAll('_', ' ')}`,
+    tool: {
+      shell: 'Running a command',
+      read_file: 'Reading a file',
+      write_file: 'Writing a file',
+      edit_file: 'Editing a file',
+      list_files: 'Listing files',
+      find_files: 'Finding files',
+      search_files: 'Searching files',
+      fetch_url: 'Fetching a web page',
+      web_search: 'Searching the web',
+      delegate: 'Waiting for a sub-agent',
+    } as Readonly<Record<string, string>>,
+    retrying: {
+      rate_limit: 'Rate limited',
+      overloaded: 'The provider is overloaded',
+      timeout: 'The provider didn’t respond',
+      transport: 'The connection to the provider failed',
+    } as Readonly<Record<string, string>>,
+    failed: 'The request failed',
+    nextTry: (time: string) => `, next try in ${time}`,
+    limited: 'The usage limit is reached',
+    continues: (time: string) => `, continues in ${time}`,
+  },
+
   undo: {
     title: 'Undo this prompt',
     what: 'What to undo',

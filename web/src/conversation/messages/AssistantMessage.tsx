@@ -9,6 +9,7 @@ import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
 import { Plan } from '@/conversation/messages/Plan'
+import { Progress } from '@/conversation/messages/Progress'
 import { askedInside, type Block, blocksOf, type CallBlock } from '@/conversation/messages/parts'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
@@ -34,7 +35,7 @@ export function AssistantMessage() {
     <MessagePrimitive.Root className="group/message pt-2" aria-busy={isLive}>
       <h3 className="sr-only">{text.message.response}</h3>
       {message && <Blocks message={message} live={isLive} />}
-      {isLive && <Working message={message} />}
+      {isLive && <Progress message={message} />}
       {message && !isLive && <ChangedFiles message={message} />}
       {message && !isLive && <Foot message={message} />}
     </MessagePrimitive.Root>
@@ -135,20 +136,6 @@ function ApprovalPrompt({ id }: { id: string }) {
     <Questions approval={approval} answer={answer} />
   ) : (
     <ApprovalCard approval={approval} answer={answer} />
-  )
-}
-
-/** An activity indicator, shown while nothing else indicates progress. */
-function Working({ message }: { message: Message | undefined }) {
-  const last = message?.parts.at(-1)
-  const speaks = last && 'state' in last && (last.state === 'streaming' || last.state === 'input-streaming')
-  if (speaks) return null
-  return (
-    <p className="flex h-8 items-center gap-1 px-2.5" aria-hidden>
-      {[0, 1, 2].map((dot) => (
-        <span key={dot} className="dot size-1.5 rounded-full bg-faint" />
-      ))}
-    </p>
   )
 }
 
