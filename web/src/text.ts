@@ -539,6 +539,13 @@ export const text = {
     answeredElsewhere: 'This request has already been answered.',
     parts: 'Parts of the command',
     verdicts: { allow: 'allowed', ask: 'needs approval', deny: 'denied' },
+    folder: 'Folder: ',
+    destructive: (named: number) => `This command can delete data or change the system${named ? ':' : '.'}`,
+    access: {
+      network: 'This command can use the network.',
+      outside: 'This command runs outside the sandbox, with access to all your files and the network.',
+    } as Readonly<Record<string, string>>,
+    empty: 'empty',
     once: 'Allow once',
     conversation: 'Allow in this conversation',
     conversationHelp: '“Allow in this conversation” covers:',

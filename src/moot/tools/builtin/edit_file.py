@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -63,10 +64,7 @@ class _File:
 
 def _edit(paths: Paths, arguments: EditFileArguments) -> ToolOutput:
     file = _load(paths, arguments.path)
-    changed, places = file.text.text, 0
-    for number, edit in enumerate(arguments.edits, 1):
-        changed, replaced = _replace(changed, edit, file.text.newline, f"Edit {number} of {len(arguments.edits)}")
-        places += replaced
+    changed, places = edited(file.text.text, arguments.edits, file.text.newline)
     try:
         data = file.text.encode(changed)
     except UnicodeEncodeError as error:
@@ -78,6 +76,15 @@ def _edit(paths: Paths, arguments: EditFileArguments) -> ToolOutput:
         stream.write(data)
     diff = unified(arguments.path, file.text.text, changed)
     return ToolOutput(f"Edited {arguments.path}: {count(places, 'replacement')}.", {"path": arguments.path, "diff": diff})
+
+
+def edited(text: str, edits: Sequence[Edit], newline: str) -> tuple[str, int]:
+    """Return the text after all edits, and the number of replaced places. Raise Refused if an edit is not possible."""
+    places = 0
+    for number, edit in enumerate(edits, 1):
+        text, replaced = _replace(text, edit, newline, f"Edit {number} of {len(edits)}")
+        places += replaced
+    return text, places
 
 
 def _load(paths: Paths, path: str) -> _File:
