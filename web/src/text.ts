@@ -593,6 +593,10 @@ export const text = {
 
   export: {
     title: 'Export',
+    copyMarkdown: 'Copy as Markdown',
+    markdown: 'Markdown file',
+    print: 'Print or save as PDF',
+    printFailed: 'The page to print couldn’t be loaded.',
     format: 'Format',
     redact: 'Redact secrets, home folders, names and email addresses',
     keeps: (kept: readonly string[]) => `Keeps ${joined(kept)}`,
