@@ -100,6 +100,18 @@ export const text = {
     names: { control: 'Ctrl', escape: 'Esc', delete: 'Del' },
   },
 
+  notifications: {
+    turnOn: 'Turn on notifications',
+    turnOff: 'Turn off notifications',
+    blocked: 'Notifications are blocked in this browser’s settings.',
+    states: {
+      waiting: 'Needs your answer',
+      finished: 'The answer is ready',
+      failed: 'The run failed',
+      interrupted: 'The run was interrupted',
+    } as Readonly<Record<string, string>>,
+  },
+
   theme: {
     title: 'Theme',
     names: { system: 'System', light: 'Light', dark: 'Dark', contrast: 'High contrast' },

@@ -5,10 +5,13 @@ import { whenSignedOut } from '@/api/client'
 import { useOnline } from '@/api/online'
 import { Drawer } from '@/app/Drawer'
 import { deferred } from '@/app/deferred'
+import { useRunNotifications } from '@/app/notifications'
 import { usePanels } from '@/app/panels'
 import { Sidebar } from '@/app/Sidebar'
 import { SignIn } from '@/app/SignIn'
 import { useOwnOutbox } from '@/app/session'
+import { useTitleCount } from '@/app/title'
+import { useOpenCount } from '@/data/approvals'
 import { listen, useShortcut } from '@/keys/shortcuts'
 import { useFilterInAddress } from '@/lists/filter'
 import { useConversationKeys } from '@/lists/walking'
@@ -39,6 +42,8 @@ function SignedIn({ children }: { children: ReactNode }) {
   useKeys()
   useConversationKeys()
   useOwnOutbox()
+  useRunNotifications()
+  useTitleCount(useOpenCount())
   useFilterInAddress()
   return (
     <div className="flex h-dvh overflow-hidden bg-surface">

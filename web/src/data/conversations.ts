@@ -80,22 +80,26 @@ export function useFailures() {
   })
 }
 
-/** Return the status of live runs by conversation, polled every two seconds while the page is visible. */
-export function useLive(): ReadonlyMap<string, RunStatus> {
-  const client = useQueryClient()
+/** ms between fetches of the live runs while the page is hidden, if it is to notify the user. */
+const HIDDEN = 10_000
+
+/** Fetch the runs that have not ended every two seconds while the page is visible. With `hidden`, also fetch them while it is hidden. */
+export function useLiveRuns(hidden = false): readonly LiveRun[] | undefined {
   const { data } = useQuery({
     queryKey: ['runs', 'live'],
-    queryFn: ({ signal }) =>
-      api.get<Page<LiveRun>>('/runs', {
-        query: { live: true, limit: 200 },
-        signal,
-      }),
-    refetchInterval: () => pause(2_000),
+    queryFn: ({ signal }) => api.get<Page<LiveRun>>('/runs', { query: { live: true, limit: 200 }, signal }),
+    refetchInterval: () => pause(document.visibilityState === 'hidden' ? HIDDEN : 2_000),
+    refetchIntervalInBackground: hidden,
   })
-  const live = useMemo(() => {
-    return statusesOf(data?.data ?? [])
-  }, [data])
-  const statuses = JSON.stringify([...live, ...waitsOf(data?.data ?? [])])
+  return data?.data
+}
+
+/** Return the status of live runs by conversation. */
+export function useLive(): ReadonlyMap<string, RunStatus> {
+  const client = useQueryClient()
+  const runs = useLiveRuns()
+  const live = useMemo(() => statusesOf(runs ?? []), [runs])
+  const statuses = JSON.stringify([...live, ...waitsOf(runs ?? [])])
   const before = useRef(statuses)
   useEffect(() => {
     if (before.current === statuses) return
