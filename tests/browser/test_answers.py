@@ -70,3 +70,23 @@ def test_an_answer_says_what_it_waits_for(visit: Visitor, server: Served, axe: s
     tab.go(f"/c/{busy}")
     expect(messages(page).get_by_text("Running a command")).to_be_visible()
     assert inaccessible(page, axe) == []
+
+
+def test_a_message_is_deleted_and_restored(visit: Visitor, server: Served) -> None:
+    id = server.say("say First answer")
+    server.say("say Second answer", conversation=id)
+    page = visit(f"/c/{id}").page
+    ready(page)
+    answers = messages(page).locator(".prose")
+    expect(answers).to_have_text(["First answer", "Second answer"])
+    messages(page).get_by_role("button", name="Delete message").nth(1).press("Enter")
+    expect(answers).to_have_text(["Second answer"])
+    assert [one["role"] for one in server.call("GET", f"/api/conversations/{id}/messages")["data"]] == ["user", "user", "assistant"]
+    page.reload()
+    expect(answers).to_have_text(["Second answer"])
+    messages(page).get_by_role("button", name="Delete message").first.press("Enter")
+    expect(messages(page).get_by_text("say First answer")).to_have_count(0)
+    page.get_by_role("status", name="Notifications").get_by_role("button", name="Undo").press("Enter")
+    expect(messages(page).get_by_text("say First answer")).to_be_visible()
+    page.reload()
+    expect(messages(page).get_by_text("say First answer")).to_be_visible()

@@ -401,6 +401,8 @@ export const text = {
     editHelp: 'The original version is kept',
     regenerate: 'Regenerate',
     raw: 'View raw events',
+    delete: 'Delete message',
+    deleted: 'Message deleted',
     version: 'Version ',
     previousVersion: 'Previous version',
     nextVersion: 'Next version',

@@ -544,6 +544,21 @@ export class Session {
     if (!this.busy) void this.resume()
   }
 
+  /** Delete a message: the model, the conversation and search no longer contain it. The notification restores it. */
+  async remove(message: Message): Promise<void> {
+    const id = message.stored_id ?? message.id
+    const at = this.chat.messages.indexOf(message)
+    await conversations.deleteMessage(this.id, id)
+    this.chat.messages = this.chat.messages.filter((one) => one.id !== message.id)
+    const restore = async () => {
+      await conversations.restoreMessage(this.id, id)
+      if (!this.busy) this.chat.messages = this.chat.messages.toSpliced(at, 0, message)
+      await this.sync()
+    }
+    notify(text.message.deleted, { action: { label: text.common.undo, act: () => void restore().catch(notifyError) } })
+    await this.sync()
+  }
+
   /** Switch to the branch of a message. */
   async switchTo(message: string): Promise<void> {
     await conversations.switch(this.id, message)

@@ -13,7 +13,7 @@ import { Progress } from '@/conversation/messages/Progress'
 import { askedInside, type Block, blocksOf, type CallBlock } from '@/conversation/messages/parts'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
-import { CopyMessage, Fork } from '@/conversation/messages/UserMessage'
+import { CopyMessage, DeleteMessage, Fork } from '@/conversation/messages/UserMessage'
 import { ReadOnlyCard } from '@/conversation/tools/ReadOnlyCard'
 import { ToolCard } from '@/conversation/tools/ToolCard'
 import { useAnswer, useApproval } from '@/data/approvals'
@@ -142,7 +142,7 @@ function ApprovalPrompt({ id }: { id: string }) {
 const ENDS = text.message.ends
 
 function Foot({ message }: { message: Message }) {
-  const { session, showRaw } = useAround()
+  const { session, live, showRaw } = useAround()
   const facts = message.metadata
   if (message.status === 'streaming') return null // the run is waiting for an answer
   const end = ENDS[message.status ?? ''] ?? ENDS[facts?.finish_reason ?? '']
@@ -159,6 +159,7 @@ function Foot({ message }: { message: Message }) {
         <IconButton label={text.message.raw} onClick={() => showRaw(message)}>
           <Braces size={15} aria-hidden />
         </IconButton>
+        {live === null && <DeleteMessage message={message} />}
       </ActionBarPrimitive.Root>
       <Branches id={message.stored_id ?? message.id} />
     </div>
