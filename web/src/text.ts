@@ -178,6 +178,20 @@ export const text = {
     restored: 'Conversation restored',
   },
 
+  selection: {
+    title: 'Selected conversations',
+    start: 'Select',
+    all: 'Select all loaded conversations',
+    end: 'Cancel selection',
+    count: (count: number) => `${count} selected`,
+    move: 'Move to project…',
+    archived: (count: number) => `${plural(count, 'conversation')} archived`,
+    unarchived: (count: number) => `${plural(count, 'conversation')} unarchived`,
+    deleted: (count: number) => `${plural(count, 'conversation')} deleted`,
+    restored: (count: number) => `${plural(count, 'conversation')} restored`,
+    moved: (count: number, project: string) => `${plural(count, 'conversation')} moved to ${project}`,
+  },
+
   search: {
     title: 'Search and commands',
     placeholder: 'Search messages, conversations and commands',

@@ -6,7 +6,7 @@ import { useOnline } from '@/api/online'
 import { Drawer } from '@/app/Drawer'
 import { deferred } from '@/app/deferred'
 import { useRunNotifications } from '@/app/notifications'
-import { usePanels } from '@/app/panels'
+import { open as openPanel, usePanels } from '@/app/panels'
 import { Sidebar } from '@/app/Sidebar'
 import { SignIn } from '@/app/SignIn'
 import { useOwnOutbox } from '@/app/session'
@@ -42,8 +42,6 @@ function SignedIn({ children }: { children: ReactNode }) {
   useKeys()
   useConversationKeys()
   useOwnOutbox()
-  useRunNotifications()
-  useTitleCount(useOpenCount())
   useFilterInAddress()
   return (
     <div className="flex h-dvh overflow-hidden bg-surface">
@@ -58,12 +56,23 @@ function SignedIn({ children }: { children: ReactNode }) {
         <OfflineBanner />
         {children}
       </div>
-      {panels.shown === 'drawer' && <Drawer onClose={() => open(null)} />}
-      {panels.shown === 'palette' && <Palette onClose={() => open(null)} />}
-      {panels.shown === 'help' && <Help onClose={() => open(null)} />}
-      <Toasts />
+      <Background />
+      {panels.shown === 'drawer' && <Drawer onClose={closePanel} />}
+      {panels.shown === 'palette' && <Palette onClose={closePanel} />}
+      {panels.shown === 'help' && <Help onClose={closePanel} />}
+      {panels.shown !== 'drawer' && <Toasts />}
     </div>
   )
+}
+
+/** The same function each time, because a dialog opens again when it changes. */
+const closePanel = () => openPanel(null)
+
+/** What the page does behind its views. It is a component of its own, so that news don't render the frame again. */
+function Background() {
+  useRunNotifications()
+  useTitleCount(useOpenCount())
+  return null
 }
 
 /** The top bar on phones. */

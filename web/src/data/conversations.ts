@@ -194,6 +194,42 @@ export function useConversationActions() {
   }
 }
 
+/** The actions on several conversations. Each shows one notification with undo, and the first error if some failed. */
+export function useBulkActions() {
+  const client = useQueryClient()
+  type Change = (conversation: Conversation) => Promise<unknown>
+  async function each(all: readonly Conversation[], change: Change): Promise<Conversation[]> {
+    const results = await Promise.allSettled(all.map(change))
+    void client.invalidateQueries({ queryKey: ['conversations'] })
+    const failed = results.find((result) => result.status === 'rejected')
+    if (failed) notifyError(failed.reason)
+    return all.filter((_, at) => results[at]?.status === 'fulfilled')
+  }
+  async function run(all: readonly Conversation[], words: (count: number) => string, change: Change, back: Change) {
+    const done = await each(all, change)
+    if (!done.length) return
+    notify(words(done.length), { action: { label: text.common.undo, act: () => void each(done, back) } })
+  }
+  const patch = (changes: { archived?: boolean; project?: string }) => (one: Conversation) =>
+    api.patch(`/conversations/${one.id}`, changes)
+  const remove: Change = ({ id }) => api.delete(`/conversations/${id}`)
+  const restore: Change = ({ id }) => api.post(`/conversations/${id}/restore`)
+  const words = text.selection
+  return {
+    archive: (all: readonly Conversation[], archived: boolean) =>
+      run(all, archived ? words.archived : words.unarchived, patch({ archived }), patch({ archived: !archived })),
+    remove: (all: readonly Conversation[]) => run(all, words.deleted, remove, restore),
+    restore: (all: readonly Conversation[]) => run(all, words.restored, restore, remove),
+    move: (all: readonly Conversation[], to: { id: string; name: string }) =>
+      run(
+        all,
+        (count) => words.moved(count, to.name),
+        patch({ project: to.id }),
+        (one) => patch({ project: one.project })(one),
+      ),
+  }
+}
+
 export type ConversationActions = ReturnType<typeof useConversationActions>
 
 function renamed(known: Pages, id: string, title: string): Pages {
