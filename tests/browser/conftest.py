@@ -84,6 +84,7 @@ def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
             at: Served = server,
             beside: Visit | None = None,
             signed_in: bool = True,
+            worker: bool = False,
         ) -> Visit:
             if beside is not None:
                 context = beside.context
@@ -94,6 +95,7 @@ def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
                     contrast="more" if theme == "contrast" else None,
                     has_touch=viewport["width"] < 600,
                     reduced_motion="reduce",
+                    service_workers="allow" if worker else "block",  # with a worker, tests can't hold or change requests for files
                 )
                 stack.callback(_close, context)
             tab = Visit(context.new_page(), context, at.url, allowed).watch()

@@ -29,6 +29,8 @@ SCRIPT: Sequence[Reply] = (
     Reply(when="count to the end", tool_calls=[ToolCall("shell", {"command": "seq 1 6600000"})]),
     Reply(when="count to the end", text="counted " * 300, chunk_size=8, delay=0.01),
     Reply(when="slowly", text=SLOWLY, chunk_size=5, hang_at=40, times=0),
+    Reply(when="too often", status=429, retry_after=50, times=0),
+    Reply(when="silence", text="word", hang_at=0, times=0),
     Reply(when="long", text="A paragraph of an answer. " * 400, chunk_size=13, times=0),
     Reply(when="hostile", text=(Path(__file__).parent / "hostile.txt").read_text(encoding="utf-8"), chunk_size=400, times=0),
     Reply(when="", text="Hello from **the model**.", times=0),

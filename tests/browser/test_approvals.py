@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from uuid import uuid4
@@ -12,7 +13,7 @@ from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 from browser.conftest import Visitor
 from browser.moot_server import Served
 from browser.test_conversation import messages, ready, say, until
-from browser.visits import OUTAGE, inaccessible
+from browser.visits import OUTAGE, PHONE, inaccessible
 
 OPEN = re.compile(r"/api/approvals\?.*conversation=")
 TREE = re.compile(r"/api/conversations/[^/]+/tree$")
@@ -154,3 +155,46 @@ def test_a_plan_is_shown_as_a_document_changed_and_answered(visit: Visitor, serv
     stored = server.call("GET", f"/api/conversations/{page.url.rpartition('/')[2]}/messages")["data"]
     (part,) = [part for message in stored for part in message["parts"] if part["type"] == "tool-exit_plan"]
     assert "2. Ask" in part["output"]
+
+
+def test_a_card_shows_the_folder_and_marks_commands_that_destroy(visit: Visitor, server: Served, axe: str) -> None:
+    harmless = server.say('call shell {"command": "echo hello && ls"}')
+    tab = visit(f"/c/{harmless}", viewport=PHONE, theme="dark")
+    page = tab.page
+    expect(card(page).get_by_text("echo hello && ls", exact=True)).to_have_count(1)
+    expect(card(page)).to_contain_text(f"Folder: {server.moot.home.parent / 'work'}")
+    expect(card(page).get_by_text("This command can delete data")).to_have_count(0)
+    expect(card(page).get_by_role("list", name="Parts of the command")).to_have_count(0)  # they would repeat the command
+    assert inaccessible(page, axe) == []
+    dangerous = server.say('call shell {"command": "rm -rf build && echo ended", "access": "outside"}')
+    tab.go(f"/c/{dangerous}")
+    expect(card(page)).to_contain_text("This command can delete data or change the system:rm -rf build")
+    expect(card(page).get_by_text("outside the sandbox")).to_have_count(1)
+    assert inaccessible(page, axe) == []
+    tab.shot("approval-dangerous-phone-dark")
+
+
+def test_a_card_shows_an_edit_with_line_numbers_and_arguments_by_name(visit: Visitor, server: Served, axe: str) -> None:
+    file = server.moot.home.parent / "work" / f"edited-{uuid4().hex[:6]}.txt"
+    file.write_text("".join(f"{number} bottles\n" for number in range(1, 31)))
+    edits = [{"old_text": "20 bottles\n", "new_text": "twenty bottles\n"}]
+    edit = server.say(f"call edit_file {json.dumps({'path': file.name, 'edits': edits})}")
+    tab = visit(f"/c/{edit}")
+    page = tab.page
+    change = page.get_by_role("region", name=f"Edit {file.name}?")
+    rows = change.locator("div.flex", has_text="bottles")
+    expect(rows).to_have_text(
+        [
+            *(re.compile(rf"^{n}\s+{n} bottles$") for n in (17, 18, 19)),
+            re.compile(r"^20−removed: 20 bottles$"),
+            re.compile(r"^20\+added: twenty bottles$"),
+            *(re.compile(rf"^{n}\s+{n} bottles$") for n in (21, 22, 23)),
+        ]
+    )
+    assert inaccessible(page, axe) == []
+    tab.shot("approval-edit-desktop-light")
+    called = server.say('call shell {"command": "sleep 1", "background": true, "timeout": 20}')
+    tab.go(f"/c/{called}")
+    expect(card(page).get_by_role("term")).to_have_text(["background", "timeout"])
+    expect(card(page).get_by_role("definition")).to_have_text(["true", "20"])
+    assert inaccessible(page, axe) == []

@@ -15,6 +15,7 @@ from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import CONFIG, Served, served
+from browser.test_conversation import until
 from browser.visits import OUTAGE, PHONE, Visit, inaccessible
 from host_stage import FILE, Machines, line
 
@@ -261,6 +262,28 @@ def test_what_is_not_loaded_is_shown_as_loading_or_as_an_error_with_a_retry_butt
             part.get_by_role("button", name="Retry").last.press("Enter")
         expect(part).to_contain_text(shown) if (shown := PARTS[path][name][1]) else expect(part).to_have_count(0)
     expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
+
+
+def test_an_error_of_the_open_requests_stays_until_they_are_fetched(visit: Visitor, archive: Served) -> None:
+    page = visit(at=archive, allowed=("status of 500",)).page
+    failing, held = [True], list[Route]()
+
+    def answer(route: Route) -> None:
+        if failing:
+            route.fulfill(status=500, content_type="application/problem+json", body='{"detail": "The disk is full."}')
+        else:
+            held.append(route)
+
+    page.route(re.compile(r"/api/approvals\?"), answer)
+    page.reload()
+    problem = page.get_by_role("region", name="Inbox").get_by_role("alert")
+    expect(problem).to_contain_text("The disk is full.")
+    failing.clear()
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # fetches them again in the background
+    until(page, lambda: bool(held))
+    expect(problem).to_contain_text("The disk is full.")
+    held[0].fulfill(json={"data": []})
+    expect(problem).to_have_count(0)
 
 
 def test_the_earlier_address_of_usage_leads_to_it(visit: Visitor, archive: Served) -> None:

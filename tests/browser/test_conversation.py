@@ -73,8 +73,7 @@ def test_an_approved_call_shows_its_approval_on_the_card(visit: Visitor) -> None
     page = visit().page
     say(page, 'call shell {"command": "mkdir -p made && echo it was made"}')
     card = page.get_by_role("region", name="Run a command?")
-    expect(card.get_by_text("mkdir -p made", exact=True)).to_be_visible(timeout=15_000)
-    expect(card.get_by_text("echo it was made", exact=True)).to_be_visible()
+    expect(card.get_by_text("mkdir -p made && echo it was made")).to_be_visible(timeout=15_000)
     page.wait_for_timeout(500)  # keys and clicks count only after the card was visible for a moment
     card.get_by_role("button", name="Allow once").click()
     line = messages(page).get_by_role("button", name=re.compile("^Done Run mkdir"))

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
+from browser.test_conversation import until
 from browser.visits import PHONE, SHOTS, inaccessible
 
 FORBIDDEN = "script, iframe, object, embed, base, link, form, video, audio, svg, math, [style], [onclick], [onerror], [onload]"
@@ -76,6 +77,36 @@ def test_a_conversation_is_downloaded_from_its_menu(visit: Visitor, server: Serv
     assert download.value.suggested_filename.endswith(".html")
     assert "<!doctype html>" in Path(download.value.path()).read_text()
     expect(dialog).to_have_count(0)
+
+
+def test_markdown_is_copied_and_saved_and_the_page_is_printed(visit: Visitor, server: Served, axe: str) -> None:
+    id = server.say("say **Hello** to you")
+    tab = visit(f"/c/{id}", viewport=PHONE, theme="dark")
+    page = tab.page
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_menu(page, "Export…")
+    dialog = page.get_by_role("dialog", name="Export")
+    assert inaccessible(page, axe) == []
+    tab.shot("export-phone-dark")
+    dialog.get_by_role("button", name="Copy as Markdown").press("Enter")
+    expect(dialog.get_by_role("button", name="Copied")).to_be_visible()
+    assert "**Hello** to you" in page.evaluate("navigator.clipboard.readText()")
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Markdown file").press("Enter")
+    assert "**Hello** to you" in Path(download.value.path()).read_text()
+    page.evaluate("""() => {
+        const frame = Object.getOwnPropertyDescriptor(HTMLIFrameElement.prototype, 'contentWindow')
+        Object.defineProperty(HTMLIFrameElement.prototype, 'contentWindow', { get() {
+            const view = frame.get.call(this)
+            if (view) view.print = () => { window.printed = view.document.body.innerText }
+            return view
+        } })
+    }""")  # a browser without a screen has no print dialog
+    dialog.get_by_role("button", name="Print or save as PDF").press("Enter")
+    until(page, lambda: bool(page.evaluate("window.printed")))
+    assert "Hello to you" in page.evaluate("window.printed")
+    page.evaluate("document.querySelector('iframe').contentWindow.dispatchEvent(new Event('afterprint'))")
+    expect(page.locator("iframe")).to_have_count(0)
 
 
 def test_a_shared_page_is_readable_until_it_is_revoked(visit: Visitor, server: Served, browser: Browser, axe: str) -> None:

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
-from browser.visits import PHONE
+from browser.visits import PHONE, inaccessible
 
 
 def entry(page: Page, title: str) -> Page:
@@ -140,3 +140,44 @@ def test_a_long_list_renders_the_visible_rows_and_loads_more_on_scroll(visit: Vi
     expect(tab.page.get_by_role("link", name="Many 0 ")).to_be_attached()
     assert links.count() < 40
     assert any("cursor=" in url for url in tab.requests)
+
+
+def test_several_conversations_are_selected_archived_deleted_and_moved(visit: Visitor, server: Served, axe: str) -> None:
+    names = [f"Bulk {uuid4().hex[:6]}" for _ in range(3)]
+    ids = [named(server, name) for name in names]
+    project = server.call("POST", "/api/projects", {"name": f"Place {uuid4().hex[:6]}"})
+    tab = visit(viewport={"width": 360, "height": 2400}, theme="dark")  # high enough for the conversations of other tests
+    page = tab.page
+    page.get_by_role("button", name="Conversations and settings").press("Enter")
+    bar = page.get_by_role("toolbar", name="Selected conversations")
+
+    def select(*chosen: str) -> None:
+        entry(page, chosen[0]).focus()
+        page.keyboard.press("x")
+        expect(page.get_by_role("checkbox", name=chosen[0])).to_be_focused()
+        for name in chosen[1:]:
+            page.get_by_role("checkbox", name=name).press("Space")
+        expect(bar).to_contain_text(f"{len(chosen)} selected")
+
+    select(*names[:2])
+    assert inaccessible(page, axe) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tab.shot("list-selection-phone-dark")
+    bar.get_by_label("Move to project…").select_option(project["name"])
+    undo = page.get_by_role("status", name="Notifications").get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    assert [server.call("GET", f"/api/conversations/{id}")["project"] == project["id"] for id in ids] == [True, True, False]
+    select(*names)
+    bar.get_by_role("button", name="Archive").press("Enter")
+    expect(page.get_by_text("3 conversations archived")).to_be_visible()
+    expect(entry(page, names[0])).to_have_count(0)
+    undo.last.press("Enter")
+    expect(entry(page, names[2])).to_be_visible()
+    select(names[2])
+    page.keyboard.press("Escape")
+    expect(bar).to_have_count(0)
+    select(*names[1:])
+    bar.get_by_role("button", name="Delete").press("Enter")
+    expect(page.get_by_text("2 conversations deleted")).to_be_visible()
+    expect(entry(page, names[0])).to_be_visible()
+    expect(entry(page, names[1])).to_have_count(0)

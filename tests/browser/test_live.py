@@ -8,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 from browser.conftest import Visitor
 from browser.moot_server import Served
 from browser.test_conversation import stop, until
-from browser.visits import OUTAGE
+from browser.visits import OUTAGE, inaccessible
 
 SLOW = "scripted@told"
 
@@ -128,3 +128,45 @@ def test_a_denial_in_the_inbox_changes_nothing(visit: Visitor, server: Served) -
     expect(card).to_have_count(0, timeout=10_000)
     assert server.call("GET", f"/api/conversations/{id}")["status"] != "waiting"
     assert not (server.moot.work / name).exists()
+
+
+def test_a_page_in_the_background_notifies_when_a_run_asks_or_ends(visit: Visitor, server: Served, axe: str) -> None:
+    tab = visit()
+    page = tab.page
+    tab.context.grant_permissions(["notifications"])
+    page.add_init_script(RECORDER)
+    tab.go("/inbox")
+    page.get_by_role("button", name="Turn on notifications").press("Enter")
+    expect(page.get_by_role("button", name="Turn off notifications")).to_be_visible()
+    assert inaccessible(page, axe) == []
+    tab.shot("inbox-notifications-desktop-light")
+    page.reload()
+    expect(page.get_by_role("button", name="Turn off notifications")).to_be_visible()
+    slow = server.say("slowly please", model="scripted@told", wait=False)
+    expect(page.get_by_role("navigation", name="Conversations").get_by_title("running").first).to_be_visible()
+    page.evaluate("document.hasFocus = () => false")
+    server.told.release()
+    until(page, lambda: ["slowly please", "The answer is ready"] in page.evaluate("window.notified"))
+    server.say('call shell {"command": "touch notified"}')
+    until(page, lambda: "Needs your answer" in str(page.evaluate("window.notified")))
+    expect(page).to_have_title(re.compile(r"^\(\d+\) Inbox · moot$"))
+    page.evaluate("document.hasFocus = () => true")
+    page.evaluate("window.notifications[0].onclick()")
+    page.wait_for_url(re.compile(f"/c/{slow}"))
+
+
+RECORDER = """
+    window.notified = []
+    window.notifications = []
+    window.Notification = class extends EventTarget {
+        static permission = 'granted'
+        static requestPermission = async () => 'granted'
+        constructor(title, { body }) {
+            super()
+            window.notified.push([title, body])
+            window.notifications.push(this)
+        }
+        close() {}
+    }
+"""
+"""Record notifications, because a browser without a screen shows none."""

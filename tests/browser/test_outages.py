@@ -76,6 +76,31 @@ def test_an_answer_that_ends_while_the_page_opens_is_shown_completely(visit: Vis
     ready(page)
 
 
+def test_the_installed_page_opens_while_the_server_is_down(visit: Visitor, own: Served) -> None:
+    tab = visit(at=own, allowed=OUTAGE, worker=True)
+    page = tab.page
+    page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    with page.expect_response("**/manifest.webmanifest") as manifest:
+        page.evaluate("fetch('/manifest.webmanifest').then(answer => answer.text())")
+    assert manifest.value.headers["content-type"] == "application/manifest+json"
+    for icon in manifest.value.json()["icons"]:
+        assert page.evaluate("source => fetch(source).then(answer => answer.headers.get('content-type'))", icon["src"]) == icon["type"]
+    page.reload()
+    assert page.evaluate("Boolean(navigator.serviceWorker.controller)")
+    tab.go("/inbox")
+    own.kill()
+    page.goto(f"{own.url}/inbox")
+    expect(page.get_by_text("Can’t reach the server")).to_be_visible()
+    expect(page.get_by_role("heading", name="Inbox", level=1)).to_be_visible()
+    own.start()
+    expect(page.get_by_text("Can’t reach the server")).to_have_count(0)
+    names = page.evaluate(
+        "caches.keys().then(async names => (await Promise.all(names.map(async one => (await (await caches.open(one)).keys())"
+        ".map(kept => new URL(kept.url).pathname)))).flat())"
+    )
+    assert "/" in names and not [name for name in names if name.startswith("/api")]
+
+
 def test_a_restarted_server_resumes_the_interrupted_answer(visit: Visitor, own: Served) -> None:
     tab = visit(at=own, allowed=OUTAGE)
     id = own.say("slowly please", model=SLOW, wait=False)

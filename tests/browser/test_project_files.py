@@ -100,6 +100,17 @@ def test_the_rows_that_fit_the_screen_are_rendered_before_the_others(visit: Visi
     assert page.evaluate("window.rendered") == [60, 200]
 
 
+def test_only_the_files_of_a_project_with_a_folder_are_fetched_ahead(visit: Visitor, server: Served, shop: str) -> None:
+    bare = server.call("POST", "/api/projects", {"name": "bare"})["id"]
+    tab = visit()
+    for path, shown in ((f"/projects/{bare}", "This project has no folder"), (f"{shop}?view=changes", "Choose a changed file.")):
+        expect(tab.go(path).get_by_text(shown)).to_be_visible()  # the list of projects may not be fetched yet
+        tab.go("/settings/projects").locator("main li").first.wait_for()
+        tab.page.evaluate("path => { history.pushState(null, '', path) }", path)  # the list is fetched
+        expect(tab.page.get_by_text(shown)).to_be_visible()
+    assert not [url for url in tab.requests if "/tree?" in url]
+
+
 COUNT_ROWS = """{
     window.rendered = []
     new MutationObserver(() => {

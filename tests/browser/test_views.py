@@ -253,8 +253,13 @@ def test_next_to_the_sidebar_of_a_tablet_no_label_is_cut_and_no_table_scrolls(
 ) -> None:
     server.say("say Hello")
     server.call("POST", "/api/projects", {"name": "tablet", "root_path": str(tmp_path)})  # shows the picker of projects
+    history = server.moot.home.parent / ".augment/sessions/one.json"  # is listed as a history that can't be imported
+    history.parent.mkdir(parents=True, exist_ok=True)
+    history.write_text("x" * 1500)
     page = visit(path, viewport={"width": 768, "height": 1024}).page
     settle(page)
+    shown = page.get_by_role("button", name="Project: By folder") if path == "/" else page.get_by_role("table")
+    expect(shown.first).to_be_visible()
     cut = """() => [...document.querySelectorAll('main form button span, main [role=region]:has(table)')]
         .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth).map((one) => one.outerHTML.slice(0, 200))"""
     assert page.evaluate(cut) == []

@@ -15,6 +15,14 @@ async function start(): Promise<void> {
       <App />
     </StrictMode>,
   )
+  if (import.meta.env.PROD) keepShell()
+}
+
+/** Install the worker that opens the page while the server can't be reached. Browsers have workers only for secure addresses. */
+function keepShell(): void {
+  const install = () => void navigator.serviceWorker?.register('/worker.js').catch(() => {}) // the page works without it
+  if (document.readyState === 'complete') install()
+  else addEventListener('load', install, { once: true })
 }
 
 void start()

@@ -100,6 +100,18 @@ export const text = {
     names: { control: 'Ctrl', escape: 'Esc', delete: 'Del' },
   },
 
+  notifications: {
+    turnOn: 'Turn on notifications',
+    turnOff: 'Turn off notifications',
+    blocked: 'Notifications are blocked in this browser’s settings.',
+    states: {
+      waiting: 'Needs your answer',
+      finished: 'The answer is ready',
+      failed: 'The run failed',
+      interrupted: 'The run was interrupted',
+    } as Readonly<Record<string, string>>,
+  },
+
   theme: {
     title: 'Theme',
     names: { system: 'System', light: 'Light', dark: 'Dark', contrast: 'High contrast' },
@@ -164,6 +176,20 @@ export const text = {
     deleted: 'Conversation deleted',
     purged: 'Conversation permanently deleted',
     restored: 'Conversation restored',
+  },
+
+  selection: {
+    title: 'Selected conversations',
+    start: 'Select',
+    all: 'Select all loaded conversations',
+    end: 'Cancel selection',
+    count: (count: number) => `${count} selected`,
+    move: 'Move to project…',
+    archived: (count: number) => `${plural(count, 'conversation')} archived`,
+    unarchived: (count: number) => `${plural(count, 'conversation')} unarchived`,
+    deleted: (count: number) => `${plural(count, 'conversation')} deleted`,
+    restored: (count: number) => `${plural(count, 'conversation')} restored`,
+    moved: (count: number, project: string) => `${plural(count, 'conversation')} moved to ${project}`,
   },
 
   search: {
@@ -375,6 +401,7 @@ export const text = {
   message: {
     you: 'You',
     response: 'Response',
+    writtenBy: 'Written by ',
     attachments: 'Attachments',
     attachedImage: 'Attached image',
     bytes: (count: number) => plural(count, 'byte'),
@@ -388,6 +415,8 @@ export const text = {
     editHelp: 'The original version is kept',
     regenerate: 'Regenerate',
     raw: 'View raw events',
+    delete: 'Delete message',
+    deleted: 'Message deleted',
     version: 'Version ',
     previousVersion: 'Previous version',
     nextVersion: 'Next version',
@@ -410,6 +439,35 @@ export const text = {
       stopped: 'Stopped by a hook',
     } as Readonly<Record<string, string>>,
     plan: (done: number, total: number) => `Plan, ${done} of ${total} completed`,
+  },
+
+  progress: {
+    queued: 'Waiting for another run to finish',
+    model: 'Waiting for the model',
+    tools: (count: number) => `Running ${count} tools`,
+    running: (tool: string) => `Running ${tool.replaceAll('_', ' ')}`,
+    tool: {
+      shell: 'Running a command',
+      read_file: 'Reading a file',
+      write_file: 'Writing a file',
+      edit_file: 'Editing a file',
+      list_files: 'Listing files',
+      find_files: 'Finding files',
+      search_files: 'Searching files',
+      fetch_url: 'Fetching a web page',
+      web_search: 'Searching the web',
+      delegate: 'Waiting for a sub-agent',
+    } as Readonly<Record<string, string>>,
+    retrying: {
+      rate_limit: 'Rate limited',
+      overloaded: 'The provider is overloaded',
+      timeout: 'The provider didn’t respond',
+      transport: 'The connection to the provider failed',
+    } as Readonly<Record<string, string>>,
+    failed: 'The request failed',
+    nextTry: (time: string) => `, next try in ${time}`,
+    limited: 'The usage limit is reached',
+    continues: (time: string) => `, continues in ${time}`,
   },
 
   undo: {
@@ -509,6 +567,13 @@ export const text = {
     answeredElsewhere: 'This request has already been answered.',
     parts: 'Parts of the command',
     verdicts: { allow: 'allowed', ask: 'needs approval', deny: 'denied' },
+    folder: 'Folder: ',
+    destructive: (named: number) => `This command can delete data or change the system${named ? ':' : '.'}`,
+    access: {
+      network: 'This command can use the network.',
+      outside: 'This command runs outside the sandbox, with access to all your files and the network.',
+    } as Readonly<Record<string, string>>,
+    empty: 'empty',
     once: 'Allow once',
     conversation: 'Allow in this conversation',
     conversationHelp: '“Allow in this conversation” covers:',
@@ -556,6 +621,10 @@ export const text = {
 
   export: {
     title: 'Export',
+    copyMarkdown: 'Copy as Markdown',
+    markdown: 'Markdown file',
+    print: 'Print or save as PDF',
+    printFailed: 'The page to print couldn’t be loaded.',
     format: 'Format',
     redact: 'Redact secrets, home folders, names and email addresses',
     keeps: (kept: readonly string[]) => `Keeps ${joined(kept)}`,

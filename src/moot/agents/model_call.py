@@ -176,6 +176,9 @@ PATIENCE = 60.0
 
 _FIRST_PAUSE = 0.5
 
+_SHOWN_PAUSE = 1.0
+"""Shortest pause, in seconds, that faces show."""
+
 _AFTER_TEXT = frozenset({"transport", "overloaded", "timeout"})
 
 
@@ -235,6 +238,8 @@ async def answer(
             raise Parked(reset)
         if pause is None:
             return attempt, chain.choice
+        if pause >= _SHOWN_PAUSE:
+            await context.append(Event("chunks", (_retry_status(failure, context.ports.now() // 1000 + round(pause * 1000)),)))
         await context.ports.sleep(pause)
 
 
@@ -266,6 +271,11 @@ def _wait_note(provider: str, exchange: str, reset: int) -> chunk.Chunk:
     at = datetime.fromtimestamp(reset / 1000, UTC)
     text = f"The usage limit of {provider} is reached. The run continues at {at:%H:%M:%S} UTC."
     return chunk.data("note", {"text": text, "until": reset}, id=f"reset:{exchange}")
+
+
+def _retry_status(failure: Failure, until: int) -> chunk.Chunk:
+    """Return a transient chunk that says why a request failed and when it is sent again, in ms."""
+    return chunk.data("status", {"status": "retrying", "reason": failure.kind, "until": until}, transient=True)
 
 
 async def _abandon_unended(context: RunContext, position: Position) -> None:

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.to_thread
+from pydantic import ValidationError
 
 from moot.config.settings import Settings
-from moot.errors import MootError
+from moot.errors import MootError, Refused
 from moot.features.family import lineage
 from moot.guard.paths import Paths
+from moot.runtime.approvals.policy import destructive_commands
 from moot.runtime.auxiliary import auxiliary_call
 from moot.runtime.runtime import Runtime
 from moot.tools.basics import count, size_word
-from moot.tools.builtin.edit_file import edited
+from moot.tools.builtin.edit_file import EditFileArguments, edited
 from moot.tools.custom import CustomTool
 from moot.types.approval import Approval, ApprovalPart
 from moot.types.canonical import Json, JsonObject, loads_exact
@@ -69,6 +71,7 @@ class Asked:
             "expires_at": approval.expires_at,
             "questions": approval.questions,
             "parts": list[Json](part.to_json() for part in approval.parts),
+            "destructive": list[Json](destructive_in(approval, self.command)),
             "lasting": list[Json](approval.lasting),
             "always": approval.always,
             "edits": approval.edits,
@@ -85,6 +88,12 @@ def command_of(settings: Settings, approval: Approval, arguments: bytes | None =
     if template is None or approval.outside is not None or approval.questions is not None:
         return ""
     return CustomTool(template).line(object_of(approval.arguments if arguments is None else arguments))
+
+
+def destructive_in(approval: Approval, command: str) -> list[str]:
+    """Return the commands of a call that can destroy data or change the system. `command` is the line of a custom tool."""
+    line = command or object_of(approval.arguments).get("command")
+    return destructive_commands(line) if isinstance(line, str) else []
 
 
 async def asked_in(store: OwnerStore, approval: Approval, settings: Settings) -> Asked:
@@ -133,6 +142,15 @@ def diff_of(preview: CallPreview) -> str | None:
     return "\n".join(lines)[:LONGEST_DIFF]
 
 
+def _edited(before: str, arguments: JsonObject) -> str | None:
+    """Return a file's content after the edits of a call of `edit_file`, or None if they are not possible."""
+    try:
+        edits = EditFileArguments.model_validate(arguments).edits
+        return edited(before, edits, "\r\n" if "\r\n" in before else "\n")[0]
+    except (ValidationError, Refused):
+        return None  # the call will fail and say why
+
+
 async def preview_call(
     arguments: bytes, parts: tuple[ApprovalPart, ...], roots: Sequence[Path], directory: Path, command: str = ""
 ) -> CallPreview:
@@ -147,7 +165,7 @@ async def preview_call(
     if "content" in value:
         after = content if isinstance(content, str) else None
     else:
-        after = edited(before, value["edits"]) if before is not None else None
+        after = _edited(before, value) if before is not None else None
     return CallPreview(arguments, parts, fact, before, after)
 
 

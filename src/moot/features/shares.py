@@ -382,6 +382,12 @@ async def preview_page(
     return Draft(conversation, file.title, file.written.data, file.left_out)
 
 
+def page_policy() -> str:
+    """Return the Content-Security-Policy of a conversation as an HTML page."""
+    policy: Callable[[], str] = _PAGES.load("policy")
+    return policy()
+
+
 async def share_page(holdings: OwnerStore, draft: Draft, *, now: int, seconds: float, id: str = "") -> tuple[Share, str]:
     """Share a page for a number of seconds. Return the share and the secret part of its link, which is shown only once. `now` is in ms.
 
@@ -390,11 +396,10 @@ async def share_page(holdings: OwnerStore, draft: Draft, *, now: int, seconds: f
     if not 0 < seconds <= LONGEST:
         raise UsageError(f"A shared page must expire within {LONGEST // DAY} days.", fix="Use a duration such as 12h, 7d or 30d.")
     secret = new_code()
-    policy: Callable[[], str] = _PAGES.load("policy")
     share = Share(
         id or new_id(), draft.conversation.id, draft.title, now + round(seconds * 1000), tuple(removal_json(one) for one in draft.left_out)
     )
-    page = SharedPage(draft.page, f"{policy()}; frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox")
+    page = SharedPage(draft.page, f"{page_policy()}; frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox")
     return await holdings.shares.add(NewShare(share, page, digest(secret))), secret
 
 

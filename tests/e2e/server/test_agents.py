@@ -33,6 +33,8 @@ async def test_an_agent_is_created_changed_copied_and_deleted(server: LiveServer
     assert (copy["forked_from"], copy["role"], copy["model"]) == ("explorer", "read", "small")
     listed = {item["name"]: item["source"] for item in (await told(await call.get("/api/agents?limit=200")))["data"]}
     assert (listed["second"], listed["explorer"]) == ("home", "built-in")
+    assert (changed["effective_model"], copy["effective_model"]) == ("", "")  # no model is configured
+    assert (await told(await call.patch("/api/agents/second", json={"model": "gpt-5@openai"})))["effective_model"] == "gpt-5@openai"
     assert (await call.delete("/api/agents/tester")).status == 204
     assert (await call.get("/api/agents/tester")).status == 404 and not Path(made["origin"]).exists()
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
+import aiohttp
 import anyio
 import pytest
 
@@ -438,6 +440,24 @@ async def test_two_clients_receive_the_same_frames(open_server: Callable[..., An
             second = [chunk for _, chunk in await resumed(server)]
             one = [chunk for _, chunk in read((begun + await first.read()).decode())]
         assert fold(one) == fold(second)
+
+
+async def test_a_pause_before_the_next_try_is_reported_also_to_a_client_that_joins_later(open_server: Callable[..., Any]) -> None:
+    async def status(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+        seen = (await answer.content.readuntil(b'"transient":true')).decode()
+        return json.loads(seen.rpartition("data: ")[2] + "}")
+
+    async with open_server([Reply(status=429, retry_after=50, times=0)]) as server:
+        before = time.time()
+        async with server.client.post("/api/chat", json=say("hi")) as first:
+            begun = await status(first)
+            async with server.client.get("/api/chat/c1/stream") as second:
+                assert await status(second) == begun
+            await server.client.post("/api/chat/c1/stop")
+            await first.read()
+        assert (begun["type"], begun["data"]["status"], begun["data"]["reason"]) == ("data-status", "retrying", "rate_limit")
+        assert 40 < begun["data"]["until"] / 1000 - before < 60
+        assert "data-status" not in str(await messages(server))
 
 
 async def test_a_run_over_the_users_limit_says_at_once_that_it_is_queued(open_server: Callable[..., Any]) -> None:

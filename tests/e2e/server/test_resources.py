@@ -63,6 +63,22 @@ async def test_a_pending_call_is_shown_and_approved(open_server: Callable[..., A
         await got(server.client, "/api/approvals", 400, open="false")
 
 
+async def test_an_edit_has_a_diff_with_its_place_and_commands_that_destroy_are_named(
+    open_server: Callable[..., Any], directory: Path
+) -> None:
+    (directory / "notes.txt").write_text("".join(f"{number}\n" for number in range(1, 21)))
+    edit = {"path": "notes.txt", "edits": [{"old_text": "10\n", "new_text": "ten\n"}]}
+    async with open_server(asks("edit_file", edit), mode="ask") as server:
+        asked, _ = await waiting(server)
+        diff = (await got(server.client, f"/api/approvals/{quoted(asked['id'])}"))["preview"]["diff"]
+        assert "@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n" in diff and asked["destructive"] == []
+        (directory / "notes.txt").write_text("")  # the edit is not possible any more
+        assert (await got(server.client, f"/api/approvals/{quoted(asked['id'])}"))["preview"]["diff"] is None
+    async with open_server(asks("shell", {"command": "echo a && sudo rm -rf b | tee c"}), mode="ask") as server:
+        asked, _ = await waiting(server)
+        assert asked["destructive"] == ["sudo rm -rf b", "rm -rf b"]
+
+
 async def test_a_denial_has_a_reason_and_an_approval_may_replace_the_arguments(open_server: Callable[..., Any], directory: Path) -> None:
     async with open_server(asks("shell", {"command": "touch no"}), mode="ask") as server:
         asked, submitted = await waiting(server)

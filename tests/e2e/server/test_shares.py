@@ -67,6 +67,12 @@ async def test_a_download_for_others_contains_no_secrets(server: LiveServer) -> 
     id = await told(server, title=f"About {KEY}")
     async with server.client.get(f"/api/conversations/{id}/export", params={"format": "html", "share": "true"}) as answer:
         assert KEY not in await answer.text() and KEY.lower() not in str(answer.headers).lower()
+    async with server.client.get(f"/api/conversations/{id}/export", params={"format": "html", "view": "true"}) as answer:
+        policy = answer.headers["content-security-policy"]
+        assert answer.headers["content-disposition"] == "inline" and answer.headers["x-frame-options"] == "SAMEORIGIN"
+        assert "default-src 'none'" in policy and "allow-scripts" not in policy and "frame-ancestors 'self'" in policy
+    async with server.client.get(f"/api/conversations/{id}/export", params={"format": "md", "view": "true"}) as answer:
+        assert answer.status == 400
     async with server.client.get(f"/api/conversations/{id}/export", params={"format": "recording", "share": "true"}) as answer:
         assert answer.status == 400 and "keeps all raw data" in (await answer.json())["detail"]
     async with server.client.get(f"/api/conversations/{id}/export", params={"format": "none"}) as answer:

@@ -57,6 +57,8 @@ export const conversations = {
   continueFrom: (id: string, message?: string) =>
     api.post<{ conversation: Conversation; message: string | null }>(`${at(id)}/continue`, { message }),
   deleteMessage: (id: string, message: string) => api.delete(`${at(id)}/messages/${encodeURIComponent(message)}`),
+  restoreMessage: (id: string, message: string) =>
+    api.post(`${at(id)}/messages/${encodeURIComponent(message)}/restore`),
   switch: (id: string, message: string) => api.patch<Conversation>(at(id), { head: message }),
   /** Undo the last prompt: its messages, the files that it changed, or both. */
   undo: (id: string, what: { part: UndoPart; overwrite?: boolean; dry_run?: boolean }) =>

@@ -1,8 +1,9 @@
 import { useEffect, useRef } from 'react'
 import { Sidebar } from '@/app/Sidebar'
 import { text } from '@/text'
+import { Toasts } from '@/ui/Toasts'
 
-/** The sidebar as a drawer on phones. Escape, a tap outside or navigation closes it. */
+/** The sidebar as a drawer on phones, with the notifications, because nothing outside a modal dialog can be used. Escape, a tap outside or navigation closes it. */
 export function Drawer({ onClose }: { onClose: () => void }) {
   const ref = useRef<HTMLDialogElement>(null)
   useEffect(() => {
@@ -29,6 +30,7 @@ export function Drawer({ onClose }: { onClose: () => void }) {
       className="fixed inset-y-0 left-0 m-0 h-dvh max-h-none w-[min(20rem,calc(100vw-3rem))] bg-canvas p-0 text-ink shadow-raised backdrop:bg-shade open:flex"
     >
       <Sidebar onClose={onClose} />
+      <Toasts />
     </dialog>
   )
 }

@@ -5,10 +5,13 @@ import { whenSignedOut } from '@/api/client'
 import { useOnline } from '@/api/online'
 import { Drawer } from '@/app/Drawer'
 import { deferred } from '@/app/deferred'
-import { usePanels } from '@/app/panels'
+import { useRunNotifications } from '@/app/notifications'
+import { open as openPanel, usePanels } from '@/app/panels'
 import { Sidebar } from '@/app/Sidebar'
 import { SignIn } from '@/app/SignIn'
 import { useOwnOutbox } from '@/app/session'
+import { useTitleCount } from '@/app/title'
+import { useOpenCount } from '@/data/approvals'
 import { listen, useShortcut } from '@/keys/shortcuts'
 import { useFilterInAddress } from '@/lists/filter'
 import { useConversationKeys } from '@/lists/walking'
@@ -53,12 +56,23 @@ function SignedIn({ children }: { children: ReactNode }) {
         <OfflineBanner />
         {children}
       </div>
-      {panels.shown === 'drawer' && <Drawer onClose={() => open(null)} />}
-      {panels.shown === 'palette' && <Palette onClose={() => open(null)} />}
-      {panels.shown === 'help' && <Help onClose={() => open(null)} />}
-      <Toasts />
+      <Background />
+      {panels.shown === 'drawer' && <Drawer onClose={closePanel} />}
+      {panels.shown === 'palette' && <Palette onClose={closePanel} />}
+      {panels.shown === 'help' && <Help onClose={closePanel} />}
+      {panels.shown !== 'drawer' && <Toasts />}
     </div>
   )
+}
+
+/** The same function each time, because a dialog opens again when it changes. */
+const closePanel = () => openPanel(null)
+
+/** What the page does behind its views. It is a component of its own, so that news don't render the frame again. */
+function Background() {
+  useRunNotifications()
+  useTitleCount(useOpenCount())
+  return null
 }
 
 /** The top bar on phones. */

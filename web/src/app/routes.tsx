@@ -1,8 +1,8 @@
-import { usePrefetchQuery } from '@tanstack/react-query'
-import type { ComponentType } from 'react'
-import { Redirect, useParams } from 'wouter'
+import { useQueryClient } from '@tanstack/react-query'
+import { type ComponentType, useEffect } from 'react'
+import { Redirect, useParams, useSearchParams } from 'wouter'
 import { deferred } from '@/app/deferred'
-import { folderQuery } from '@/data/files'
+import { prefetchFolder } from '@/data/files'
 
 export interface View {
   path: string
@@ -13,10 +13,15 @@ const Conversation = deferred(() => import('@/conversation/Conversation'))
 
 const ProjectView = deferred(() => import('@/projects/Project'))
 
-/** The files of a project. The first folder is fetched while the code of the view is loaded. */
+/** A project. If its files are shown, the first folder is fetched while the code of the view is loaded. */
 function Project() {
+  const client = useQueryClient()
   const { id = '' } = useParams<{ id: string }>()
-  usePrefetchQuery(folderQuery(decodeURIComponent(id), '', false))
+  const [search] = useSearchParams()
+  const isFiles = !search.has('view')
+  useEffect(() => {
+    if (isFiles) void prefetchFolder(client, decodeURIComponent(id))
+  }, [client, id, isFiles])
   return <ProjectView />
 }
 

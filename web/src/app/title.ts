@@ -1,11 +1,22 @@
 import { useEffect } from 'react'
 import { text } from '@/text'
 
+let current = { title: '', waiting: 0 }
+
+function put(change: Partial<typeof current>): void {
+  current = { ...current, ...change }
+  const { title, waiting } = current
+  document.title = `${waiting ? `(${waiting}) ` : ''}${title ? `${title} · ` : ''}${text.common.app}`
+}
+
 /** Set the document title. */
 export function useTitle(title: string): void {
-  useEffect(() => {
-    document.title = title ? `${title} · ${text.common.app}` : text.common.app
-  }, [title])
+  useEffect(() => put({ title }), [title])
+}
+
+/** Show the number of requests that wait for the user in front of the document title. */
+export function useTitleCount(waiting: number): void {
+  useEffect(() => put({ waiting }), [waiting])
 }
 
 let moved = false

@@ -4,6 +4,7 @@ import { conversations, runs } from '@/api/conversations'
 import type { Conversation, Failure, Message, Node, Part, Queue, Queued, Run } from '@/api/types'
 import { mayRefer } from '@/app/session'
 import { textOf } from '@/conversation/messages/parts'
+import { type Notice, noticeOf } from '@/conversation/messages/progress'
 import { outbox, type Unsent } from '@/conversation/outbox'
 import { type Extra, isLost, transport } from '@/conversation/transport'
 import { Watch } from '@/conversation/watch'
@@ -37,6 +38,8 @@ export interface State {
   lost: boolean
   /** Ids of prompts that are being sent. */
   sending: readonly string[]
+  /** What the streamed run waits for, if the server has reported it. */
+  notice: Notice | null
   /** The conversation that continues this one and should be shown instead. */
   movedTo: string | null
 }
@@ -55,6 +58,7 @@ const EMPTY: State = {
   error: null,
   lost: false,
   sending: [],
+  notice: null,
   movedTo: null,
 }
 
@@ -87,8 +91,10 @@ export class Session {
       onError: (error) => this.failed(error),
       onData: ({ type, data }) => {
         if (type === 'data-notice') notify(noticeIn(data))
+        if (type === 'data-status') this.set({ notice: noticeOf(data) })
       },
       onFinish: ({ isDisconnect, isError }) => {
+        this.set({ notice: null })
         if (!isDisconnect && !isError) this.settled()
       },
     })
@@ -536,6 +542,21 @@ export class Session {
   /** Stream the rest of the run after an approval was answered. */
   answered(): void {
     if (!this.busy) void this.resume()
+  }
+
+  /** Delete a message: the model, the conversation and search no longer contain it. The notification restores it. */
+  async remove(message: Message): Promise<void> {
+    const id = message.stored_id ?? message.id
+    const at = this.chat.messages.indexOf(message)
+    await conversations.deleteMessage(this.id, id)
+    this.chat.messages = this.chat.messages.filter((one) => one.id !== message.id)
+    const restore = async () => {
+      await conversations.restoreMessage(this.id, id)
+      if (!this.busy) this.chat.messages = this.chat.messages.toSpliced(at, 0, message)
+      await this.sync()
+    }
+    notify(text.message.deleted, { action: { label: text.common.undo, act: () => void restore().catch(notifyError) } })
+    await this.sync()
   }
 
   /** Switch to the branch of a message. */

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import { api } from '@/api/client'
 import { approvals } from '@/api/conversations'
+import type { components } from '@/api/schema'
 import type { Answer, Approval, Conversation } from '@/api/types'
 import { pause } from '@/data/polling'
 import { text } from '@/text'
@@ -49,13 +50,37 @@ export function useApproval(conversation: string, id: string, seq: number | null
   return { approval: data?.find(isIt), error, refetch }
 }
 
+export type Preview = components['schemas']['PreviewOut']
+
+const FILE_TOOLS = new Set(['edit_file', 'write_file'])
+
+/** Return true if a call changes a file, so that its change can be shown as a diff. */
+export function changesFile({ tool }: Approval): boolean {
+  return FILE_TOOLS.has(tool)
+}
+
+/** Fetch the change that a call would make to a file. Undefined until it is known, and for other calls. */
+export function useCallPreview(approval: Approval): Preview | undefined {
+  const { id } = approval
+  const { data } = useQuery({
+    enabled: changesFile(approval),
+    queryKey: ['approvals', 'one', id],
+    queryFn: ({ signal }) => api.get<{ preview: Preview }>(`/approvals/${encodeURIComponent(id)}`, { signal }),
+    staleTime: 60_000,
+  })
+  return data?.preview
+}
+
 /** Submit an answer and refresh the open approvals, even if it was already answered in another tab or program. */
 export function useAnswer() {
   const client = useQueryClient()
   return async (id: string, answer: Answer) => {
     try {
       await approvals.answer(id, answer)
-      client.setQueriesData<Approval[]>({ queryKey: ['approvals'] }, (open) => open?.filter((one) => one.id !== id))
+      for (const list of ['open', 'of'])
+        client.setQueriesData<Approval[]>({ queryKey: ['approvals', list] }, (open) =>
+          open?.filter((one) => one.id !== id),
+        )
     } finally {
       void client.invalidateQueries({ queryKey: ['approvals'] })
     }

@@ -80,22 +80,26 @@ export function useFailures() {
   })
 }
 
-/** Return the status of live runs by conversation, polled every two seconds while the page is visible. */
-export function useLive(): ReadonlyMap<string, RunStatus> {
-  const client = useQueryClient()
+/** ms between fetches of the live runs while the page is hidden, if it is to notify the user. */
+const HIDDEN = 10_000
+
+/** Fetch the runs that have not ended every two seconds while the page is visible. With `hidden`, also fetch them while it is hidden. */
+export function useLiveRuns(hidden = false): readonly LiveRun[] | undefined {
   const { data } = useQuery({
     queryKey: ['runs', 'live'],
-    queryFn: ({ signal }) =>
-      api.get<Page<LiveRun>>('/runs', {
-        query: { live: true, limit: 200 },
-        signal,
-      }),
-    refetchInterval: () => pause(2_000),
+    queryFn: ({ signal }) => api.get<Page<LiveRun>>('/runs', { query: { live: true, limit: 200 }, signal }),
+    refetchInterval: () => pause(document.visibilityState === 'hidden' ? HIDDEN : 2_000),
+    refetchIntervalInBackground: hidden,
   })
-  const live = useMemo(() => {
-    return statusesOf(data?.data ?? [])
-  }, [data])
-  const statuses = JSON.stringify([...live, ...waitsOf(data?.data ?? [])])
+  return data?.data
+}
+
+/** Return the status of live runs by conversation. */
+export function useLive(): ReadonlyMap<string, RunStatus> {
+  const client = useQueryClient()
+  const runs = useLiveRuns()
+  const live = useMemo(() => statusesOf(runs ?? []), [runs])
+  const statuses = JSON.stringify([...live, ...waitsOf(runs ?? [])])
   const before = useRef(statuses)
   useEffect(() => {
     if (before.current === statuses) return
@@ -187,6 +191,42 @@ export function useConversationActions() {
       }),
     purge: (id: string) => purge.mutate(id, { onSuccess: () => notify(text.list.purged) }),
     restore: (id: string) => restore.mutate(id, { onSuccess: () => notify(text.list.restored) }),
+  }
+}
+
+/** The actions on several conversations. Each shows one notification with undo, and the first error if some failed. */
+export function useBulkActions() {
+  const client = useQueryClient()
+  type Change = (conversation: Conversation) => Promise<unknown>
+  async function each(all: readonly Conversation[], change: Change): Promise<Conversation[]> {
+    const results = await Promise.allSettled(all.map(change))
+    void client.invalidateQueries({ queryKey: ['conversations'] })
+    const failed = results.find((result) => result.status === 'rejected')
+    if (failed) notifyError(failed.reason)
+    return all.filter((_, at) => results[at]?.status === 'fulfilled')
+  }
+  async function run(all: readonly Conversation[], words: (count: number) => string, change: Change, back: Change) {
+    const done = await each(all, change)
+    if (!done.length) return
+    notify(words(done.length), { action: { label: text.common.undo, act: () => void each(done, back) } })
+  }
+  const patch = (changes: { archived?: boolean; project?: string }) => (one: Conversation) =>
+    api.patch(`/conversations/${one.id}`, changes)
+  const remove: Change = ({ id }) => api.delete(`/conversations/${id}`)
+  const restore: Change = ({ id }) => api.post(`/conversations/${id}/restore`)
+  const words = text.selection
+  return {
+    archive: (all: readonly Conversation[], archived: boolean) =>
+      run(all, archived ? words.archived : words.unarchived, patch({ archived }), patch({ archived: !archived })),
+    remove: (all: readonly Conversation[]) => run(all, words.deleted, remove, restore),
+    restore: (all: readonly Conversation[]) => run(all, words.restored, restore, remove),
+    move: (all: readonly Conversation[], to: { id: string; name: string }) =>
+      run(
+        all,
+        (count) => words.moved(count, to.name),
+        patch({ project: to.id }),
+        (one) => patch({ project: one.project })(one),
+      ),
   }
 }
 

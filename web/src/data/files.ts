@@ -1,4 +1,4 @@
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api, Problem } from '@/api/client'
 import type { components } from '@/api/schema'
 import type { Page } from '@/api/types'
@@ -14,15 +14,27 @@ type Listed = components['schemas']['ListedFileOut']
 
 const at = (project: string, rest = '') => `/projects/${encodeURIComponent(project)}${rest}`
 
+const projectQuery = (id: string) => ({
+  queryKey: ['projects', id],
+  queryFn: ({ signal }: { signal: AbortSignal }) => api.get<Project>(at(id), { signal }),
+  staleTime: 60_000,
+})
+
+/** Return the project from the list of all projects, if the list was fetched and contains it. */
+function listed(client: QueryClient, id: string): Project | undefined {
+  return client.getQueryData<Page<Project>>(['projects'])?.data.find((project) => project.id === id)
+}
+
 /** Fetch a project. Until then, it is the one in the list of all projects. */
 export function useProject(id: string) {
-  const known = useQueryClient().getQueryData<Page<Project>>(['projects'])
-  return useQuery({
-    queryKey: ['projects', id],
-    queryFn: ({ signal }) => api.get<Project>(at(id), { signal }),
-    placeholderData: known?.data.find((project) => project.id === id),
-    staleTime: 60_000,
-  })
+  return useQuery({ ...projectQuery(id), placeholderData: listed(useQueryClient(), id) })
+}
+
+/** Fetch the first folder of a project ahead of its view, unless the project has no folder. Errors appear in the view. */
+export async function prefetchFolder(client: QueryClient, id: string): Promise<void> {
+  if (!listed(client, id)) await client.prefetchQuery(projectQuery(id))
+  const project = listed(client, id) ?? client.getQueryData<Project>(['projects', id])
+  if (project?.root_path) await client.prefetchQuery(folderQuery(id, '', false))
 }
 
 /** The query for the entries of a folder: the first ones, which are shown quickly, or as many as the server returns. */

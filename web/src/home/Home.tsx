@@ -87,7 +87,7 @@ function Lines({ first, second, title }: { first: ReactNode; second: ReactNode; 
 /** The open approvals and questions. Render nothing if there are none. */
 function Waiting() {
   const query = useApprovals(20_000)
-  if (query.isPending) return null // there are rarely any, and a placeholder here would move everything below
+  if (!query.data && !query.isFetched) return null // there are rarely any, and a placeholder here would move everything below
   return (
     <Block
       title={query.data ? text.home.waiting(query.data.length) : text.inbox.title}

@@ -9,6 +9,7 @@ import { Calls, ChildEntry, Fold } from '@/lists/ChildEntry'
 import { Entry } from '@/lists/Entry'
 import { countOf } from '@/lists/filter'
 import { type Row, rowsOf, withCalls, withChildren } from '@/lists/rows'
+import { SelectableEntry, SelectionBar, useSelection } from '@/lists/Selection'
 import { keepOrder, type Named } from '@/lists/walking'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
@@ -25,6 +26,8 @@ export function ConversationList({ filter }: { filter: Filter }) {
   const { data: choices } = useListChoices()
   const live = useLive()
   const actions = useConversationActions()
+  const selection = useSelection()
+  const selecting = selection.ids.size > 0
   const [location] = useLocation()
   const scroller = useRef<HTMLDivElement>(null)
   const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
@@ -62,6 +65,11 @@ export function ConversationList({ filter }: { filter: Filter }) {
 
   function walk(event: KeyboardEvent) {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (event.key === 'Escape' && selecting) {
+      event.preventDefault() // keeps the drawer of a phone open
+      selection.set([])
+      return
+    }
     const from = (event.target as HTMLElement).closest('[data-index]')
     if (!by || !from || event.altKey) return
     event.preventDefault()
@@ -70,7 +78,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
     if (!rows[to]) return
     virtual.scrollToIndex(to)
     requestAnimationFrame(() =>
-      scroller.current?.querySelector<HTMLElement>(`[data-index="${to}"] :is(a, button)`)?.focus(),
+      scroller.current?.querySelector<HTMLElement>(`[data-index="${to}"] :is(a, button, input)`)?.focus(),
     )
   }
 
@@ -81,63 +89,83 @@ export function ConversationList({ filter }: { filter: Filter }) {
     const words = countOf(filter) ? text.list.noMatches : text.list.empty[filter.shelf]
     return <p className="px-5 py-8 text-center text-sm text-muted">{words}</p>
   }
+  function selectFirst(id: string) {
+    selection.set([id])
+    requestAnimationFrame(() =>
+      scroller.current?.querySelector<HTMLElement>(`input[data-id="${CSS.escape(id)}"]`)?.focus(),
+    )
+  }
+
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys move between links, which are also reachable by Tab
-    <div ref={scroller} onKeyDown={walk} className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-2">
-      <ul style={{ height: virtual.getTotalSize() }} className="relative">
-        {items.map((item) => {
-          const row = rows[item.index]
-          return (
-            row && (
-              <li
-                key={item.key}
-                data-index={item.index}
-                style={{ transform: `translateY(${item.start}px)`, height: item.size }}
-                className="absolute inset-x-0 top-0"
-              >
-                {row.kind === 'one' ? (
-                  <Entry
-                    conversation={row.conversation}
-                    status={live.get(row.conversation.id)}
-                    shown={location === `/c/${row.conversation.id}` || location === `/c/${row.conversation.client_id}`}
-                    inside={row.inside}
-                    actions={actions}
-                  />
-                ) : row.kind === 'calls' ? (
-                  <Calls count={row.count} latest={row.latest} open={row.open} toggle={() => setCallsOpen(!row.open)} />
-                ) : row.kind === 'more' ? (
-                  <button
-                    type="button"
-                    onClick={() => void calls.fetchNextPage()}
-                    className="h-11 w-full cursor-pointer rounded-lg pl-6 text-left text-xs text-muted outline-offset-[-2px] hover:bg-hover"
-                  >
-                    {text.common.loadMore}
-                  </button>
-                ) : row.kind === 'fold' ? (
-                  <Fold count={row.count} open={row.open} toggle={() => setUnfolded({ root, open: !row.open })} />
-                ) : row.kind === 'child' ? (
-                  <ChildEntry relative={row.relative} depth={row.depth} shown={shown === row.relative.id} />
-                ) : (
-                  <h3
-                    className={clsx(
-                      'truncate px-3 pb-1 text-xs',
-                      row.kind === 'day' ? 'pt-3.5 font-medium text-faint' : 'pt-4 font-semibold text-muted',
-                    )}
-                  >
-                    {row.text}
-                  </h3>
-                )}
-              </li>
+    <>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys move between links, which are also reachable by Tab */}
+      <div ref={scroller} onKeyDown={walk} className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-2">
+        <ul style={{ height: virtual.getTotalSize() }} className="relative">
+          {items.map((item) => {
+            const row = rows[item.index]
+            return (
+              row && (
+                <li
+                  key={item.key}
+                  data-index={item.index}
+                  style={{ transform: `translateY(${item.start}px)`, height: item.size }}
+                  className="absolute inset-x-0 top-0"
+                >
+                  {row.kind === 'one' && selecting ? (
+                    <SelectableEntry conversation={row.conversation} selection={selection} />
+                  ) : row.kind === 'one' ? (
+                    <Entry
+                      conversation={row.conversation}
+                      status={live.get(row.conversation.id)}
+                      shown={
+                        location === `/c/${row.conversation.id}` || location === `/c/${row.conversation.client_id}`
+                      }
+                      inside={row.inside}
+                      actions={actions}
+                      select={() => selectFirst(row.conversation.id)}
+                    />
+                  ) : row.kind === 'calls' ? (
+                    <Calls
+                      count={row.count}
+                      latest={row.latest}
+                      open={row.open}
+                      toggle={() => setCallsOpen(!row.open)}
+                    />
+                  ) : row.kind === 'more' ? (
+                    <button
+                      type="button"
+                      onClick={() => void calls.fetchNextPage()}
+                      className="h-11 w-full cursor-pointer rounded-lg pl-6 text-left text-xs text-muted outline-offset-[-2px] hover:bg-hover"
+                    >
+                      {text.common.loadMore}
+                    </button>
+                  ) : row.kind === 'fold' ? (
+                    <Fold count={row.count} open={row.open} toggle={() => setUnfolded({ root, open: !row.open })} />
+                  ) : row.kind === 'child' ? (
+                    <ChildEntry relative={row.relative} depth={row.depth} shown={shown === row.relative.id} />
+                  ) : (
+                    <h3
+                      className={clsx(
+                        'truncate px-3 pb-1 text-xs',
+                        row.kind === 'day' ? 'pt-3.5 font-medium text-faint' : 'pt-4 font-semibold text-muted',
+                      )}
+                    >
+                      {row.text}
+                    </h3>
+                  )}
+                </li>
+              )
             )
-          )
-        })}
-      </ul>
-      {query.isFetchNextPageError && (
-        <Button className="mx-auto my-2 flex" onClick={() => void fetchNextPage()}>
-          {text.common.loadMore}
-        </Button>
-      )}
-    </div>
+          })}
+        </ul>
+        {query.isFetchNextPageError && (
+          <Button className="mx-auto my-2 flex" onClick={() => void fetchNextPage()}>
+            {text.common.loadMore}
+          </Button>
+        )}
+      </div>
+      {selecting && <SelectionBar selection={selection} shelf={filter.shelf} conversations={conversations} />}
+    </>
   )
 }
 

@@ -1,5 +1,5 @@
 import { clsx } from 'clsx'
-import { Archive, ArchiveRestore, Ellipsis, Pencil, RotateCcw, Trash2 } from 'lucide-react'
+import { Archive, ArchiveRestore, Ellipsis, Pencil, RotateCcw, SquareCheck, Trash2 } from 'lucide-react'
 import { type KeyboardEvent, useState } from 'react'
 import { Link } from 'wouter'
 import type { Conversation } from '@/api/types'
@@ -21,10 +21,12 @@ interface Props {
   /** Indent the entry, below the one that groups it. */
   inside?: boolean
   actions: ConversationActions
+  /** Select this conversation, and show checkboxes for the others. */
+  select: () => void
 }
 
 /** A conversation in the list: a link with a menu and keyboard shortcuts. */
-export function Entry({ conversation, status, shown, inside, actions }: Props) {
+export function Entry({ conversation, status, shown, inside, actions, select }: Props) {
   const [renaming, setRenaming] = useState(false)
   const [purging, setPurging] = useState(false)
   const { id } = conversation
@@ -46,6 +48,7 @@ export function Entry({ conversation, status, shown, inside, actions }: Props) {
     actions,
     () => setRenaming(true),
     () => setPurging(true),
+    select,
   )
   const byKey = new Map(items.map((item) => [item.keys === 'Del' ? 'delete' : item.keys?.toLowerCase(), item.act]))
   return (
@@ -116,11 +119,14 @@ function itemsOf(
   actions: ConversationActions,
   rename: () => void,
   purge: () => void,
+  select: () => void,
 ): Item[] {
   const { id } = conversation
+  const selects = { label: text.selection.start, keys: 'X', icon: <SquareCheck size={15} aria-hidden />, act: select }
   if (conversation.deleted_at !== null) {
     return [
       { label: text.list.restore, icon: <RotateCcw size={15} aria-hidden />, act: () => actions.restore(id) },
+      selects,
       { label: text.list.deletePermanently, danger: true, icon: <Trash2 size={15} aria-hidden />, act: purge },
     ]
   }
@@ -140,6 +146,7 @@ function itemsOf(
           icon: <Archive size={15} aria-hidden />,
           act: () => actions.archive(id, true),
         },
+    selects,
     {
       label: text.common.delete,
       keys: 'Del',

@@ -1,6 +1,6 @@
 import { clsx } from 'clsx'
 import { type LucideIcon, TriangleAlert } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Problem } from '@/api/client'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
@@ -74,8 +74,19 @@ interface LoadedProps<T> {
   children: (data: T) => ReactNode
 }
 
-/** The data of a query. Until it is there, placeholder lines or the error with a retry button. */
+/**
+ * The data of a query. Until it is there, placeholder lines or the error with a retry button. The error stays while the query is fetched
+ * again in the background.
+ */
 export function Loaded<T>({ query: { data, error, refetch }, rows, children }: LoadedProps<T>) {
+  const [failed, setFailed] = useState(error)
+  if (error && error !== failed) setFailed(error)
+  if (data !== undefined && failed) setFailed(null)
   if (data !== undefined) return children(data)
-  return error ? <Failed error={error} retry={() => void refetch()} /> : <Loading rows={rows} />
+  if (!failed) return <Loading rows={rows} />
+  const retry = () => {
+    setFailed(null)
+    void refetch()
+  }
+  return <Failed error={failed} retry={retry} />
 }

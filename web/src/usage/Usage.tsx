@@ -60,7 +60,9 @@ export default function Usage() {
       <div className="space-y-9">
         <Budgets />
         <Windows />
-        <Loaded query={query}>{(stats) => <All stats={stats} days={days} />}</Loaded>
+        <Loaded key={days} query={query}>
+          {(stats) => <All stats={stats} days={days} />}
+        </Loaded>
       </div>
     </View>
   )

@@ -12,7 +12,7 @@ from typing import Protocol
 from moot.config.settings import Permissions, Rule
 from moot.guard.commands.coverage import is_harmless
 from moot.guard.commands.piece import Piece
-from moot.guard.commands.wrappers import hides
+from moot.guard.commands.wrappers import hides, is_destructive
 from moot.guard.protected import may_name_one, protection
 from moot.plugins import Registry
 from moot.runtime.approvals import patterns
@@ -193,6 +193,11 @@ def _line(judge: _Judge, line: str) -> Ruling:
 def pieces_of(line: str) -> tuple[Piece, ...] | None:
     """Return every command of a shell line; None if the line can't be parsed."""
     return _SPLITTERS.load("bash")(line)
+
+
+def destructive_commands(line: str) -> list[str]:
+    """Return the commands of a shell line that can destroy data or change the system, as written in the line."""
+    return [piece.text for piece in pieces_of(line) or () if is_destructive(piece.known)]
 
 
 def _named(judge: _Judge, line: str, pieces: Sequence[Piece]) -> Rule | None:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from moot.config.settings import Settings
 from moot.errors import Refused, UsageError
-from moot.features.approvals import command_of, diff_of, explain, preview_call
+from moot.features.approvals import command_of, destructive_in, diff_of, explain, preview_call
 from moot.features.family import lineage
 from moot.guard.roots import allowed_folders
 from moot.runtime.setup import confined_conversation, has_folder
@@ -70,6 +70,8 @@ class ApprovalOut(
     questions: Any
     """Questions of a tool; null for a yes-or-no decision."""
     parts: list[AskedPartOut]
+    destructive: list[str]
+    """Commands of the call, as in the `text` of `parts`, that can destroy data or change the system."""
     lasting: list[str]
     """The narrowest patterns that together match the call. If empty, the call can only be allowed once."""
     always: bool
@@ -135,13 +137,15 @@ def approval_out(approval: Approval, path: Sequence[Conversation], settings: Set
         parsed = loads_exact(approval.arguments)
     except ValueError:
         parsed = None
+    command = command_of(settings, approval)
     return ApprovalOut.of(
         approval,
         conversation,
         conversation=conversation.id,
         path=[one.agent for one in path],
         input=parsed,
-        command=command_of(settings, approval),
+        command=command,
+        destructive=destructive_in(approval, command),
         questions=None if approval.by_client else approval.questions,
         editable=approval.questions is None and (approval.outside is None or approval.outside.editable),
     )

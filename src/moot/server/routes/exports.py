@@ -15,7 +15,18 @@ from starlette.responses import Response
 
 from moot.errors import Busy, UsageError
 from moot.features.exports import gather, record_conversation, slug
-from moot.features.shares import DAY, LONGEST, Draft, RenderOrder, finder_here, kinds_of, preview_page, refuse_whole, share_page
+from moot.features.shares import (
+    DAY,
+    LONGEST,
+    Draft,
+    RenderOrder,
+    finder_here,
+    kinds_of,
+    page_policy,
+    preview_page,
+    refuse_whole,
+    share_page,
+)
 from moot.guard.tokens import digest
 from moot.plugins import FORMATS
 from moot.server.auth import Chatter, Reader, Router, address_of
@@ -127,12 +138,15 @@ async def export(
     ] = False,
     keep: Annotated[str, Query(max_length=200, description="With `share`: kinds of items that are not removed, separated by commas.")] = "",
     branches: Annotated[bool, Query(description="Include other branches if the format supports them.")] = True,
+    view: Annotated[bool, Query(description="Show the file in the browser instead of saving it. Only for `html`.")] = False,
 ) -> Response:
     """Export a conversation as a file. The header `x-moot-lost` counts the items that the format could not represent."""
     found = await conversation_of(caller, conversation_id)
     if format not in FORMATS:
         raise UsageError(FORMATS.unknown(format))
     writer: Format = FORMATS.make(format)
+    if view and format != "html":
+        raise UsageError("Only the format 'html' can be viewed in the browser.")
     finder = None
     if share:
         refuse_whole(writer)
@@ -142,7 +156,8 @@ async def export(
     else:
         content = await gather(caller.store, found, writer, branches=branches, counted=not share)
     file = await server.renderer.render(RenderOrder(format, content, finder))
-    return Response(file.written.data, headers=_headers(writer, file.written, slug(file.title) or found.id))
+    headers = _headers(writer, file.written, slug(file.title) or found.id)
+    return Response(file.written.data, headers=headers | _viewed() if view else headers)
 
 
 def _headers(format: Format, written: ExportFile, name: str) -> dict[str, str]:
@@ -154,6 +169,12 @@ def _headers(format: Format, written: ExportFile, name: str) -> dict[str, str]:
         "content-disposition": f"attachment; filename=\"{plain}{format.suffix}\"; filename*=UTF-8''{quote(name)}{format.suffix}",
         **({"x-moot-lost": lost} if lost else {}),
     }
+
+
+def _viewed() -> dict[str, str]:
+    """Return headers that show an HTML page without scripts. The web page embeds it to print it."""
+    policy = f"{page_policy()}; frame-ancestors 'self'; sandbox allow-same-origin allow-modals"
+    return {"content-disposition": "inline", "content-security-policy": policy, "x-frame-options": "SAMEORIGIN"}
 
 
 def _out(format: Format) -> FormatOut | None:

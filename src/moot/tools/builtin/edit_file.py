@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from moot.errors import Refused
 from moot.guard.paths import Paths, Stamp, stamp
@@ -15,7 +16,6 @@ from moot.tools import texts
 from moot.tools.basics import BaseTool, count, paths_of, size_word, title
 from moot.tools.checks import change_file, with_problems
 from moot.tools.texts import unified
-from moot.types.canonical import Json
 from moot.types.tool import ToolContext, ToolOutput, View
 
 FILE_BYTES = 10_000_000
@@ -61,17 +61,6 @@ def _piece(path: str, edit: Edit) -> str:
     return "\n".join(line for line in unified(path, edit.old_text, edit.new_text).split("\n") if not line.startswith("@@"))
 
 
-def edited(text: str, edits: Json) -> str | None:
-    """Return the text after the edits in the arguments of a call. None if they can't be made."""
-    try:
-        arguments = EditFileArguments.model_validate({"path": "-", "edits": edits})
-        for number, edit in enumerate(arguments.edits, 1):
-            text, _ = _replace(text, edit, "\n", str(number))
-    except (ValidationError, Refused):
-        return None
-    return text
-
-
 @dataclass(frozen=True, slots=True)
 class _File:
     text: texts.Text
@@ -80,10 +69,7 @@ class _File:
 
 def _edit(paths: Paths, arguments: EditFileArguments) -> ToolOutput:
     file = _load(paths, arguments.path)
-    changed, places = file.text.text, 0
-    for number, edit in enumerate(arguments.edits, 1):
-        changed, replaced = _replace(changed, edit, file.text.newline, f"Edit {number} of {len(arguments.edits)}")
-        places += replaced
+    changed, places = edited(file.text.text, arguments.edits, file.text.newline)
     try:
         data = file.text.encode(changed)
     except UnicodeEncodeError as error:
@@ -95,6 +81,15 @@ def _edit(paths: Paths, arguments: EditFileArguments) -> ToolOutput:
         stream.write(data)
     diff = unified(arguments.path, file.text.text, changed)
     return ToolOutput(f"Edited {arguments.path}: {count(places, 'replacement')}.", {"path": arguments.path, "diff": diff})
+
+
+def edited(text: str, edits: Sequence[Edit], newline: str) -> tuple[str, int]:
+    """Return the text after all edits, and the number of replaced places. Raise Refused if an edit is not possible."""
+    places = 0
+    for number, edit in enumerate(edits, 1):
+        text, replaced = _replace(text, edit, newline, f"Edit {number} of {len(edits)}")
+        places += replaced
+    return text, places
 
 
 def _load(paths: Paths, path: str) -> _File:

@@ -1,14 +1,13 @@
 import { clsx } from 'clsx'
 import { Hand } from 'lucide-react'
-import { useEffect, useId, useMemo, useState } from 'react'
+import { useEffect, useId, useState } from 'react'
 import { Problem } from '@/api/client'
 import { approvals } from '@/api/conversations'
-import type { Answer, Approval, AskedPart, Json } from '@/api/types'
-import { Code } from '@/conversation/markdown/Code'
-import { Diff } from '@/conversation/tools/Diff'
+import type { Answer, Approval, Json } from '@/api/types'
+import { CallPreview } from '@/conversation/approvals/CallPreview'
 import { describe } from '@/conversation/tools/describe'
-import { proposed } from '@/conversation/tools/diff'
 import { visible } from '@/conversation/tools/visible'
+import { useCallPreview } from '@/data/approvals'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { notifyError } from '@/ui/toasts'
@@ -28,9 +27,11 @@ interface Props {
 export function ApprovalCard({ approval, answer }: Props) {
   const [way, setWay] = useState<Way>('once')
   const [busy, setBusy] = useState(false)
-  const seen = useSeen()
+  const preview = useCallPreview(approval)
+  const seen = useSeen(preview)
   const title = useId()
   const described = describe(approval.tool, approval.input)
+  const isDangerous = approval.destructive.length > 0
 
   async function give(what: Answer) {
     if (busy || !seen) return
@@ -47,10 +48,13 @@ export function ApprovalCard({ approval, answer }: Props) {
   return (
     <section
       aria-labelledby={title}
-      className="my-3 overflow-hidden rounded-2xl border border-warn/50 bg-raised shadow-raised"
+      className={clsx(
+        'my-3 overflow-hidden rounded-2xl border bg-raised shadow-raised',
+        isDangerous ? 'border-danger' : 'border-warn/50',
+      )}
     >
-      <header className="flex items-start gap-2.5 bg-warn-soft px-4 py-3">
-        <Hand size={18} aria-hidden className="mt-0.5 shrink-0 text-warn" />
+      <header className={clsx('flex items-start gap-2.5 px-4 py-3', isDangerous ? 'bg-danger-soft' : 'bg-warn-soft')}>
+        <Hand size={18} aria-hidden className={clsx('mt-0.5 shrink-0', isDangerous ? 'text-danger' : 'text-warn')} />
         <h3 id={title} className="min-w-0 text-sm font-semibold break-words">
           {described.verb}
           {approval.tool === 'shell' ? text.approval.aCommand : ''}
@@ -60,52 +64,9 @@ export function ApprovalCard({ approval, answer }: Props) {
           ?
         </h3>
       </header>
-      <CallPreview approval={approval} />
-      <Parts parts={approval.parts} />
+      <CallPreview approval={approval} preview={preview} />
       <AnswerButtons approval={approval} way={way} setWay={setWay} give={give} busy={busy || !seen} />
     </section>
-  )
-}
-
-function CallPreview({ approval }: { approval: Approval }) {
-  const { tool, input } = approval
-  const given = input && typeof input === 'object' && !Array.isArray(input) ? input : {}
-  const lines = useMemo(
-    () => (tool === 'edit_file' || tool === 'write_file' ? proposed(tool, given) : null),
-    [tool, given],
-  )
-  if (lines) return <Diff lines={lines} />
-  if (approval.command)
-    return (
-      <>
-        <Code text={visible(approval.command)} language="bash" wrapped />
-        <Code text={visible(JSON.stringify(input, null, 2))} language="json" wrapped />
-      </>
-    )
-  if (tool === 'shell' && typeof given.command === 'string')
-    return <Code text={visible(given.command)} language="bash" wrapped />
-  return <Code text={visible(JSON.stringify(input, null, 2))} language="json" wrapped />
-}
-
-const VERDICTS = {
-  allow: [text.approval.verdicts.allow, 'text-good'],
-  ask: [text.approval.verdicts.ask, 'text-warn'],
-  deny: [text.approval.verdicts.deny, 'text-danger'],
-} as const
-
-function Parts({ parts }: { parts: readonly AskedPart[] }) {
-  if (parts.length < 2 && parts.every((part) => part.patterns.length > 0)) return null
-  return (
-    <ul aria-label={text.approval.parts} className="divide-y divide-line border-t border-line text-sm">
-      {parts.map((part, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: parts have no id
-        <li key={at} className={clsx('flex flex-wrap items-baseline gap-x-3 px-4 py-2', part.within && 'pl-9')}>
-          <code className="min-w-0 grow font-mono text-[0.8125rem] break-words">{visible(part.text)}</code>
-          <span className={clsx('text-xs font-medium', VERDICTS[part.action][1])}>{VERDICTS[part.action][0]}</span>
-          <span className="w-full text-xs text-faint sm:w-auto">{part.why}</span>
-        </li>
-      ))}
-    </ul>
   )
 }
 
@@ -123,20 +84,22 @@ function AnswerButtons({ approval, way, setWay, give, busy }: AnswerButtonsProps
   const hasWider = approval.lasting.some((exact) => choiceFor(approval, exact) !== null)
   const isWider = patterns.some((pattern, at) => pattern !== approval.lasting[at])
   const own = approval.options.filter((option) => option.kind.startsWith('allow'))
+  const first = approval.destructive.length > 0 ? 'plain' : 'primary'
+  const repeats = !hasWider && approval.lasting.length === 1 && approval.lasting[0] === lineOf(approval)
   const refusals = approval.options.filter((option) => !option.kind.startsWith('allow'))
   return (
     <div className="border-t border-line px-4 py-3">
       {(way === 'once' || way === 'conversation') && (
         <div className="flex flex-wrap gap-2">
           {own.length === 0 && (
-            <Button look="primary" disabled={busy} onClick={() => void give({ approved: true, option: 'once' })}>
+            <Button look={first} disabled={busy} onClick={() => void give({ approved: true, option: 'once' })}>
               {text.approval.once}
             </Button>
           )}
           {own.map((option) => (
             <Button
               key={option.id}
-              look={option.kind === 'allow_once' ? 'primary' : undefined}
+              look={option.kind === 'allow_once' ? first : undefined}
               disabled={busy}
               onClick={() => void give({ approved: true, option: option.id })}
             >
@@ -186,7 +149,7 @@ function AnswerButtons({ approval, way, setWay, give, busy }: AnswerButtonsProps
           <Explain id={approval.id} />
         </div>
       )}
-      {lasting && (way === 'once' || way === 'conversation') && (
+      {lasting && !repeats && (way === 'once' || way === 'conversation') && (
         <div className="mt-2 text-xs text-muted">
           {text.approval.conversationHelp}
           <PatternChoices approval={approval} patterns={patterns} choose={setPatterns} />
@@ -208,6 +171,12 @@ function AnswerButtons({ approval, way, setWay, give, busy }: AnswerButtonsProps
       {way === 'edit' && <EditForm input={approval.input} give={give} busy={busy} back={() => setWay('once')} />}
     </div>
   )
+}
+
+/** Return the command that the card shows, or an empty string. */
+function lineOf({ command, input }: Approval): string {
+  const given = input && typeof input === 'object' && !Array.isArray(input) ? input.command : ''
+  return command || (typeof given === 'string' ? given.trim() : '')
 }
 
 interface PatternChoicesProps {
@@ -417,12 +386,12 @@ function Explain({ id }: { id: string }) {
   )
 }
 
-/** Return true once the card has been visible long enough to be read. */
-function useSeen(): boolean {
-  const [seen, setSeen] = useState(false)
+/** Return true once the card has been visible long enough to be read. A preview that arrives later starts that time again. */
+function useSeen(preview: unknown): boolean {
+  const [seen, setSeen] = useState<unknown>(null)
   useEffect(() => {
-    const timer = setTimeout(() => setSeen(true), UNSEEN)
+    const timer = setTimeout(() => setSeen(preview), UNSEEN)
     return () => clearTimeout(timer)
-  }, [])
-  return seen
+  }, [preview])
+  return seen === preview
 }

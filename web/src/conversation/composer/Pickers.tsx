@@ -48,7 +48,7 @@ export function Pickers({ isNew, conversation, choice, mode, choose }: Props) {
   const own: Option = {
     id: '',
     label: text.pickers.agentDefault,
-    about: agents.data?.data.find((agent) => agent.name === choice.agent)?.model ?? '',
+    about: agents.data?.data.find((agent) => agent.name === choice.agent)?.effective_model ?? '',
   }
   const configured: Option = {
     id: '',
@@ -133,7 +133,7 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
   const shown = options.filter((option) =>
     `${option.label} ${option.about}`.toLowerCase().includes(filter.toLowerCase()),
   )
-  const label = current?.id ? current.label : chosen ? chosen.split('@')[0] : current?.about.split('@')[0] || name
+  const label = current?.id ? current.label : (chosen || current?.about || current?.label || name).split('@')[0]
 
   function place() {
     const [from, list] = [button.current?.getBoundingClientRect(), box.current]

@@ -26,7 +26,8 @@ export function useChoice(
         project: conversation.project,
       }
     : { agent: 'default', model: '', mode: '', project: '', ...stored() }
-  const choice = { ...before, ...chosen }
+  // an agent chosen for an existing conversation answers with its own model
+  const choice = { ...before, ...(conversation && chosen.agent !== undefined && { model: '' }), ...chosen }
   const id = conversation?.id
   const { mode } = chosen
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a chosen mode or a new conversation is stored

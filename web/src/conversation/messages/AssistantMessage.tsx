@@ -9,13 +9,15 @@ import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
 import { Plan } from '@/conversation/messages/Plan'
+import { Progress } from '@/conversation/messages/Progress'
 import { askedInside, type Block, blocksOf, type CallBlock } from '@/conversation/messages/parts'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
-import { CopyMessage, Fork } from '@/conversation/messages/UserMessage'
+import { CopyMessage, DeleteMessage, Fork } from '@/conversation/messages/UserMessage'
 import { ReadOnlyCard } from '@/conversation/tools/ReadOnlyCard'
 import { ToolCard } from '@/conversation/tools/ToolCard'
 import { useAnswer, useApproval } from '@/data/approvals'
+import { agentName } from '@/lists/agents'
 import { ChangedFiles, Findings } from '@/projects/links'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
@@ -33,7 +35,7 @@ export function AssistantMessage() {
     <MessagePrimitive.Root className="group/message pt-2" aria-busy={isLive}>
       <h3 className="sr-only">{text.message.response}</h3>
       {message && <Blocks message={message} live={isLive} />}
-      {isLive && <Working message={message} />}
+      {isLive && <Progress message={message} />}
       {message && !isLive && <ChangedFiles message={message} />}
       {message && !isLive && <Foot message={message} />}
     </MessagePrimitive.Root>
@@ -137,30 +139,18 @@ function ApprovalPrompt({ id }: { id: string }) {
   )
 }
 
-/** An activity indicator, shown while nothing else indicates progress. */
-function Working({ message }: { message: Message | undefined }) {
-  const last = message?.parts.at(-1)
-  const speaks = last && 'state' in last && (last.state === 'streaming' || last.state === 'input-streaming')
-  if (speaks) return null
-  return (
-    <p className="flex h-8 items-center gap-1 px-2.5" aria-hidden>
-      {[0, 1, 2].map((dot) => (
-        <span key={dot} className="dot size-1.5 rounded-full bg-faint" />
-      ))}
-    </p>
-  )
-}
-
 const ENDS = text.message.ends
 
 function Foot({ message }: { message: Message }) {
-  const { session, showRaw } = useAround()
+  const { session, live, showRaw } = useAround()
   const facts = message.metadata
   if (message.status === 'streaming') return null // the run is waiting for an answer
   const end = ENDS[message.status ?? ''] ?? ENDS[facts?.finish_reason ?? '']
   return (
-    <div className="mt-1 flex min-h-8 flex-wrap items-center gap-0.5 text-xs text-faint">
-      <ActionBarPrimitive.Root className="-ml-2 flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0 in-[.last-message]:opacity-100">
+    <div className="mt-1 flex min-h-8 flex-wrap items-center gap-x-1.5 gap-y-0.5 text-xs text-faint">
+      <Facts message={message} />
+      {end && <span className="rounded-md bg-warn-soft px-1.5 py-0.5 font-medium text-warn">{end}</span>}
+      <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 first:-ml-2 max-md:-ml-2 md:opacity-0 in-[.last-message]:opacity-100!">
         <CopyMessage />
         <IconButton label={text.message.regenerate} onClick={() => session.regenerate(message.id).catch(notifyError)}>
           <RefreshCw size={15} aria-hidden />
@@ -169,28 +159,31 @@ function Foot({ message }: { message: Message }) {
         <IconButton label={text.message.raw} onClick={() => showRaw(message)}>
           <Braces size={15} aria-hidden />
         </IconButton>
+        {live === null && <DeleteMessage message={message} />}
       </ActionBarPrimitive.Root>
       <Branches id={message.stored_id ?? message.id} />
-      {end && <span className="rounded-md bg-warn-soft px-1.5 py-0.5 font-medium text-warn">{end}</span>}
-      <Facts message={message} />
     </div>
   )
 }
 
+/** The agent and model that wrote a response, its duration and its cost. */
 function Facts({ message }: { message: Message }) {
-  const steps = message.metadata?.steps
-  if (!steps?.length) return null
+  const steps = message.metadata?.steps ?? []
   const ms = steps.reduce((sum, step) => sum + (step.ms ?? 0), 0) // imported messages may have no duration
   const costs = steps.map((step) => step.cost)
   const cost = costs.includes(null) ? null : costs.reduce<number>((sum, one) => sum + (one ?? 0), 0)
+  const { agent, model } = message.metadata ?? {}
   const facts = [
-    message.metadata?.model,
+    agent && agentName(agent),
+    model,
     ms > 0 && text.time.seconds(ms / 1_000),
     cost !== null && cost > 0 && money(cost),
   ].filter(Boolean)
+  if (!facts.length) return null
   return (
-    <span className="px-1.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0">
+    <p className="min-w-0 break-words">
+      <span className="sr-only">{text.message.writtenBy}</span>
       {facts.join(' · ')}
-    </span>
+    </p>
   )
 }

@@ -1,5 +1,5 @@
 import { ActionBarPrimitive, ComposerPrimitive, MessagePrimitive, useAui, useAuiState } from '@assistant-ui/react'
-import { Check, Copy, GitFork, Pencil, Undo2 } from 'lucide-react'
+import { Check, Copy, GitFork, Pencil, Trash2, Undo2 } from 'lucide-react'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { conversations } from '@/api/conversations'
@@ -64,6 +64,7 @@ export function UserMessage() {
           )}
           <Fork id={message.id} />
           {live === null && <UndoButton message={message} />}
+          {live === null && <DeleteMessage message={message} />}
         </ActionBarPrimitive.Root>
         <Branches id={message.stored_id ?? message.id} />
       </div>
@@ -110,6 +111,16 @@ export function Fork({ id }: { id: string }) {
       }
     >
       <GitFork size={15} aria-hidden />
+    </IconButton>
+  )
+}
+
+/** Delete a message. The notification restores it. */
+export function DeleteMessage({ message }: { message: Message }) {
+  const { session } = useAround()
+  return (
+    <IconButton label={text.message.delete} onClick={() => void session.remove(message).catch(notifyError)}>
+      <Trash2 size={15} aria-hidden />
     </IconButton>
   )
 }

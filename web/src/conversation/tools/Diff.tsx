@@ -1,6 +1,6 @@
 import { clsx } from 'clsx'
-import { useRef, useState } from 'react'
-import { counted, type DiffLine } from '@/conversation/tools/diff'
+import { useMemo, useRef, useState } from 'react'
+import { counted, type DiffLine, numbersOf } from '@/conversation/tools/diff'
 import { text } from '@/text'
 import { useScrollable } from '@/ui/scrollable'
 
@@ -20,7 +20,11 @@ export function Diff({ lines, tall = false }: { lines: readonly DiffLine[]; tall
   const [all, setAll] = useState(false)
   const box = useRef<HTMLDivElement>(null)
   const region = useScrollable(box, text.tools.changes)
+  const numbers = useMemo(() => numbersOf(lines), [lines])
+  const width = `${String(Math.max(0, ...numbers.map((number) => number ?? 0))).length}ch`
+  const isNumbered = numbers.some((number) => number !== null)
   const shown = all ? lines : lines.slice(0, FIRST)
+  const starts = numbers[1] === 1 // the first line of the file: nothing is left out above it
   return (
     <div
       ref={box}
@@ -31,13 +35,18 @@ export function Diff({ lines, tall = false }: { lines: readonly DiffLine[]; tall
       <div className="w-max min-w-full">
         {shown.map((line, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: lines have no id
-          <div key={at} className={clsx('flex px-3.5', LOOKS[line.kind])}>
+          <div key={at} hidden={starts && at === 0} className={clsx('flex px-3.5', LOOKS[line.kind])}>
+            {isNumbered && (
+              <span className="mr-3 shrink-0 text-right text-faint select-none" style={{ width }} aria-hidden>
+                {numbers[at]}
+              </span>
+            )}
             <span className="w-5 shrink-0 select-none text-faint" aria-hidden>
               {SIGNS[line.kind]}
             </span>
             <span className="whitespace-pre">
               {SPOKEN[line.kind] && <span className="sr-only">{SPOKEN[line.kind]}</span>}
-              {line.text || ' '}
+              {line.kind === 'hunk' ? line.text.replace(/^@@(?: -.*? @@ ?)?/, '') || '⋯' : line.text || ' '}
             </span>
           </div>
         ))}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { filesOf } from '@/conversation/tools/diff'
+import { diffLines, filesOf, numbersOf } from '@/conversation/tools/diff'
 
 test('the output of git diff is split into files, and each diff has its own lines only', () => {
   const diff = `diff --git a/old.py b/old.py
@@ -36,4 +36,28 @@ Binary files a/picture.png and b/picture.png differ
     text: 'Binary files a/picture.png and b/picture.png differ',
   })
   expect(filesOf('')).toEqual([])
+})
+
+test('each line has its number in the new file, and a removed line its number in the old one', () => {
+  const diff = `--- now
++++ then
+@@ -7,3 +7,3 @@ def main():
+ seven
+-eight
++EIGHT
+ nine
+@@ -20 +20,2 @@
+ twenty
++more
+\\ No newline at end of file
+`
+  expect(numbersOf(diffLines(diff))).toEqual([null, 7, 8, 8, 9, null, 20, 21, null])
+  expect(diffLines(diff).at(-1)).toEqual({ kind: 'hunk', text: 'No newline at end of file' })
+  expect(numbersOf(diffLines('@@ -0,0 +1,2 @@\n+one\n+two'))).toEqual([null, 1, 2])
+  expect(
+    numbersOf([
+      { kind: 'hunk', text: '@@' },
+      { kind: 'add', text: 'x' },
+    ]),
+  ).toEqual([null, null])
 })

@@ -12,6 +12,8 @@ export function diffLines(diff: string): DiffLine[] {
     if (line.startsWith('@@')) lines.push({ kind: 'hunk', text: line })
     else if (line.startsWith('+')) lines.push({ kind: 'add', text: line.slice(1) })
     else if (line.startsWith('-')) lines.push({ kind: 'del', text: line.slice(1) })
+    else if (line.startsWith('\\'))
+      lines.push({ kind: 'hunk', text: line.slice(2) }) // "No newline at end of file"
     else lines.push({ kind: 'same', text: line.slice(1) })
   }
   return lines
@@ -34,6 +36,21 @@ export function filesOf(diff: string): { path: string; lines: DiffLine[] }[] {
       const names = paths.map((path) => path.exec(head)?.[1]?.trimEnd())
       return { path: names.find((name) => name && name !== '/dev/null') ?? '', lines: hunksOf(file) }
     })
+}
+
+/** Return the line number of each line: in the new file, or in the old one for a removed line. Null if the diff doesn't say it. */
+export function numbersOf(lines: readonly DiffLine[]): (number | null)[] {
+  let [before, after] = [0, 0]
+  return lines.map(({ kind, text }) => {
+    const starts = kind === 'hunk' ? /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(text) : null
+    if (starts) [before, after] = [Number(starts[1]), Number(starts[2])]
+    else if (kind === 'hunk' && text.startsWith('@@')) [before, after] = [0, 0]
+    if (kind === 'hunk' || before + after === 0) return null
+    const number = kind === 'del' ? before : after
+    if (kind !== 'add') before += 1
+    if (kind !== 'del') after += 1
+    return number
+  })
 }
 
 /** Count added and removed lines. */

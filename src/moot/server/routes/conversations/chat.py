@@ -94,13 +94,21 @@ async def _conversation(caller: Caller, chat_id: str) -> Conversation:
     return found
 
 
+async def _status(caller: Caller, opening: Opening) -> bytes:
+    """Return the frame with what the run is waiting for, if it is queued or waits before it repeats a request; else nothing."""
+    if (await caller.store.records.run(opening.run)).status == "queued":
+        return QUEUED
+    seq = await caller.store.log.last_seq(opening.conversation)
+    last = await caller.store.log.read(opening.conversation, after=seq - 1, limit=1, run=opening.run) if seq == opening.after[0] else []
+    return b"".join(frame(chunk) for event in last for chunk in event.chunks if chunk.get("transient") is True)
+
+
 async def _stream(server: Server, caller: Caller, opening: Opening, version: Version) -> Response:
     blobs: Blobs = []
     frames = ChunkFrames(version, opening.step)
     first = frames.replay(opening.chunks, opening.position, blobs)
     first += b"".join(frame({"type": "data-notice", "data": {"text": note}, "transient": True}, "") for note in opening.notes)
-    if (await caller.store.records.run(opening.run)).status == "queued":
-        first += QUEUED
+    first += await _status(caller, opening)
     await store_blobs(caller.store.blobs, blobs)
     headers = {**CHUNKS, "content-location": f"/api/conversations/{opening.conversation}"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, cast, get_args
 
 from anyio import to_thread
 from fastapi import Query, Response
@@ -30,6 +30,7 @@ from moot.server.state import CurrentServer, Server
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
+from moot.types.model import ModelRole
 
 
 class PromptSettingsOut(Out):
@@ -50,6 +51,8 @@ class AgentOut(
     """An agent. Clients of `/v1` use it as the model `agent:NAME`."""
 
     id: str
+    effective_model: str
+    """Model that answers if a prompt chooses none; empty if moot or an outside agent chooses one by itself."""
     prompt: PromptSettingsOut
     source: Source
     """Origin of the agent's definition. Only agents with the source `home` can be changed."""
@@ -208,7 +211,7 @@ def _check(server: Server, caller: Caller, name: str, if_match: str | None) -> C
 
 
 def _tag(out: AgentOut, text: str) -> str:
-    return etag_of([out.model_dump(mode="json"), text])
+    return etag_of([out.model_dump(mode="json", exclude={"effective_model"}), text])
 
 
 async def _tagged(response: Response, agent: Agent, out: AgentOut) -> AgentOut:
@@ -245,7 +248,10 @@ def _named(server: Server, name: str, directory: str) -> Agent:
 
 
 def _facts(server: Server, caller: Caller, agent: Agent) -> JsonObject:
-    facts = {**agent_json(agent), "source": source_of(server.engine.runtime.settings, agent), **presence_of(agent).to_json()}
+    settings = server.engine.runtime.settings
+    facts: JsonObject = {**agent_json(agent), "source": source_of(settings, agent), **presence_of(agent).to_json()}
+    wanted = agent.model or ("main" if agent.agent_type == "moot" else "")
+    facts["effective_model"] = str(getattr(settings.models, wanted)) if wanted in get_args(ModelRole) else wanted
     return facts if caller.is_home_owner else {**facts, "origin": ""}  # a path of this machine
 
 
