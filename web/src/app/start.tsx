@@ -3,9 +3,9 @@ import { createRoot } from 'react-dom/client'
 import { App } from '@/app/App'
 import { signInFromAddress } from '@/app/session'
 import { chosen, put } from '@/theme/choice'
-import '@/app/page.css'
 
-async function start(): Promise<void> {
+/** Render the page. */
+export async function start(): Promise<void> {
   put(chosen())
   await signInFromAddress()
   const root = document.getElementById('root')
@@ -16,5 +16,3 @@ async function start(): Promise<void> {
     </StrictMode>,
   )
 }
-
-void start()
