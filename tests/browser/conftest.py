@@ -80,6 +80,7 @@ def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
             *,
             viewport: dict[str, int] = DESKTOP,
             theme: str = "light",
+            locale: str = "en-US",
             allowed: tuple[str, ...] = (),
             at: Served = server,
             beside: Visit | None = None,
@@ -91,6 +92,7 @@ def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
             else:
                 context = browser.new_context(
                     viewport={"width": viewport["width"], "height": viewport["height"]},
+                    locale=locale,
                     color_scheme="dark" if theme == "dark" else "light",
                     contrast="more" if theme == "contrast" else None,
                     has_touch=viewport["width"] < 600,

@@ -56,6 +56,13 @@ def test_every_key_is_listed_and_single_letter_keys_can_be_disabled(visit: Visit
     expect(page.get_by_role("combobox", name="Search and commands")).to_be_focused()
 
 
+def test_the_theme_switch_shows_the_theme_that_a_key_chose(visit: Visitor) -> None:
+    page = visit("/settings").page
+    expect(page.get_by_role("radio", name="System")).to_be_checked()
+    page.keyboard.press("t")
+    expect(page.get_by_role("radio", name="Light")).to_be_checked()
+
+
 def test_letters_typed_into_a_field_are_not_shortcuts(visit: Visitor) -> None:
     page = visit("/settings").page
     page.get_by_label("Filter by key or value").focus()

@@ -1,6 +1,8 @@
+import { language } from '@/language'
+
 /**
- * Every text that a user sees or hears, grouped by view. Texts with values are functions. A second language is a second object of
- * type `Text`.
+ * Every text that a user sees or hears, grouped by view. Texts with values are functions. The English texts are in this file. The
+ * texts in another language are an object of type `Text` in a file of their own, which is loaded only if it is needed.
  */
 
 const whole = new Intl.NumberFormat('en')
@@ -17,7 +19,7 @@ function countOf(value: number, many: string): string {
 
 const joined = (names: readonly string[]) => names.join(', ')
 
-export const text = {
+export const english = {
   common: {
     changed: 'This has been changed elsewhere since you opened it. Nothing was saved.',
     changedFix: 'Copy your changes, close this window, and open it again.',
@@ -51,6 +53,8 @@ export const text = {
     status: (code: number) => `The request failed with status ${code}.`,
     shown: (shown: number, total: number) => `${shown} of ${total}`,
     count: countOf,
+    list: joined,
+    labeled: (label: string, value: string) => `${label}: ${value}`,
   },
 
   time: {
@@ -62,6 +66,14 @@ export const text = {
     ms: (ms: number) => `${ms} ms`,
     seconds: (seconds: number) => `${seconds.toFixed(1)} s`,
     elapsed: (seconds: number) => (seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`),
+  },
+
+  language: {
+    title: 'Language',
+    names: { auto: 'Automatic', en: 'English', 'zh-Hans': '简体中文' },
+    about:
+      'Automatic uses the language of your browser. The page reloads after a change. Messages from the server and the terminal stay in English.',
+    notStored: 'The browser’s storage is full or turned off, so the language can’t be changed here.',
   },
 
   shell: {
@@ -116,6 +128,10 @@ export const text = {
     title: 'Theme',
     names: { system: 'System', light: 'Light', dark: 'Dark', contrast: 'High contrast' },
     chosen: (name: string) => `Theme: ${name}`,
+  },
+
+  appearance: {
+    about: 'These settings apply only to this browser.',
   },
 
   sidebar: {
@@ -243,10 +259,12 @@ export const text = {
     import: 'Settings: import',
     usage: 'Usage and cost',
     about: 'About this server',
+    appearance: 'Settings: appearance',
     system: 'Theme: system',
     light: 'Theme: light',
     dark: 'Theme: dark',
     contrast: 'Theme: high contrast',
+    language: (name: string) => `Language: ${name}`,
   },
 
   conversation: {
@@ -564,6 +582,7 @@ export const text = {
 
   approval: {
     aCommand: ' a command',
+    question: '?',
     answeredElsewhere: 'This request has already been answered.',
     parts: 'Parts of the command',
     verdicts: { allow: 'allowed', ask: 'needs approval', deny: 'denied' },
@@ -719,6 +738,7 @@ export const text = {
     cron: 'Cron',
     shares: 'Shared links',
     import: 'Import',
+    appearance: 'Appearance',
     about: 'About',
   },
 
@@ -1491,4 +1511,12 @@ export const text = {
   },
 }
 
-export type Text = typeof text
+export type Text = typeof english
+
+/** The texts in the language of the page. `main.ts` loads them before any module that uses them. */
+export let text: Text = english
+
+/** Load the texts in the language of the page. */
+export async function loadText(): Promise<void> {
+  if (language === 'zh-Hans') text = (await import('@/text.zh')).chinese
+}

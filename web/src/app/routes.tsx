@@ -50,5 +50,6 @@ export const routes: readonly View[] = [
   { path: '/settings/cron', View: deferred(() => import('@/settings/Cron')) },
   { path: '/settings/shares', View: deferred(() => import('@/settings/Shares')) },
   { path: '/settings/import', View: deferred(() => import('@/settings/Import')) },
+  { path: '/settings/appearance', View: deferred(() => import('@/settings/Appearance')) },
   { path: '/settings/about', View: deferred(() => import('@/settings/About')) },
 ]

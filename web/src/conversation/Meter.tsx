@@ -13,12 +13,12 @@ export function Meter({ conversation, usage }: { conversation: Conversation; usa
     typeof tokens.input === 'number' && text.meter.input(tokens.input),
     typeof tokens.output === 'number' && text.meter.output(tokens.output),
     (cost !== null || unpriced > 0) && text.meter.cost(spent(cost, unpriced)),
-  ].filter(Boolean)
+  ].filter((fact) => fact !== false)
   if (!facts.length) return null
   return (
     <span
       role="img"
-      aria-label={facts.join(', ')}
+      aria-label={text.common.list(facts)}
       title={facts.join(' · ')}
       className="flex items-center gap-2 px-1.5 text-xs whitespace-nowrap text-muted tabular-nums"
     >

@@ -124,7 +124,7 @@ function touchesFiles(plan: UndoPlan): boolean {
 function about(part: UndoPart, plan: UndoPlan): string {
   const messages = part === 'files' ? '' : text.undo.messages(plan.messages)
   const files = part === 'talk' || !touchesFiles(plan) ? '' : text.undo.files(plan.file_count)
-  return [messages, files].filter(Boolean).join(', ') || text.undo.noFiles
+  return text.common.list([messages, files].filter(Boolean)) || text.undo.noFiles
 }
 
 interface ChoiceProps {

@@ -1,3 +1,5 @@
+import { language } from '@/language'
+
 /** A column of the calendar. */
 export interface Week {
   /** The days from Monday to Sunday as `YYYY-MM-DD`. Null means that the day has not come yet. */
@@ -6,7 +8,7 @@ export interface Week {
   month: string
 }
 
-const month = new Intl.DateTimeFormat('en', { month: 'short' })
+const month = new Intl.DateTimeFormat(language, { month: 'short' })
 
 /** Return the given number of weeks in local time, the last of which is the current one. */
 export function calendar(weeks: number, now: Date = new Date()): Week[] {

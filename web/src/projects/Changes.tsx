@@ -79,7 +79,7 @@ function Lists({ project, status, path, staged }: { status: GitStatus } & Props)
                 <Button
                   look="quiet"
                   disabled={pending}
-                  aria-label={`${verb}: ${text.files.all(title)}`}
+                  aria-label={text.common.labeled(verb, text.files.all(title))}
                   onClick={() => act.mutate(files.length < count ? [] : files.map((file) => file.path))}
                 >
                   {text.files.allOf(verb)}

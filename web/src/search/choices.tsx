@@ -13,6 +13,7 @@ import {
   Info,
   Keyboard,
   KeyRound,
+  Languages,
   Lightbulb,
   Link2,
   ListTodo,
@@ -20,6 +21,7 @@ import {
   MessageSquare,
   Monitor,
   Moon,
+  Palette,
   Plug,
   ShieldCheck,
   SquarePen,
@@ -35,12 +37,14 @@ import { requestScroll } from '@/conversation/target'
 import { useConversations } from '@/data/conversations'
 import type { Hit, Order } from '@/data/search'
 import { written } from '@/keys/shortcuts'
+import { chooseLanguage, LANGUAGES, type LanguageChoice } from '@/language'
 import { EVERYTHING } from '@/lists/filter'
 import { originOf, titleOf } from '@/lists/rows'
 import { fitness, isNamed, pieces } from '@/search/query'
 import { text } from '@/text'
 import { choose } from '@/theme/choice'
 import { age } from '@/ui/format'
+import { notify } from '@/ui/toasts'
 
 export interface Choice {
   key: string
@@ -79,13 +83,24 @@ const COMMANDS: readonly Command[] = [
   { label: text.commands.shares, icon: Link2, to: '/settings/shares' },
   { label: text.commands.import, icon: FolderInput, to: '/settings/import' },
   { label: text.commands.usage, icon: ChartNoAxesColumn, keys: 'U', to: '/usage' },
+  { label: text.commands.appearance, icon: Palette, to: '/settings/appearance' },
   { label: text.commands.about, icon: Info, to: '/settings/about' },
   { label: text.commands.system, icon: Monitor, act: () => choose('system') },
   { label: text.commands.light, icon: Sun, act: () => choose('light') },
   { label: text.commands.dark, icon: Moon, act: () => choose('dark') },
   { label: text.commands.contrast, icon: Contrast, act: () => choose('contrast') },
+  ...(['auto', ...LANGUAGES] as const).map(changeLanguage),
   { label: text.keys.title, icon: Keyboard, keys: '?', act: () => open('help') },
 ]
+
+/** Return the command that changes the language. */
+function changeLanguage(choice: LanguageChoice): Command {
+  return {
+    label: text.commands.language(text.language.names[choice]),
+    icon: Languages,
+    act: () => chooseLanguage(choice) || notify(text.language.notStored),
+  }
+}
 
 /** Search results and the actions on them. */
 export interface Messages {

@@ -11,6 +11,7 @@ import {
   Link2,
   ListTodo,
   type LucideIcon,
+  Palette,
   Plug,
   ShieldCheck,
   Wrench,
@@ -34,6 +35,7 @@ const PLACES: readonly [path: string, label: string, icon: LucideIcon][] = [
   ['/settings/cron', text.settings.cron, CalendarClock],
   ['/settings/shares', text.settings.shares, Link2],
   ['/settings/import', text.settings.import, FolderInput],
+  ['/settings/appearance', text.settings.appearance, Palette],
   ['/settings/about', text.settings.about, Info],
 ]
 

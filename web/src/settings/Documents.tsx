@@ -5,6 +5,7 @@ import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button, IconButton } from '@/ui/Button'
 import { Field, INPUT } from '@/ui/Field'
+import { count } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { notify, notifyError } from '@/ui/toasts'
 
@@ -70,9 +71,7 @@ function Row({ source }: { source: Source }) {
         <p className="font-mono text-sm break-all">{source.path}</p>
         <p className="flex flex-wrap items-center gap-2 text-xs text-muted">
           <Badge>{source.kind}</Badge>
-          <span>
-            {text.memory.count}: {source.documents}
-          </span>
+          <span>{text.common.labeled(text.memory.count, count(source.documents))}</span>
         </p>
         {source.failed > 0 && <Problems source={source} />}
       </div>

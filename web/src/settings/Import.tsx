@@ -208,9 +208,11 @@ function Imported({ item }: { item: ImportedConversation }) {
   const lines = (['kept', 'approximated', 'lost'] as const)
     .map((name) => [name, Object.entries(item.fidelity[name]).filter(([, many]) => many)] as const)
     .filter(([, counts]) => counts.length)
-    .map(
-      ([name, counts]) =>
-        `${text.import.fidelity[name]}: ${counts.map(([thing, many]) => text.common.count(many, thing)).join(', ')}`,
+    .map(([name, counts]) =>
+      text.common.labeled(
+        text.import.fidelity[name],
+        text.common.list(counts.map(([thing, many]) => text.common.count(many, thing))),
+      ),
     )
   return (
     <>

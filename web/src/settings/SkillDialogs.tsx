@@ -174,7 +174,8 @@ function Content({ content }: { content: Shown }) {
         </section>
       )}
       <p className="text-xs break-all text-muted">
-        {words.hash}: <span className="font-mono">{content.digest}</span>
+        {text.common.labeled(words.hash, '')}
+        <span className="font-mono">{content.digest}</span>
       </p>
     </>
   )

@@ -132,7 +132,7 @@ function Choice({ label, value, change, options }: ChoiceProps) {
       onChange={(event) => change(event.target.value)}
       className={`${INPUT} w-auto! max-w-44`}
     >
-      <option value="">{`${label}: ${words.all}`}</option>
+      <option value="">{text.common.labeled(label, words.all)}</option>
       {known.map((option) => (
         <option key={option}>{option}</option>
       ))}

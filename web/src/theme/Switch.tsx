@@ -1,8 +1,8 @@
 import { clsx } from 'clsx'
 import { Contrast, type LucideIcon, Monitor, Moon, Sun } from 'lucide-react'
-import { useState } from 'react'
+import { useSyncExternalStore } from 'react'
 import { text } from '@/text'
-import { choose, chosen, type Theme } from '@/theme/choice'
+import { choose, chosen, subscribe, type Theme } from '@/theme/choice'
 
 const CHOICES: readonly [Theme, LucideIcon][] = [
   ['system', Monitor],
@@ -13,7 +13,7 @@ const CHOICES: readonly [Theme, LucideIcon][] = [
 
 /** The theme switch. */
 export function ThemeSwitch({ className }: { className?: string }) {
-  const [theme, setTheme] = useState(chosen)
+  const theme = useSyncExternalStore(subscribe, chosen)
   return (
     <fieldset className={clsx('flex rounded-lg bg-hover/70 p-0.5', className)}>
       <legend className="sr-only">{text.theme.title}</legend>
@@ -32,10 +32,7 @@ export function ThemeSwitch({ className }: { className?: string }) {
             aria-label={text.theme.names[value]}
             className="sr-only"
             checked={theme === value}
-            onChange={() => {
-              choose(value)
-              setTheme(value)
-            }}
+            onChange={() => choose(value)}
           />
           <Icon size={15} aria-hidden />
         </label>

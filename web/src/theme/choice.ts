@@ -5,24 +5,39 @@ export type Theme = (typeof THEMES)[number]
 
 const KEY = 'moot.theme'
 
-/** Return the theme of this browser, `system` by default. */
-export function chosen(): Theme {
+function stored(): Theme {
   try {
-    const stored = localStorage.getItem(KEY)
-    return THEMES.find((theme) => theme === stored) ?? 'system'
+    const kept = localStorage.getItem(KEY)
+    return THEMES.find((theme) => theme === kept) ?? 'system'
   } catch {
     return 'system' // storage is unavailable
   }
 }
 
+let theme = stored()
+const listeners = new Set<() => void>()
+
+/** Return the theme of this browser, `system` by default. */
+export function chosen(): Theme {
+  return theme
+}
+
+/** Call the listener after each change of the theme. Return a function that removes the listener. */
+export function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
 /** Apply and store a theme. */
-export function choose(theme: Theme): void {
+export function choose(next: Theme): void {
+  theme = next
   try {
-    localStorage.setItem(KEY, theme)
+    localStorage.setItem(KEY, next)
   } catch {
     // storage is unavailable: the theme applies to this tab only
   }
-  put(theme)
+  put(next)
+  for (const listener of listeners) listener()
 }
 
 /** Apply a theme to the document. `contrast` uses the system's light or dark colors; `system` respects the system's contrast setting. */

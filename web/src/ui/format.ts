@@ -1,3 +1,4 @@
+import { dateLocale, language } from '@/language'
 import { text } from '@/text'
 
 /** Format for times, sums and sizes. */
@@ -11,10 +12,10 @@ const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60_000],
 ]
 
-const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
-const whole = new Intl.NumberFormat('en')
-const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
-const exact = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' })
+const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' })
+const whole = new Intl.NumberFormat(language)
+const compact = new Intl.NumberFormat(language, { notation: 'compact', maximumFractionDigits: 1 })
+const exact = new Intl.DateTimeFormat(dateLocale, { dateStyle: 'medium', timeStyle: 'short' })
 
 /** Return a relative time for a timestamp in ms: `5 min. ago`, `yesterday`. */
 export function age(at: number, now: number = Date.now()): string {
@@ -33,7 +34,7 @@ export function dayName(day: string): string {
   return date.format(timeOf(day))
 }
 
-const date = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
+const date = new Intl.DateTimeFormat(dateLocale, { day: 'numeric', month: 'short', year: 'numeric' })
 
 /** Return the days from one timestamp to another: `3 – 5 Nov 2026`, or a single day. */
 export function span(from: number, to: number): string {
@@ -49,7 +50,7 @@ export function dayOf(at: number, now: number = Date.now()): string {
   if (at >= midnight - DAY) return text.time.yesterday
   if (at >= midnight - 6 * DAY) return text.time.week
   if (at >= midnight - 29 * DAY) return text.time.month
-  return new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric' }).format(at)
+  return new Intl.DateTimeFormat(language, { month: 'long', year: 'numeric' }).format(at)
 }
 
 /** Format nano-dollars as dollars. A missing price is `unknown`, never zero. */

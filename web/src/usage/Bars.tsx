@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
+import { text } from '@/text'
 import { steps } from '@/usage/chart'
 
 export interface Bar {
@@ -29,7 +30,7 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
       <svg
         viewBox={`0 0 ${full} ${HEIGHT}`}
         role="img"
-        aria-label={`${label}: ${bars.map((bar) => `${bar.label} ${bar.formatted}`).join(', ')}`}
+        aria-label={text.common.labeled(label, text.common.list(bars.map((bar) => `${bar.label} ${bar.formatted}`)))}
         className="h-auto w-full"
         onMouseLeave={() => setAt(-1)}
       >

@@ -113,12 +113,10 @@ function Windows() {
                   </div>
                 )}
                 <p className="tabular-nums">
-                  {[
+                  {text.common.list([
                     text.usage.tokenCount(window.input + window.output),
-                    window.used !== null && spent(window.cost, window.unpriced),
-                  ]
-                    .filter(Boolean)
-                    .join(', ')}
+                    ...(window.used === null ? [] : [spent(window.cost, window.unpriced)]),
+                  ])}
                 </p>
                 {window.resets && <p>{text.usage.resetsAt(moment(window.until))}</p>}
                 {window.projected_cost !== null && <p>{text.usage.projected(money(window.projected_cost))}</p>}
@@ -320,7 +318,7 @@ function spentOf({ cost, tokens: most, spent: used }: Budget): string {
     cost ? limited(used && spent(used.cost, used.unpriced), money(cost)) : '',
     most ? limited(used && count(used.tokens), text.usage.tokenCount(most)) : '',
   ]
-  return parts.filter(Boolean).join(', ')
+  return text.common.list(parts.filter(Boolean))
 }
 
 function limited(used: string | null, limit: string): string {
@@ -336,7 +334,9 @@ const BUDGETS: Column<Budget>[] = [
           {text.usage.budgetFor(
             budget.name,
             text.usage.periods[budget.per] ?? budget.per,
-            [budget.user, budget.project, budget.agent].filter(Boolean).join(', '),
+            text.common.list(
+              [budget.user, budget.project, budget.agent].filter((name) => name !== null && name !== ''),
+            ),
           )}
         </span>
         {budget.problem && <p className="text-xs text-warn">{budget.problem}</p>}

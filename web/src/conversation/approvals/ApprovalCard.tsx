@@ -61,7 +61,7 @@ export function ApprovalCard({ approval, answer }: Props) {
           {approval.tool !== 'shell' && (
             <span className="font-mono text-[0.8125rem] font-medium"> {visible(described.object)}</span>
           )}
-          ?
+          {text.approval.question}
         </h3>
       </header>
       <CallPreview approval={approval} preview={preview} />

@@ -3,9 +3,9 @@ import { createRoot } from 'react-dom/client'
 import { App } from '@/app/App'
 import { signInFromAddress } from '@/app/session'
 import { chosen, put } from '@/theme/choice'
-import '@/app/page.css'
 
-async function start(): Promise<void> {
+/** Render the page. */
+export async function start(): Promise<void> {
   put(chosen())
   await signInFromAddress()
   const root = document.getElementById('root')
@@ -24,5 +24,3 @@ function keepShell(): void {
   if (document.readyState === 'complete') install()
   else addEventListener('load', install, { once: true })
 }
-
-void start()
